@@ -1,0 +1,198 @@
+#include "common/base/bytes.hpp"
+
+#include <nettle/base64.h>
+#include <nettle/sha2.h>
+#include <zlib.h>
+
+#include <array>
+#include <cassert>
+#include <charconv>
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view hex_digits = "0123456789abcdef";
+
+int hex_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+  return -1;
+}
+
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text, int base = 10) {
+  Number value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+std::string hex(const std::uint8_t* bytes, std::size_t size) {
+  std::string text;
+  for (std::size_t i = 0; i < size; ++i) {
+    text += hex_digits[bytes[i] >> 4];
+    text += hex_digits[bytes[i] & 15];
+  }
+  return text;
+}
+
+bool needs_encoding(unsigned char byte) {
+  return byte <= 0x20 || byte >= 0x7f || byte == '%' || byte == ':';
+}
+
+// The length of the well-formed UTF-8 sequence at the start of `bytes`, 0 if there is none (RFC 3629).
+std::size_t utf8_sequence(std::string_view bytes) {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  const auto tail = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
+    return i < bytes.size() && at(i) >= low && at(i) <= high;
+  };
+  const unsigned first = at(0);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
+  if (first >= 0xe0 && first <= 0xef) {
+    const unsigned low = first == 0xe0 ? 0xa0 : 0x80;
+    const unsigned high = first == 0xed ? 0x9f : 0xbf;
+    return tail(1, low, high) && tail(2) ? 3 : 0;
+  }
+  if (first >= 0xf0 && first <= 0xf4) {
+    const unsigned low = first == 0xf0 ? 0x90 : 0x80;
+    const unsigned high = first == 0xf4 ? 0x8f : 0xbf;
+    return tail(1, low, high) && tail(2) && tail(3) ? 4 : 0;
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string hex64(std::uint64_t value) {
+  std::string text(16, '0');
+  for (std::size_t i = 16; i-- > 0; value >>= 4) text[i] = hex_digits[value & 15];
+  return text;
+}
+
+std::optional<std::uint64_t> parse_hex64(std::string_view text) {
+  if (text.size() != 16) return std::nullopt;
+  return parse_number<std::uint64_t>(text, 16);
+}
+
+std::optional<std::uint64_t> parse_u64(std::string_view text) { return parse_number<std::uint64_t>(text); }
+std::optional<std::int64_t> parse_i64(std::string_view text) { return parse_number<std::int64_t>(text); }
+
+std::optional<double> parse_double(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  return value;
+}
+
+std::string base64(std::string_view bytes) {
+  std::string text(BASE64_ENCODE_RAW_LENGTH(bytes.size()), '\0');
+  base64_encode_raw(text.data(), bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  return text;
+}
+
+std::optional<std::string> parse_base64(std::string_view text) {
+  base64_decode_ctx context;
+  base64_decode_init(&context);
+  std::string bytes(BASE64_DECODE_LENGTH(text.size()), '\0');
+  std::size_t size = bytes.size();
+  auto* out = reinterpret_cast<std::uint8_t*>(bytes.data());
+  if (base64_decode_update(&context, &size, out, text.size(), text.data()) != 1) return std::nullopt;
+  if (base64_decode_final(&context) != 1) return std::nullopt;
+  bytes.resize(size);
+  return bytes;
+}
+
+bool is_utf8(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t length = utf8_sequence(bytes);
+    if (length == 0) return false;
+    bytes.remove_prefix(length);
+  }
+  return true;
+}
+
+std::string percent_encode(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (needs_encoding(byte)) {
+      text += '%';
+      text += hex_digits[byte >> 4];
+      text += hex_digits[byte & 15];
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
+std::optional<std::string> percent_decode(std::string_view text) {
+  std::string bytes;
+  bytes.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      bytes += text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = hex_value(text[i + 1]);
+    const int low = hex_value(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high * 16 + low);
+    i += 2;
+  }
+  return bytes;
+}
+
+std::uint32_t crc32(std::string_view bytes) {
+  return static_cast<std::uint32_t>(
+      ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::string checksum(std::string_view bytes) { return hex64(crc32(bytes)).substr(8); }
+
+std::string digest128(std::string_view bytes) {
+  sha256_ctx context;
+  sha256_init(&context);
+  sha256_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  std::array<std::uint8_t, 16> digest{};
+  sha256_digest(&context, digest.size(), digest.data());
+  return hex(digest.data(), digest.size());
+}
+
+std::string json_quote(std::string_view utf8) {
+  assert(is_utf8(utf8));
+  std::string text;
+  text.reserve(utf8.size() + 2);
+  text += '"';
+  for (const char c : utf8) {
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '"': text += "\\\""; break;
+      case '\\': text += "\\\\"; break;
+      case '\b': text += "\\b"; break;
+      case '\f': text += "\\f"; break;
+      case '\n': text += "\\n"; break;
+      case '\r': text += "\\r"; break;
+      case '\t': text += "\\t"; break;
+      default:
+        if (byte < 0x20) {
+          text += "\\u00";
+          text += hex_digits[byte >> 4];
+          text += hex_digits[byte & 15];
+        } else {
+          text += c;
+        }
+    }
+  }
+  text += '"';
+  return text;
+}
+
+}  // namespace mcds

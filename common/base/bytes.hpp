@@ -1,0 +1,42 @@
+// Bytes to text and back: hex, base64, percent-encoding, UTF-8, checksums, digests. All total functions:
+// anything may be passed in; what cannot be decoded is std::nullopt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+// 16 lower-case hex digits.
+std::string hex64(std::uint64_t value);
+std::optional<std::uint64_t> parse_hex64(std::string_view text);
+
+// Decimal without sign, spaces or leading '+'; nullopt when empty, too large or anything else.
+std::optional<std::uint64_t> parse_u64(std::string_view text);
+std::optional<std::int64_t> parse_i64(std::string_view text);
+std::optional<double> parse_double(std::string_view text);
+
+std::string base64(std::string_view bytes);
+std::optional<std::string> parse_base64(std::string_view text);
+
+bool is_utf8(std::string_view bytes);
+
+// Percent-encodes every byte that may not stand in a key part: control characters, space, DEL, '%', ':' and
+// bytes >= 0x80.
+std::string percent_encode(std::string_view bytes);
+std::optional<std::string> percent_decode(std::string_view text);
+
+// CRC-32 (IEEE), from zlib.
+std::uint32_t crc32(std::string_view bytes);
+// 8 lower-case hex digits of crc32: the checksum of lines and records.
+std::string checksum(std::string_view bytes);
+// The first 32 hex digits of SHA-256 (nettle): stands for a name too long for a key.
+std::string digest128(std::string_view bytes);
+
+// A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as it is.
+// Input must be UTF-8.
+std::string json_quote(std::string_view utf8);
+
+}  // namespace mcds

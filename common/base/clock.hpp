@@ -1,0 +1,28 @@
+// Time is injected: nothing else in common/ reads a clock or sleeps.
+#pragma once
+
+#include <chrono>
+
+namespace mcds {
+
+using Duration = std::chrono::nanoseconds;
+using WallTime = std::chrono::sys_time<std::chrono::microseconds>;   // what other machines understand; may be wrong
+using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // leases, deadlines
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual WallTime wall() const = 0;
+  // Keeps counting while the machine sleeps (CLOCK_BOOTTIME), so that a lease cannot outlive a suspend.
+  virtual SteadyTime steady() const = 0;
+  virtual void sleep_for(Duration duration) = 0;
+};
+
+class SystemClock final : public Clock {
+ public:
+  WallTime wall() const override;
+  SteadyTime steady() const override;
+  void sleep_for(Duration duration) override;
+};
+
+}  // namespace mcds

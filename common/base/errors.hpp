@@ -1,0 +1,75 @@
+// The ways an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is a value
+// and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace mcds {
+
+// What the user is told; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
+enum class ErrorCode {
+  usage,            // 64: the command line is wrong
+  bad_data,         // 65: input or a stored value is not what it must be
+  cannot_read,      // 66: a local file
+  unavailable,      // 69: no usable server, or no majority; nothing was applied
+  internal,         // 70: a bug of ours
+  system,           // 71: fork, memory, sockets
+  cannot_write,     // 73: a local file
+  output_failed,    // 74: standard output
+  try_again,        // 75: busy, contention, wait timed out
+  refused,          // 76: the server refused or answered nonsense
+  configuration,    // 78
+  lock_lost,        // 79
+  unknown_outcome,  // 80: it was sent, no reply came; it may have been applied
+};
+
+// The base of everything thrown on purpose. `what()` is one line that says what to do next.
+class Failure : public std::runtime_error {
+ public:
+  Failure(ErrorCode code, const std::string& message, std::string server = {})
+      : std::runtime_error(message), code_(code), server_(std::move(server)) {}
+  ErrorCode code() const { return code_; }
+  // The address of the server concerned, or empty.
+  const std::string& server() const { return server_; }
+
+ private:
+  ErrorCode code_;
+  std::string server_;
+};
+
+// The request had no effect: it was never sent (unavailable) or the server refused it (refused).
+class NotApplied : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+// The request went out and no valid reply came: it may have been applied, now or later.
+class UnknownOutcome : public Failure {
+ public:
+  explicit UnknownOutcome(const std::string& message, std::string server = {})
+      : Failure(ErrorCode::unknown_outcome, message, std::move(server)) {}
+};
+
+// Stored bytes that are not ours to decode: another program's value, another version, truncation.
+class CorruptData : public Failure {
+ public:
+  explicit CorruptData(const std::string& message, std::string server = {})
+      : Failure(ErrorCode::bad_data, message, std::move(server)) {}
+};
+
+// Refused before anything was sent: names, numbers, durations out of range.
+class InvalidInput : public Failure {
+ public:
+  explicit InvalidInput(const std::string& message) : Failure(ErrorCode::usage, message) {}
+};
+
+// Bounded attempts against rivals were used up; nothing of ours was applied.
+class Contention : public Failure {
+ public:
+  explicit Contention(const std::string& message, std::string server = {})
+      : Failure(ErrorCode::try_again, message, std::move(server)) {}
+};
+
+}  // namespace mcds

@@ -1,0 +1,125 @@
+#include "common/base/json.hpp"
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Document = nlohmann::ordered_json;
+
+std::optional<Document> parse(std::string_view text) {
+  Document document = Document::parse(text, nullptr, false);
+  if (document.is_discarded()) return std::nullopt;
+  return document;
+}
+
+}  // namespace
+
+std::string& JsonObject::start(std::string_view name) {
+  body_ += body_.empty() ? '{' : ',';
+  body_ += '"';
+  body_ += name;
+  body_ += "\":";
+  return body_;
+}
+
+JsonObject& JsonObject::bytes(std::string_view name, std::string_view value) {
+  if (is_utf8(value)) {
+    start(name) += json_quote(value);
+  } else {
+    start(std::string(name) + "_b64") += '"' + base64(value) + '"';
+  }
+  return *this;
+}
+
+JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
+  start(name) += std::to_string(value);
+  return *this;
+}
+
+JsonObject& JsonObject::signed_number(std::string_view name, std::int64_t value) {
+  start(name) += std::to_string(value);
+  return *this;
+}
+
+JsonObject& JsonObject::real(std::string_view name, double value) {
+  if (!std::isfinite(value)) return raw(name, "null");
+  std::array<char, 64> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return raw(name, std::string_view(text.data(), static_cast<std::size_t>(end - text.data())));
+}
+
+JsonObject& JsonObject::boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
+
+JsonObject& JsonObject::time(std::string_view name, WallTime value) {
+  start(name) += '"' + format_time(value) + '"';
+  return *this;
+}
+
+JsonObject& JsonObject::object(std::string_view name, const JsonObject& value) { return raw(name, value.text()); }
+
+JsonObject& JsonObject::objects(std::string_view name, const std::vector<JsonObject>& values) {
+  std::string& body = start(name);
+  body += '[';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) body += ',';
+    body += values[i].text();
+  }
+  body += ']';
+  return *this;
+}
+
+JsonObject& JsonObject::strings(std::string_view name, const std::vector<std::string>& values) {
+  bool utf8 = true;
+  for (const std::string& value : values) utf8 = utf8 && is_utf8(value);
+  std::string& body = start(utf8 ? std::string(name) : std::string(name) + "_b64");
+  body += '[';
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i != 0) body += ',';
+    body += utf8 ? json_quote(values[i]) : '"' + base64(values[i]) + '"';
+  }
+  body += ']';
+  return *this;
+}
+
+JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
+  start(name) += json;
+  return *this;
+}
+
+std::optional<std::string> compact_json(std::string_view text) {
+  const auto document = parse(text);
+  if (!document) return std::nullopt;
+  return document->dump();
+}
+
+std::optional<std::string> json_unquote(std::string_view text) {
+  const auto document = parse(text);
+  if (!document || !document->is_string()) return std::nullopt;
+  return document->get<std::string>();
+}
+
+std::optional<std::vector<std::string>> json_elements(std::string_view text) {
+  const auto document = parse(text);
+  if (!document || !document->is_array()) return std::nullopt;
+  std::vector<std::string> elements;
+  for (const auto& element : *document) elements.push_back(element.dump());
+  return elements;
+}
+
+std::optional<std::string> json_field(std::string_view text, std::string_view name) {
+  const auto document = parse(text);
+  if (!document || !document->is_object()) return std::nullopt;
+  const auto field = document->find(std::string(name));
+  if (field == document->end()) return std::nullopt;
+  return field->dump();
+}
+
+}  // namespace mcds

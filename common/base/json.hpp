@@ -1,0 +1,53 @@
+// JSON text: written field by field without a document in memory, read by nlohmann_json (in json.cpp only).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+// One compact JSON object, its fields in the order they were added.
+class JsonObject {
+ public:
+  // A string field; bytes that are not UTF-8 go to `<name>_b64` instead.
+  JsonObject& bytes(std::string_view name, std::string_view value);
+  JsonObject& number(std::string_view name, std::uint64_t value);
+  JsonObject& signed_number(std::string_view name, std::int64_t value);
+  // Shortest form that reads back to the same double; not finite: null.
+  JsonObject& real(std::string_view name, double value);
+  JsonObject& boolean(std::string_view name, bool value);
+  // RFC 3339 UTC with milliseconds.
+  JsonObject& time(std::string_view name, WallTime value);
+  JsonObject& object(std::string_view name, const JsonObject& value);
+  JsonObject& objects(std::string_view name, const std::vector<JsonObject>& values);
+  // An array of strings. All values must be UTF-8, else the whole array goes to `<name>_b64`.
+  JsonObject& strings(std::string_view name, const std::vector<std::string>& values);
+  // `json` must already be valid JSON.
+  JsonObject& raw(std::string_view name, std::string_view json);
+
+  // `{…}`.
+  std::string text() const { return body_.empty() ? "{}" : body_ + '}'; }
+
+ private:
+  std::string& start(std::string_view name);
+  std::string body_;
+};
+
+// The same value without insignificant white space, object fields in their order; nullopt when `text` is no JSON.
+std::optional<std::string> compact_json(std::string_view text);
+
+// The bytes of a JSON string literal, quotes included in `text`; nullopt when it is anything else.
+std::optional<std::string> json_unquote(std::string_view text);
+
+// The elements of a JSON array, each as compact JSON text; nullopt when `text` is no JSON array.
+std::optional<std::vector<std::string>> json_elements(std::string_view text);
+
+// The compact JSON text of one field of a JSON object; nullopt when there is none or `text` is no object.
+std::optional<std::string> json_field(std::string_view text, std::string_view name);
+
+}  // namespace mcds

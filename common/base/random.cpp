@@ -1,0 +1,35 @@
+#include "common/base/random.hpp"
+
+#include <sys/random.h>
+
+#include <cerrno>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+// The bias of a remainder is below bound / 2^64: of no consequence for jitter and sampling.
+std::uint64_t Random::below(std::uint64_t bound) { return bits() % bound; }
+
+double Random::unit() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
+
+std::string Random::token() { return hex64(bits()); }
+
+std::uint64_t SystemRandom::bits() {
+  std::uint64_t value = 0;
+  while (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+    if (errno != EINTR) throw Failure(ErrorCode::system, "the kernel gives no random numbers");
+  }
+  return value;
+}
+
+std::uint64_t SeededRandom::bits() {
+  state_ += 0x9e3779b97f4a7c15;
+  std::uint64_t z = state_;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+}  // namespace mcds

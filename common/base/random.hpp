@@ -1,0 +1,37 @@
+// Randomness is injected, so that a simulation can repeat a run from its seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace mcds {
+
+class Random {
+ public:
+  virtual ~Random() = default;
+  virtual std::uint64_t bits() = 0;
+  // Uniform in [0, bound); bound > 0.
+  std::uint64_t below(std::uint64_t bound);
+  // Uniform in [0, 1).
+  double unit();
+  // 16 lower-case hex digits: a lock token, an operation id.
+  std::string token();
+};
+
+// The kernel's generator: tokens must differ between machines and forks.
+class SystemRandom final : public Random {
+ public:
+  std::uint64_t bits() override;
+};
+
+// splitmix64 (Steele, Lea, Flood 2014), for tests and simulations only.
+class SeededRandom final : public Random {
+ public:
+  explicit SeededRandom(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t bits() override;
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,194 @@
+#include "common/base/units.hpp"
+
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <optional>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+using std::chrono::duration_cast;
+
+constexpr double longest_seconds = 100.0 * 366 * 86400;
+
+struct Unit {
+  std::string_view name;
+  double seconds;
+};
+
+constexpr std::array<Unit, 6> units{{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
+
+std::string quoted(std::string_view text) {
+  return is_utf8(text) ? json_quote(text.substr(0, 60)) : std::string("bytes that are not UTF-8");
+}
+
+// Takes the leading digits and decimal point off `text`.
+std::optional<double> take_number(std::string_view& text) {
+  std::size_t size = 0;
+  while (size < text.size() && (std::isdigit(static_cast<unsigned char>(text[size])) != 0 || text[size] == '.')) {
+    ++size;
+  }
+  const auto number = parse_double(text.substr(0, size));
+  text.remove_prefix(size);
+  return number;
+}
+
+std::optional<double> take_unit(std::string_view& text) {
+  for (const Unit& unit : units) {
+    if (!text.starts_with(unit.name)) continue;
+    text.remove_prefix(unit.name.size());
+    return unit.seconds;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> seconds_of(std::string_view text) {
+  double total = 0;
+  bool first = true;
+  while (!text.empty() || first) {
+    const auto number = take_number(text);
+    if (!number) return std::nullopt;
+    if (first && text.empty()) return *number;
+    first = false;
+    const auto unit = take_unit(text);
+    if (!unit) return std::nullopt;
+    total += *number * *unit;
+  }
+  return total;
+}
+
+int digits(std::string_view text, std::size_t from, std::size_t count) {
+  int value = 0;
+  for (std::size_t i = from; i < from + count; ++i) {
+    if (i >= text.size() || std::isdigit(static_cast<unsigned char>(text[i])) == 0) return -1;
+    value = value * 10 + (text[i] - '0');
+  }
+  return value;
+}
+
+// The fraction and zone of an RFC 3339 time, as microseconds to add to the local time before it.
+std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_view rest) {
+  std::chrono::microseconds shift{0};
+  if (rest.starts_with('.')) {
+    const auto fraction = [&] {
+      std::string_view number = rest;
+      auto value = take_number(number);
+      rest = number;
+      return value;
+    }();
+    if (!fraction) return std::nullopt;
+    shift += std::chrono::microseconds(static_cast<std::int64_t>(*fraction * 1e6 + 0.5));
+  }
+  if (rest == "Z" || rest == "z") return shift;
+  if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') || rest[3] != ':') return std::nullopt;
+  const int hours = digits(rest, 1, 2);
+  const int minutes = digits(rest, 4, 2);
+  if (hours < 0 || hours > 23 || minutes < 0 || minutes > 59) return std::nullopt;
+  const auto offset = std::chrono::hours(hours) + std::chrono::minutes(minutes);
+  return rest[0] == '+' ? shift - offset : shift + offset;
+}
+
+std::optional<WallTime> parse_rfc3339(std::string_view text) {
+  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return std::nullopt;
+  if (text[10] != 'T' && text[10] != 't' && text[10] != ' ') return std::nullopt;
+  const int year = digits(text, 0, 4);
+  const int month = digits(text, 5, 2);
+  const int day = digits(text, 8, 2);
+  const int hour = digits(text, 11, 2);
+  const int minute = digits(text, 14, 2);
+  const int second = digits(text, 17, 2);
+  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+                                         std::chrono::day(static_cast<unsigned>(day))};
+  if (year < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+    return std::nullopt;
+  }
+  const auto shift = parse_fraction_and_zone(text.substr(19));
+  if (!shift) return std::nullopt;
+  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
+         std::chrono::seconds(second) + *shift;
+}
+
+}  // namespace
+
+Duration parse_duration(std::string_view text, std::string_view what) {
+  const auto seconds = seconds_of(text);
+  if (!seconds) {
+    throw InvalidInput(std::string(what) + ": " + quoted(text) +
+                       " is no duration; write it as 250ms, 30s, 5m, 1h30m or 7d");
+  }
+  if (*seconds > longest_seconds) throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
+  return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
+}
+
+std::uint64_t parse_size(std::string_view text, std::string_view what) {
+  const auto invalid = [&] {
+    return InvalidInput(std::string(what) + ": " + quoted(text) + " is no size; write it as 4096, 64k or 1M");
+  };
+  if (text.empty()) throw invalid();
+  unsigned shift = 0;
+  std::string_view number = text;
+  switch (text.back()) {
+    case 'k': case 'K': shift = 10; break;
+    case 'm': case 'M': shift = 20; break;
+    case 'g': case 'G': shift = 30; break;
+    default: break;
+  }
+  if (shift != 0) number.remove_suffix(1);
+  const auto value = parse_u64(number);
+  if (!value || *value > (std::uint64_t{1} << 50)) throw invalid();
+  return *value << shift;
+}
+
+WallTime parse_time(std::string_view text, WallTime now, std::string_view what) {
+  const auto invalid = [&] {
+    return InvalidInput(std::string(what) + ": " + quoted(text) +
+                        " is no time; write it as 2026-11-21T04:08:53Z, @1795234133 or 5m (that long ago)");
+  };
+  if (text.starts_with('@')) {
+    const auto seconds = parse_double(text.substr(1));
+    if (!seconds || *seconds < 0 || *seconds > 253402300799.0) throw invalid();
+    return WallTime(std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5)));
+  }
+  if (const auto time = parse_rfc3339(text)) return *time;
+  const auto seconds = seconds_of(text);
+  if (!seconds || *seconds > longest_seconds) throw invalid();
+  return now - std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5));
+}
+
+std::string format_time(WallTime time) {
+  const auto days = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(days);
+  const auto ms = std::chrono::floor<std::chrono::milliseconds>(time - days).count();
+  std::array<char, 64> text{};
+  const int size = std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                                 static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                                 static_cast<unsigned>(date.day()), static_cast<int>(ms / 3600000),
+                                 static_cast<int>(ms / 60000 % 60), static_cast<int>(ms / 1000 % 60),
+                                 static_cast<int>(ms % 1000));
+  return {text.data(), static_cast<std::size_t>(size)};
+}
+
+std::string format_duration(Duration duration) {
+  auto ms = duration_cast<std::chrono::milliseconds>(duration).count();
+  if (ms == 0) return "0s";
+  std::string text;
+  const auto part = [&](std::int64_t size, const char* name) {
+    if (ms >= size) text += std::to_string(ms / size) + name;
+    ms %= size;
+  };
+  part(86400000, "d");
+  part(3600000, "h");
+  part(60000, "m");
+  part(1000, "s");
+  part(1, "ms");
+  return text;
+}
+
+std::int64_t ceil_seconds(Duration duration) { return std::chrono::ceil<std::chrono::seconds>(duration).count(); }
+
+}  // namespace mcds

@@ -1,0 +1,31 @@
+// Durations, sizes and times as people write them (cli.md's forms), and back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+// `250ms 30s 5m 1h30m 7d`; a bare number is seconds (fractions allowed: `0.5`). Never negative.
+// Throws InvalidInput, naming `what` (an option or argument), for anything else or more than 100 years.
+Duration parse_duration(std::string_view text, std::string_view what);
+
+// `64k 1M 2G` (powers of 1024) or a plain number of bytes. Throws InvalidInput.
+std::uint64_t parse_size(std::string_view text, std::string_view what);
+
+// RFC 3339 with zone, `@UNIX[.fraction]`, or a duration meaning 'that long before now'. Throws InvalidInput.
+WallTime parse_time(std::string_view text, WallTime now, std::string_view what);
+
+// RFC 3339 in UTC with milliseconds: 2026-11-21T04:08:53.945Z.
+std::string format_time(WallTime time);
+
+// The shortest of the forms parse_duration reads: `1m30s`, `250ms`.
+std::string format_duration(Duration duration);
+
+// Whole seconds, rounded up: what memcached can be asked for.
+std::int64_t ceil_seconds(Duration duration);
+
+}  // namespace mcds

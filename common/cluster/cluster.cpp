@@ -1,0 +1,25 @@
+#include "common/cluster/cluster.hpp"
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+const Reply& expect(const Cluster& cluster, const Reply& reply) {
+  if (!reply.failed()) return reply;
+  const ReplyFailure& failure = *reply.failure;
+  const std::string server = cluster.address_of(reply.server);
+  switch (failure.kind) {
+    case ReplyFailure::Kind::unreachable: throw NotApplied(ErrorCode::unavailable, failure.message, server);
+    case ReplyFailure::Kind::refused: throw NotApplied(ErrorCode::refused, failure.message, server);
+    case ReplyFailure::Kind::not_a_number: throw CorruptData(failure.message, server);
+    case ReplyFailure::Kind::unknown: break;
+  }
+  throw UnknownOutcome(failure.message, server);
+}
+
+Reply expect(const Cluster& cluster, Reply&& reply) {
+  expect(cluster, static_cast<const Reply&>(reply));
+  return std::move(reply);
+}
+
+}  // namespace mcds

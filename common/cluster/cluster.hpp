@@ -1,0 +1,49 @@
+// The one seam between data structures and servers.
+//
+// A batch of requests goes in, replies come out in the same order. One call is at most one round trip to each server
+// involved (the composites may take more on servers without meta commands), all servers in parallel. Requests to
+// the same server are executed in the order of the batch; between servers there is no order. Nothing is ever resent.
+// execute() never throws for what servers or networks do: each reply says for itself. No call lasts longer than
+// the transport's deadlines allow.
+//
+// Implementations: connect() (classic or meta transport), MemoryCluster in tests; decorators in decorators.hpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/cluster/reply.hpp"
+#include "common/cluster/request.hpp"
+#include "common/placement/placement.hpp"
+
+namespace mcds {
+
+class Cluster {
+ public:
+  virtual ~Cluster() = default;
+  virtual std::vector<Reply> execute(std::span<const Request> batch) = 0;
+  virtual const Placement& placement() const = 0;
+
+  Reply execute(const Request& request) { return std::move(execute(std::span(&request, 1)).front()); }
+  std::size_t server_of(const Request& request) const {
+    return request.server ? *request.server : placement().server_of(request.key);
+  }
+  std::string address_of(std::size_t server) const { return placement().pool().at(server).address(); }
+};
+
+// The reply itself, unless it failed: then NotApplied, UnknownOutcome or CorruptData (incr on text) is thrown.
+const Reply& expect(const Cluster& cluster, const Reply& reply);
+Reply expect(const Cluster& cluster, Reply&& reply);
+
+struct ConnectOptions {
+  Duration timeout = std::chrono::seconds(1);               // longest wait for one reply
+  Duration connect_timeout = std::chrono::milliseconds(500);
+  enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
+};
+
+// A cluster over real servers. Connects on first use of each server.
+std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
+
+}  // namespace mcds

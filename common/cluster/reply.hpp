@@ -1,0 +1,71 @@
+// What one server said to one request, or why it said nothing.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/cluster/request.hpp"
+
+namespace mcds {
+
+enum class Outcome {
+  hit,         // get, gets, probe, version, stats
+  miss,        // get, gets, probe: the server said so
+  stored,      // add, set, replace, cas, append, incr, decr, touch and both composites
+  not_stored,  // add: exists; replace: missing; append: missing, or full, or no memory (ask with get);
+               // append_or_create: the item is full or the server without memory
+  exists,      // cas, remove_if: somebody changed it
+  not_found,   // cas, incr, decr, touch, remove, remove_if: missing
+  deleted,     // remove, remove_if
+  failed,      // Reply::failure says how
+};
+
+const char* name_of(Outcome outcome);
+
+struct ReplyFailure {
+  enum class Kind {
+    unreachable,   // not sent: no connection, or the deadline passed before sending
+    refused,       // the server answered and applied nothing: SERVER_ERROR, out of memory, ERROR, too large
+    not_a_number,  // incr, decr on a value that is no number: nothing applied
+    unknown,       // sent, no valid reply: it may have been applied, now or later
+  };
+  Kind kind;
+  std::string message;
+};
+
+// Filled by probe as far as the protocol tells: meta all, classic only size and cas.
+struct ItemAge {
+  std::optional<std::chrono::seconds> ttl;   // -1: never expires
+  std::optional<std::chrono::seconds> idle;  // since last read or written
+};
+
+struct Reply {
+  Outcome outcome = Outcome::failed;
+  bool created = false;        // composites: it was missing
+  std::size_t server = 0;      // index into the pool
+  std::uint64_t number = 0;    // incr, decr, incr_or_create: the new value
+  std::uint32_t flags = 0;
+  CasUnique cas;               // gets, probe; after a store only under meta, else 0
+  std::string value;
+  ItemAge age;
+  std::shared_ptr<const ReplyFailure> failure;  // set exactly when outcome is failed
+
+  bool failed() const { return outcome == Outcome::failed; }
+  bool is(ReplyFailure::Kind kind) const { return failure && failure->kind == kind; }
+  // It may have been applied: the caller must find out or say so.
+  bool unknown() const { return is(ReplyFailure::Kind::unknown); }
+
+  static Reply of(Outcome outcome, std::size_t server) {
+    Reply reply;
+    reply.outcome = outcome;
+    reply.server = server;
+    return reply;
+  }
+  static Reply failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server);
+};
+
+}  // namespace mcds

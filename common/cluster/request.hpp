@@ -1,0 +1,128 @@
+// One operation of a batch. Keys are complete (namespace included) and already validated.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+// The longest key memcached accepts, and its longest value for a key of 250 bytes with the default item size.
+constexpr std::size_t max_key_size = 250;
+constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) - 2 - 4;
+
+// What is sent as the exptime. Seconds relative to the server's clock up to 30 days, an absolute UNIX time beyond.
+class Exptime {
+ public:
+  static constexpr Exptime never() { return Exptime(0); }
+  // Rounded up to whole seconds; `now` decides the absolute form beyond 30 days. ttl must be positive.
+  static Exptime after(Duration ttl, WallTime now);
+  // `boundary` on the clients' clocks; at least one second.
+  static Exptime at(WallTime boundary, WallTime now);
+  constexpr std::int64_t wire() const { return wire_; }
+  bool operator==(const Exptime&) const = default;
+
+ private:
+  explicit constexpr Exptime(std::int64_t wire) : wire_(wire) {}
+  std::int64_t wire_;
+};
+
+// A server's stamp on a value. Valid only on the connection that fetched it: a restarted server counts from 1 again.
+// 0 is never valid (servers started with -C).
+struct CasUnique {
+  std::uint64_t value = 0;
+  bool operator==(const CasUnique&) const = default;
+};
+
+enum class Op {
+  get,               // value, flags
+  gets,              // value, flags, cas
+  probe,             // size, ttl, idle, cas, value; does not touch the LRU where the server can avoid it
+  add,               // under meta also returns cas
+  set,
+  replace,
+  cas,               // with Request::cas, which must come from this cluster's last gets of the key
+  append,
+  incr,
+  decr,
+  touch,
+  remove,
+  remove_if,         // compare-and-delete with Request::cas
+  incr_or_create,    // incr by delta; missing: created as `initial` with exptime
+  append_or_create,  // append value; missing: created as `prefix` + value with exptime
+  version,           // of Request::server
+  stats,             // of Request::server; key is the argument (may be empty); value is lines "NAME VALUE\n"
+};
+
+struct Request {
+  Op op = Op::get;
+  std::string key = {};
+  std::string value = {};
+  std::string prefix = {};  // append_or_create only
+  std::uint32_t flags = 0;
+  Exptime exptime = Exptime::never();
+  std::uint64_t delta = 0;
+  std::uint64_t initial = 0;
+  CasUnique cas = {};
+  std::optional<std::size_t> server = {};  // instead of the key's placement
+
+  static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }
+  static Request gets(std::string key) { return {.op = Op::gets, .key = std::move(key)}; }
+  static Request probe(std::string key, std::size_t server) {
+    return {.op = Op::probe, .key = std::move(key), .server = server};
+  }
+  static Request add(std::string key, std::string value, Exptime exptime) {
+    return {.op = Op::add, .key = std::move(key), .value = std::move(value), .exptime = exptime};
+  }
+  static Request set(std::string key, std::string value, Exptime exptime) {
+    return {.op = Op::set, .key = std::move(key), .value = std::move(value), .exptime = exptime};
+  }
+  static Request replace(std::string key, std::string value, Exptime exptime) {
+    return {.op = Op::replace, .key = std::move(key), .value = std::move(value), .exptime = exptime};
+  }
+  static Request compare_and_set(std::string key, std::string value, Exptime exptime, CasUnique cas) {
+    return {.op = Op::cas, .key = std::move(key), .value = std::move(value), .exptime = exptime, .cas = cas};
+  }
+  static Request append(std::string key, std::string value) {
+    return {.op = Op::append, .key = std::move(key), .value = std::move(value)};
+  }
+  static Request incr(std::string key, std::uint64_t delta) {
+    return {.op = Op::incr, .key = std::move(key), .delta = delta};
+  }
+  static Request decr(std::string key, std::uint64_t delta) {
+    return {.op = Op::decr, .key = std::move(key), .delta = delta};
+  }
+  static Request touch(std::string key, Exptime exptime) {
+    return {.op = Op::touch, .key = std::move(key), .exptime = exptime};
+  }
+  static Request remove(std::string key) { return {.op = Op::remove, .key = std::move(key)}; }
+  static Request remove_if(std::string key, CasUnique cas) {
+    return {.op = Op::remove_if, .key = std::move(key), .cas = cas};
+  }
+  static Request incr_or_create(std::string key, std::uint64_t delta, std::uint64_t initial, Exptime exptime) {
+    return {.op = Op::incr_or_create, .key = std::move(key), .exptime = exptime, .delta = delta, .initial = initial};
+  }
+  static Request append_or_create(std::string key, std::string prefix, std::string value, Exptime exptime) {
+    return {.op = Op::append_or_create, .key = std::move(key), .value = std::move(value), .prefix = std::move(prefix),
+            .exptime = exptime};
+  }
+  static Request version(std::size_t server) { return {.op = Op::version, .server = server}; }
+  static Request stats(std::size_t server, std::string argument = {}) {
+    return {.op = Op::stats, .key = std::move(argument), .server = server};
+  }
+
+  // This request sent to `index` instead of where its key lives.
+  Request on(std::size_t index) && {
+    server = index;
+    return std::move(*this);
+  }
+};
+
+// The word used in traces and messages: `get`, `incr_or_create`.
+const char* name_of(Op op);
+
+}  // namespace mcds

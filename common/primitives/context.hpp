@@ -1,0 +1,19 @@
+// What every structure is given, and all it may use of the outside world.
+#pragma once
+
+#include <string>
+
+#include "common/base/clock.hpp"
+#include "common/base/random.hpp"
+#include "common/cluster/cluster.hpp"
+
+namespace mcds {
+
+struct Context {
+  Cluster& cluster;
+  Clock& clock;
+  Random& random;
+  std::string key_prefix;  // the namespace: put before every key and hashed with it
+};
+
+}  // namespace mcds

@@ -1,0 +1,51 @@
+#include "common/primitives/key_names.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+bool is_unsafe(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return byte <= 0x20 || byte == 0x7f;
+}
+
+void check_key(std::string_view key, std::string_view what, std::size_t limit) {
+  if (std::any_of(key.begin(), key.end(), is_unsafe)) {
+    throw InvalidInput(std::string(what) + " must not contain spaces or control characters; memcached cannot hold them");
+  }
+  if (key.size() > limit) {
+    throw InvalidInput(std::string(what) + " is too long: the key would have " + std::to_string(key.size()) +
+                       " bytes with its namespace, at most " + std::to_string(limit) + " fit; shorten it");
+  }
+}
+
+}  // namespace
+
+std::string structure_key(const Context& context, std::string_view structure, std::string_view name) {
+  if (name.empty()) throw InvalidInput("an empty name; give the " + std::string(structure) + " a name");
+  std::string key = context.key_prefix + std::string(structure) + ':' + std::string(name);
+  check_key(key, "the name", max_structure_key_size);
+  return key;
+}
+
+std::string whole_key(const Context& context, std::string_view key) {
+  if (key.empty()) throw InvalidInput("an empty key; give one of 1 to 250 bytes");
+  std::string whole = context.key_prefix + std::string(key);
+  check_key(whole, "the key", max_key_size);
+  return whole;
+}
+
+std::string element_key(std::string_view base, std::string_view element) {
+  std::string encoded = percent_encode(element);
+  if (encoded.starts_with('~') || base.size() + 1 + encoded.size() > max_key_size) {
+    encoded = '~' + digest128(element);
+  }
+  return std::string(base) + ':' + encoded;
+}
+
+}  // namespace mcds

@@ -1,0 +1,33 @@
+// Key layout: <namespace><structure>:<name>[:<part>…]
+//
+// Names are bytes without control characters or space. Elements (members, fields, visitor ids) are free bytes: unsafe
+// ones, ':' among them, are percent-encoded, so an element can never look like another part. A key that would pass 250
+// bytes ends in '~' and the first 32 hex digits of the element's SHA-256 instead.
+//
+//   structure_key(context, "table", "blocked")            table:blocked
+//   element_key("table:blocked:v", "10.1.2.3")            table:blocked:v:10.1.2.3
+//   element_key("table:blocked:v", "a b:c")               table:blocked:v:a%20b%3ac
+//   element_key("table:blocked:v", <9000 bytes>)          table:blocked:v:~5feceb66ffc86f38d952786c6d696c79
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/primitives/context.hpp"
+
+namespace mcds {
+
+// The longest namespace + structure + name, so that every part a structure adds still fits.
+constexpr std::size_t max_structure_key_size = 180;
+
+// Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
+std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
+
+// A key the user gave whole (`--key`): checked and prefixed with the namespace, nothing else.
+std::string whole_key(const Context& context, std::string_view key);
+
+// `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never encoded
+// away, but an encoded element that starts with '~' is digested too, so the two forms cannot meet.
+std::string element_key(std::string_view base, std::string_view element);
+
+}  // namespace mcds

@@ -1,0 +1,37 @@
+// One table of exit codes for every command.
+#pragma once
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+enum class ExitStatus : int {
+  ok = 0,
+  no = 1,             // miss, not a member, not held by you, over the limit
+  problem = 2,        // where --probe, ring diff --max-moved, ring check, servers, check
+  usage = 64,
+  bad_data = 65,
+  cannot_read = 66,
+  unavailable = 69,
+  internal = 70,
+  system = 71,
+  cannot_write = 73,
+  output_failed = 74,
+  try_again = 75,
+  refused = 76,
+  configuration = 78,
+  lock_lost = 79,
+  unknown_outcome = 80,
+  max_run = 124,
+  not_executable = 126,
+  not_found = 127,    // 128 + N: the child was ended by signal N
+};
+
+ExitStatus status_of(ErrorCode code);
+// The word of {"error":{"code":…}}.
+const char* name_of(ErrorCode code);
+
+// The worse of two lines of a batch: ok < no < try_again < bad_data < refused < unknown_outcome < unavailable.
+ExitStatus worse(ExitStatus a, ExitStatus b);
+
+}  // namespace mcds

@@ -1,0 +1,32 @@
+// `-`, `@FILE` and `@@`: values that come from elsewhere, and lines of standard input.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+// `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws Failure(cannot_read).
+std::string value_of(std::string_view argument);
+
+// Lines of standard input without their line feed, memory bounded by the longest line. Throws Failure(bad_data) for
+// a line longer than `max_line`, Failure(cannot_read) when reading fails.
+class LineReader {
+ public:
+  explicit LineReader(std::size_t max_line = std::size_t{16} << 20) : max_line_(max_line) {}
+  std::optional<std::string> next();
+  // Of the line last returned, from 1.
+  std::size_t number() const { return number_; }
+
+ private:
+  bool fill();
+  std::size_t max_line_;
+  std::size_t number_ = 0;
+  std::string buffer_;
+  std::size_t position_ = 0;
+  bool ended_ = false;
+};
+
+}  // namespace mcds

@@ -1,0 +1,51 @@
+// The only place that writes to stdout, and the one form of errors on stderr.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+
+namespace mcds {
+
+enum class OutputMode { json, value, text };
+
+class Output {
+ public:
+  explicit Output(OutputMode mode) : mode_(mode) {}
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  OutputMode mode() const { return mode_; }
+
+  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text aligned columns of its fields.
+  // Flushed line by line unless buffered(true): then when the buffer is full or at flush(), for batches.
+  void answer(const JsonObject& object, std::string_view bare);
+  // An answer whose bare value is a stored value: with -o value its exact bytes, no line feed added.
+  void answer_bytes(const JsonObject& object, std::string_view bytes);
+  // Bytes as they are, whatever the mode (a child's replayed output, an SVG).
+  void raw(std::string_view bytes);
+
+  void buffered(bool on) { buffered_ = on; }
+  // Throws Failure(output_failed) when stdout cannot take it; a closed pipe ends the program quietly instead.
+  void flush();
+
+  // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
+  // `line`: the input line concerned, 0 for none.
+  void error(const Failure& failure, std::size_t line = 0) const;
+  // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
+  void warning(std::string_view message) const;
+
+ private:
+  void line_done();
+
+  OutputMode mode_;
+  bool buffered_ = false;
+  std::string pending_;
+  std::vector<std::size_t> widths_;  // -o text: column widths so far
+  std::string columns_;              // -o text: the header last printed
+};
+
+}  // namespace mcds

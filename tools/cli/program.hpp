@@ -1,0 +1,115 @@
+// The command line described once, as data: parsing (CLI11, in program.cpp only), --help, completions, __describe and
+// the man page test all read this description.
+//
+//   void declare_counter(Command& counter) {
+//     auto options = std::make_shared<IncrOptions>();
+//     counter.verb("incr", "add to a counter, creating it if it is missing")
+//         .example("mcds counter incr hits")
+//         .argument("NAME", "the counter", options->name)
+//         .optional_argument("DELTA", "how much; 1 without it", options->delta)
+//         .option("--ttl", "D", "lifetime if it is created", options->ttl)
+//         .action([options](Session& session) { return incr(session, *options); });
+//   }
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.hpp"
+#include "tools/cli/exit_status.hpp"
+
+namespace mcds {
+
+class Session;
+
+// Where a parsed word goes; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …) and
+// refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the verb (see input.hpp).
+using Target = std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
+                            std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
+                            std::optional<double>*, int*, std::optional<int>*>;
+
+struct OptionSpec {
+  std::string names;                   // "--ttl" or "-w,--wait"
+  std::string value;                   // "D", "N", "FILE"; empty: a flag
+  std::string help;
+  std::vector<std::string> choices{};  // allowed words, also completed; empty: any
+  Target target;
+  bool hidden = false;
+};
+
+struct ArgumentSpec {
+  std::string name;
+  std::string help;
+  Target target;  // std::vector<std::string>*: takes the rest
+  bool required = true;
+};
+
+using Action = std::function<ExitStatus(Session&)>;
+
+class Verb {
+ public:
+  Verb(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
+
+  Verb& example(std::string line);  // three of them open --help
+  Verb& argument(std::string name, std::string help, Target target);
+  Verb& optional_argument(std::string name, std::string help, Target target);
+  Verb& option(std::string names, std::string value, std::string help, Target target);
+  Verb& choice(std::string names, std::vector<std::string> choices, std::string help, Target target);
+  Verb& flag(std::string names, std::string help, bool& target);
+  // Everything after `--` is a command to run; `required`: refuse to run without it.
+  Verb& child(std::vector<std::string>& target, bool required);
+  Verb& action(Action action);
+
+  const std::string& name() const { return name_; }
+  const std::string& summary() const { return summary_; }
+  const std::vector<std::string>& examples() const { return examples_; }
+  const std::vector<OptionSpec>& options() const { return options_; }
+  const std::vector<ArgumentSpec>& arguments() const { return arguments_; }
+  std::vector<std::string>* child_target() const { return child_; }
+  bool child_required() const { return child_required_; }
+  const Action& run() const { return action_; }
+
+ private:
+  std::string name_;
+  std::string summary_;
+  std::vector<std::string> examples_;
+  std::vector<OptionSpec> options_;
+  std::vector<ArgumentSpec> arguments_;
+  std::vector<std::string>* child_ = nullptr;
+  bool child_required_ = false;
+  Action action_;
+};
+
+// A command has verbs (`counter incr`), or is one itself (`where`, `servers`, `sandbox`): then its only verb has the
+// empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
+class Command {
+ public:
+  Command(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
+  Verb& verb(std::string name, std::string summary);
+  Verb& itself();
+
+  const std::string& name() const { return name_; }
+  const std::string& summary() const { return summary_; }
+  const std::vector<std::unique_ptr<Verb>>& verbs() const { return verbs_; }
+
+ private:
+  std::string name_;
+  std::string summary_;
+  std::vector<std::unique_ptr<Verb>> verbs_;
+};
+
+// One line of tools/commands/commands.cpp; the order is that of --help.
+struct CommandEntry {
+  const char* name;
+  const char* summary;
+  void (*declare)(Command&);
+};
+std::span<const CommandEntry> all_commands();
+
+}  // namespace mcds
