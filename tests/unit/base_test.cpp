@@ -1,0 +1,95 @@
+#include <doctest/doctest.h>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "common/base/random.hpp"
+#include "common/base/units.hpp"
+#include "common/cluster/request.hpp"
+
+namespace mcds {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("durations: every documented form, and nothing else") {
+  CHECK(parse_duration("250ms", "--ttl") == 250ms);
+  CHECK(parse_duration("30s", "--ttl") == 30s);
+  CHECK(parse_duration("1h30m", "--ttl") == 90min);
+  CHECK(parse_duration("7d", "--ttl") == 168h);
+  CHECK(parse_duration("45", "--ttl") == 45s);
+  CHECK(parse_duration("0.5", "--ttl") == 500ms);
+  for (const char* bad : {"", "-1", "5x", "s", "1h30", "1..5s", " 5", "5 ", "1e3", "inf", "999999999999d", "\xff"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_duration(bad, "--ttl"), InvalidInput);
+  }
+}
+
+TEST_CASE("sizes are powers of 1024") {
+  CHECK(parse_size("4096", "--max-bytes") == 4096);
+  CHECK(parse_size("64k", "--max-bytes") == 65536);
+  CHECK(parse_size("1M", "--max-bytes") == 1048576);
+  for (const char* bad : {"", "k", "-1", "1.5M", "1MB", "99999999999999999999G"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_size(bad, "--max-bytes"), InvalidInput);
+  }
+}
+
+TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed") {
+  const WallTime now{1795234133945ms};
+  CHECK(format_time(now) == "2026-11-21T04:08:53.945Z");
+  CHECK(parse_time("2026-11-21T04:08:53.945Z", now, "--at") == now);
+  CHECK(parse_time("2026-11-21T05:08:53.945+01:00", now, "--at") == now);
+  CHECK(parse_time("@1795234133.945", now, "--at") == now);
+  CHECK(parse_time("5m", now, "--at") == now - 5min);
+  for (const char* bad : {"", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-21", "@", "@-1", "now", "@1e9"}) {
+    CAPTURE(bad);
+    CHECK_THROWS_AS(parse_time(bad, now, "--at"), InvalidInput);
+  }
+}
+
+TEST_CASE("UTF-8: overlong forms, surrogates and cut sequences are not UTF-8") {
+  CHECK(is_utf8("grün \xf0\x9f\x98\x80"));
+  for (const char* bad : {"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "\x80"}) CHECK_FALSE(is_utf8(bad));
+}
+
+TEST_CASE("percent-encoding round trips every byte and leaves no separator") {
+  std::string all;
+  for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
+  const std::string encoded = percent_encode(all);
+  CHECK(percent_decode(encoded) == all);
+  CHECK(encoded.find_first_of(": \r\n") == std::string::npos);
+  CHECK_FALSE(percent_decode("%4").has_value());
+  CHECK_FALSE(percent_decode("%zz").has_value());
+}
+
+TEST_CASE("base64 and hex round trip; nonsense is refused") {
+  const std::string bytes("\0\xff\x10 abc", 7);
+  CHECK(parse_base64(base64(bytes)) == bytes);
+  CHECK_FALSE(parse_base64("a*b=").has_value());
+  CHECK(parse_hex64(hex64(0x0123456789abcdef)) == 0x0123456789abcdef);
+  CHECK_FALSE(parse_hex64("123").has_value());
+  CHECK(parse_u64("18446744073709551615") == UINT64_MAX);
+  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "18446744073709551616", "0x10"}) CHECK_FALSE(parse_u64(bad).has_value());
+}
+
+TEST_CASE("JSON: bytes that are not UTF-8 move to a _b64 field; escapes survive a round trip") {
+  JsonObject object;
+  object.bytes("value", "a\"b\n\x01").bytes("key", "\xff").number("n", UINT64_MAX).real("x", 0.5).boolean("ok", true);
+  CHECK(object.text() == R"({"value":"a\"b\n\u0001","key_b64":"/w==","n":18446744073709551615,"x":0.5,"ok":true})");
+  CHECK(json_unquote(json_quote("tab\tnul\x01 ü")) == "tab\tnul\x01 ü");
+  CHECK(compact_json(" { \"b\" : 1 , \"a\" : [ 2 ] } ") == R"({"b":1,"a":[2]})");
+  CHECK_FALSE(compact_json("{\"a\":}").has_value());
+  CHECK(json_field(R"({"host":"web3","pid":7})", "host") == "\"web3\"");
+}
+
+TEST_CASE("exptimes are relative up to 30 days, absolute beyond, and never in the past or beyond the server's range") {
+  const WallTime now{1795234133s};
+  CHECK(Exptime::after(1ms, now).wire() == 1);
+  CHECK(Exptime::after(1500ms, now).wire() == 2);
+  CHECK(Exptime::after(720h, now).wire() == 2592000);
+  CHECK(Exptime::after(720h + 1s, now).wire() == 1795234133 + 2592001);
+  CHECK(Exptime::at(now - 5s, now).wire() == 1);
+  CHECK_THROWS_AS(Exptime::after(24h * 365 * 20, now), InvalidInput);
+}
+
+}  // namespace mcds
