@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Runs golden files: exact command, exact JSON, exit code, stderr empty unless expected.
+
+Usage: run_golden.py MCDS_BINARY FILE.golden…
+
+Each file gets a fresh directory as its working directory and three real memcached servers on unix sockets,
+named m1, m2 and m3 in $MCDS_SERVERS, so that keys are placed alike in every run. The directory's name is
+shown as $DIR. $PID1..$PID3 are the servers' process ids. Format:
+
+    $ command line, run by sh -c      > (a line starting with '> ' continues it)
+    expected stdout line
+    ! expected stderr line
+    ? exit code (0 when absent)
+
+<any> <time> <hex16> <n> <b64> in an expected line stand for any text, an RFC 3339 time, 16 hex digits, a number, base64.
+"""
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+WILDCARDS = {
+    "<any>": r".*?",
+    "<time>": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",
+    "<hex16>": r"[0-9a-f]{16}",
+    "<n>": r"-?\d+(?:\.\d+)?",
+    "<b64>": r"[A-Za-z0-9+/=]*",
+}
+
+
+def matches(expected, actual):
+    pattern = "".join(WILDCARDS.get(p, re.escape(p)) for p in re.split(r"(<any>|<time>|<hex16>|<n>|<b64>)", expected))
+    return re.fullmatch(pattern, actual, re.S) is not None
+
+
+class Case:
+    def __init__(self, line_number, command):
+        self.line_number = line_number
+        self.command = command
+        self.stdout = []
+        self.stderr = []
+        self.status = 0
+
+
+def parse(path):
+    cases = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            line = line.rstrip("\n")
+            if line.startswith("$ "):
+                cases.append(Case(number, line[2:]))
+            elif line.startswith("#") or not line and not cases:
+                continue
+            elif not cases:
+                sys.exit(f"{path}:{number}: text before the first command")
+            elif line.startswith("> "):
+                cases[-1].command += "\n" + line[2:]
+            elif line.startswith("! "):
+                cases[-1].stderr.append(line[2:])
+            elif line.startswith("? "):
+                cases[-1].status = int(line[2:])
+            elif line:
+                cases[-1].stdout.append(line)
+    return cases
+
+
+def start_servers(directory):
+    servers = []
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    for name in ("m1", "m2", "m3"):
+        path = f"{directory}/{name}.sock"
+        servers.append(subprocess.Popen(["memcached", "-s", path, "-m", "16", "-t", "1", *user],
+                                        stdin=subprocess.DEVNULL))
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                with socket.socket(socket.AF_UNIX) as probe:
+                    probe.connect(path)
+                break
+            except OSError:
+                if servers[-1].poll() is not None or time.monotonic() > deadline:
+                    sys.exit("memcached does not start")
+                time.sleep(0.002)
+    return servers
+
+
+def lines(data, directory):
+    text = data.decode("utf-8", "backslashreplace").replace(directory, "$DIR")
+    return text.split("\n")[:-1] if text.endswith("\n") else (text.split("\n") if text else [])
+
+
+def same(expected, actual):
+    return len(expected) == len(actual) and all(map(matches, expected, actual))
+
+
+def run_file(binary, path):
+    cases = parse(path)
+    directory = tempfile.mkdtemp(prefix="mcds-golden-")
+    failed = 0
+    servers = []
+    try:
+        servers = start_servers(directory)
+        work = os.path.join(directory, "cwd")
+        os.mkdir(work)
+        environment = {key: value for key, value in os.environ.items()
+                       if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+        environment.update(
+            PATH=f"{os.path.dirname(os.path.abspath(binary))}:{environment['PATH']}", HOME=work, LC_ALL="C.UTF-8",
+            MCDS_SERVERS=",".join(f"m{i}=unix:{directory}/m{i}.sock" for i in (1, 2, 3)), DIR=directory,
+            **{f"PID{i + 1}": str(server.pid) for i, server in enumerate(servers)})
+        for case in cases:
+            try:
+                done = subprocess.run(["sh", "-c", case.command], cwd=work, env=environment, timeout=60,
+                                      stdin=subprocess.DEVNULL, capture_output=True)
+                status, stdout, stderr = done.returncode, lines(done.stdout, directory), lines(done.stderr, directory)
+            except subprocess.TimeoutExpired:
+                status, stdout, stderr = "none within 60 s", [], []
+            if status == case.status and same(case.stdout, stdout) and same(case.stderr, stderr):
+                continue
+            failed += 1
+            print(f"{path}:{case.line_number}: $ {case.command}")
+            for title, want, got in (("stdout", case.stdout, stdout), ("stderr", case.stderr, stderr)):
+                if not same(want, got):
+                    print(f"  {title} expected:", *want, sep="\n    ")
+                    print(f"  {title} got:", *got, sep="\n    ")
+            if status != case.status:
+                print(f"  exit code expected {case.status}, got {status}")
+    finally:
+        for server in servers:
+            server.send_signal(signal.SIGCONT)
+            server.kill()
+            server.wait()
+        shutil.rmtree(directory, ignore_errors=True)
+    return len(cases), failed
+
+
+def main():
+    binary, paths = sys.argv[1], sys.argv[2:]
+    total = failures = 0
+    for path in paths:
+        count, failed = run_file(binary, path)
+        total += count
+        failures += failed
+    print(f"{total - failures} passed, {failures} failed")
+    sys.exit(failures != 0)
+
+
+if __name__ == "__main__":
+    main()

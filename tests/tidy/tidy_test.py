@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Rules of the source tree that a compiler does not check. Usage: tidy_test.py [BUILD_DIR]"""
+import os
+import re
+import subprocess
+import sys
+
+# Imports only run downwards: a layer may include itself and what stands after it here.
+COMMON_LAYERS = ["structures", "primitives", "cluster", "placement", "base"]
+TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
+FORBIDDEN_IN_COMMON = {
+    r"\bstd::c(?:out|err)\b|\bprintf\s*\(": "prints",
+    r"(?<![\w.])_?exit\s*\(": "calls exit",
+    r"_clock::now\s*\(|\bclock_gettime\s*\(|\btime\s*\(\s*(?:nullptr|NULL|0)\s*\)": "reads a clock",
+    r"\bsleep_(?:for|until)\s*\(\s*std|\bu?sleep\s*\(|\bnanosleep\s*\(": "sleeps",
+}
+# Transports measure their own I/O deadlines; the clock's own source reads the clock.
+CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/classic/", "common/cluster/meta/")
+HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
+
+failures = []
+passed = 0
+
+
+def check(ok, message):
+    global passed
+    if ok:
+        passed += 1
+    else:
+        failures.append(message)
+
+
+def tracked(*patterns):
+    listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
+                             check=True, capture_output=True).stdout.decode()
+    return sorted(path for path in listing.split("\0") if path and os.path.exists(path))
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def layer(path):
+    parts = path.split("/")
+    return parts[1] if parts[0] == "common" and parts[1] in COMMON_LAYERS else parts[0]
+
+
+def check_includes(path, text):
+    own = layer(path)
+    wrong = []
+    for include in re.findall(r'#include "((?:common|tools|tests)/[^"]+)"', text):
+        target = layer(include)
+        if own in COMMON_LAYERS:
+            fine = target in COMMON_LAYERS and COMMON_LAYERS.index(target) >= COMMON_LAYERS.index(own)
+        elif own == "tools":
+            fine = target != "tests" and not (path.startswith("tools/cli/") and include.startswith("tools/commands/"))
+        else:
+            fine = True
+        if not fine:
+            wrong.append(include)
+    check(not wrong, f"{path}: imports upwards: {', '.join(wrong)}")
+
+
+def check_common(path, text):
+    code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    for pattern, what in FORBIDDEN_IN_COMMON.items():
+        if path.startswith(CLOCK_EXCEPTIONS):
+            continue
+        check(not re.search(pattern, code), f"{path}: {what}")
+    heavy = re.findall(r"#include <(?:CLI/|nlohmann/|iostream)", text)
+    check(not heavy or path == "common/base/json.cpp", f"{path}: includes {heavy}")
+
+
+def check_structure_header(path, text):
+    if "_" in os.path.basename(path):
+        return  # a format or a part of a structure, whose own header has the headings
+    missing = [heading for heading in HEADINGS if not re.search(rf"^// {heading}\b", text, re.M)]
+    check(not missing, f"{path}: header without {', '.join(missing)}")
+
+
+def check_public(path, text):
+    hits = re.findall(r"\b(?:TODO|FIXME|XXX)\b", text) if not path.startswith("tests/tidy/") else []
+    check(not hits, f"{path}: {hits}")
+
+
+def main():
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    top = {path.split("/")[0] for path in tracked()}
+    extra = {name for name in top if name not in TOP_LEVEL and not name.startswith(".")}
+    check(not extra, f"top level: unexpected {sorted(extra)}")
+    check(not TOP_LEVEL - top, f"top level: missing {sorted(TOP_LEVEL - top)}")
+    for path in tracked("*.cpp", "*.hpp", "*.h", "*.c"):
+        text = read(path)
+        check_includes(path, text)
+        check_public(path, text)
+        if path.startswith("common/"):
+            check_common(path, text)
+        if re.fullmatch(r"common/structures/\w+\.hpp", path):
+            check_structure_header(path, text)
+        if path.endswith(".hpp"):
+            check("#pragma once" in text, f"{path}: no #pragma once")
+    for failure in failures:
+        print(failure)
+    print(f"{passed} passed, {len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
