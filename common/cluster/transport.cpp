@@ -1,0 +1,38 @@
+#include "common/cluster/transport.hpp"
+
+#include <algorithm>
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t largest_value = 64 << 20;
+
+bool has_key(Op op) {
+  return op != Op::version && op != Op::stats;
+}
+
+bool breaks_lines(std::string_view text, unsigned char last_unsafe) {
+  return std::any_of(text.begin(), text.end(),
+                     [&](unsigned char c) { return c <= last_unsafe || c == 0x7f; });
+}
+
+}  // namespace
+
+std::optional<std::string> refusal_before_sending(const Request& request) {
+  if (has_key(request.op)) {
+    if (request.key.empty()) return "the key is empty; give it a name";
+    if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
+    if (breaks_lines(request.key, 0x20)) return "the key has a space or control character; use another name";
+  } else if (breaks_lines(request.key, 0x1f)) {
+    return "the argument of stats has a control character; leave it out";
+  }
+  const bool compares = request.op == Op::cas || request.op == Op::remove_if;
+  if (compares && request.cas.value == 0)
+    return "the server keeps no cas uniques (started with -C?); start it without -C";
+  if (request.prefix.size() + request.value.size() > largest_value)
+    return "the value is larger than 64 MiB; store less under one key";
+  return std::nullopt;
+}
+
+}  // namespace mcds

@@ -1,0 +1,40 @@
+// What a transport is: a Cluster of its own over a whole pool, speaking one protocol. connect() chooses per
+// server.
+//
+// A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on
+// first use, talks to all servers of a batch in parallel and answers within the deadlines whatever the
+// servers do. After anything unexpected it closes that connection: a connection that may be out of step is
+// never used again. A cas unique belongs to the connection that fetched it: cas and remove_if on a later
+// connection are answered `exists` without being sent, so that the caller reads again.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/cluster/cluster.hpp"
+
+namespace mcds {
+
+class Transport : public Cluster {
+ public:
+  // False once this server has answered ERROR to the protocol's own first command. Every reply of that server
+  // in the execute() that found it out is `refused`, nothing of it was applied: another transport may take
+  // them all over.
+  virtual bool speaks(std::size_t server) const = 0;
+};
+
+// Primitives only (no incr_or_create, append_or_create: put Composites around it).
+std::unique_ptr<Transport> make_classic_transport(std::shared_ptr<const Placement> placement,
+                                                  const ConnectOptions& options);
+
+// Everything, composites included.
+std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
+                                               const ConnectOptions& options);
+
+// Why this request must never be put on a wire: an empty, too long or unsafe key (a line break in one runs as
+// a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it
+// refuses itself).
+std::optional<std::string> refusal_before_sending(const Request& request);
+
+}  // namespace mcds
