@@ -1,0 +1,38 @@
+// Cooperative threads on one kernel thread: what runs, when, is the owner's choice alone.
+#pragma once
+
+#include <ucontext.h>
+
+#include <functional>
+#include <memory>
+
+namespace mcds {
+
+class Fiber {
+ public:
+  explicit Fiber(std::function<void()> body);
+  // The body must have returned, or never started: an abandoned stack would leak what lives on it.
+  ~Fiber();
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+
+  // Runs the body until it pauses or returns. Exceptions must not leave the body.
+  void resume();
+  // Called from within the body: back to resume()'s caller.
+  void pause();
+  bool finished() const { return finished_; }
+  bool started() const { return started_; }
+
+ private:
+  static void enter(unsigned low, unsigned high);
+  void swap(ucontext_t& from, ucontext_t& to);
+
+  std::function<void()> body_;
+  std::unique_ptr<char[]> stack_;
+  ucontext_t own_{};
+  ucontext_t owner_{};
+  bool started_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace mcds

@@ -1,0 +1,215 @@
+#include <cassert>
+
+#include "tests/support/simulation_inside.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int most_composite_attempts = 16;
+
+}  // namespace
+
+SimulatedWire::SimulatedWire(SimulatedClient& client)
+    : client_(client), simulation_(*client.simulation().inside_), connections_(simulation_.cluster.size()) {}
+
+const Placement& SimulatedWire::placement() const { return simulation_.cluster.placement(); }
+
+void SimulatedWire::wait_until(SimulatedClient& client, Duration due) {
+  if (client.inside_->dying) return;
+  client.inside_->wake = due;
+  client.inside_->fiber.pause();
+  if (client.inside_->dying) throw ClientKilled{};
+}
+
+std::vector<Reply> SimulatedWire::execute(std::span<const Request> batch) {
+  Trip trip{batch, std::vector<Reply>(batch.size()), {}, simulation_.now() + simulation_.options.timeout};
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::size_t server = server_of(batch[i]);
+    Lane* lane = nullptr;
+    for (Lane& other : trip.lanes) {
+      if (other.server == server) lane = &other;
+    }
+    if (lane == nullptr) lane = &trip.lanes.emplace_back(Lane{.server = server});
+    lane->requests.push_back(i);
+  }
+  for (Lane& lane : trip.lanes) plan(trip, lane);
+  try {
+    while (Lane* lane = next(trip)) {
+      wait_until(client_, lane->due);
+      advance(trip, *lane);
+    }
+    wait_until(client_, trip.silent ? trip.deadline : simulation_.now() + simulation_.delay());
+  } catch (const ClientKilled&) {
+    for (Lane& lane : trip.lanes) {
+      if (lane.open && simulation_.chance(0.5)) haunt(trip, lane, simulation_.now() + simulation_.delay());
+    }
+    throw;
+  }
+  return std::move(trip.replies);
+}
+
+SimulatedWire::Lane* SimulatedWire::next(Trip& trip) {
+  Lane* first = nullptr;
+  for (Lane& lane : trip.lanes) {
+    if (lane.open && (first == nullptr || lane.due < first->due)) first = &lane;
+  }
+  return first;
+}
+
+void SimulatedWire::plan(Trip& trip, Lane& lane) {
+  const std::size_t size = lane.requests.size();
+  lane.answered_to = lane.applied_to = size;
+  lane.due = simulation_.now() + simulation_.delay();
+  if (client_.inside_->dying) return close(trip, lane, ReplyFailure::Kind::unreachable, "connection refused");
+  if (!simulation_.chance(simulation_.message_faults)) return;
+  const std::size_t cut = simulation_.random.below(size);
+  const Faults& faults = simulation_.options.faults;
+  switch (simulation_.random.below(4)) {
+    case 0:
+      if (faults.unreachable) close(trip, lane, ReplyFailure::Kind::unreachable, "connection refused");
+      break;
+    case 1:
+      if (faults.lost_requests) lane.answered_to = lane.applied_to = cut;
+      break;
+    case 2:
+      if (!faults.lost_replies) break;
+      lane.answered_to = cut;
+      lane.applied_to = cut + 1 + simulation_.random.below(size - cut);
+      break;
+    default:
+      if (!faults.ghosts) break;
+      lane.answered_to = cut;
+      lane.applied_to = cut + 1 + simulation_.random.below(size - cut);
+      lane.late = true;
+  }
+}
+
+void SimulatedWire::advance(Trip& trip, Lane& lane) {
+  const Duration stalled_until = simulation_.stalled_until[lane.server];
+  if (stalled_until > simulation_.now()) {
+    lane.due = stalled_until + simulation_.delay();
+    if (stalled_until >= trip.deadline) haunt(trip, lane, lane.due);
+    return;
+  }
+  MemoryServer& server = simulation_.cluster.server(lane.server);
+  std::uint64_t& connection = connections_[lane.server];
+  if (connection == 0) connection = server.incarnation();
+  if (connection != server.incarnation()) {
+    connection = 0;
+    const bool noticed = lane.position == 0 && simulation_.chance(0.5);
+    return close(trip, lane, noticed ? ReplyFailure::Kind::unreachable : ReplyFailure::Kind::unknown,
+                 "connection reset");
+  }
+  if (lane.position >= lane.answered_to && lane.late) {
+    return haunt(trip, lane,
+                 simulation_.now() + simulation_.between(Duration(0), std::chrono::seconds(8)));
+  }
+  if (lane.position < lane.applied_to) {
+    const std::size_t index = lane.requests[lane.position];
+    Reply reply = server.execute(trip.batch[index]);
+    if (lane.position < lane.answered_to) {
+      trip.replies[index] = std::move(reply);
+      ++lane.position;
+    } else {
+      trip.replies[index] =
+          Reply::failed_with(ReplyFailure::Kind::unknown, "no reply in time", lane.server);
+      ++lane.position;
+    }
+  }
+  lane.due = simulation_.now() + simulation_.between(Duration(0), std::chrono::microseconds(50));
+  if (lane.position < lane.applied_to) return;
+  if (lane.answered_to == lane.requests.size()) {
+    lane.open = false;
+    return;
+  }
+  close(trip, lane, ReplyFailure::Kind::unknown, "no reply in time");
+}
+
+// What has no reply yet will have none.
+void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const char* message) {
+  lane.open = false;
+  if (kind == ReplyFailure::Kind::unknown) {
+    ++simulation_.counts.messages;
+    connections_[lane.server] = 0;
+    if (simulation_.chance(0.5)) trip.silent = true;
+  }
+  for (std::size_t i = lane.position; i < lane.requests.size(); ++i) {
+    trip.replies[lane.requests[i]] = Reply::failed_with(kind, message, lane.server);
+  }
+}
+
+// What was sent and not applied yet will be, later.
+void SimulatedWire::haunt(Trip& trip, Lane& lane, Duration due) {
+  for (std::size_t i = lane.position; i < lane.applied_to; ++i) {
+    simulation_.leave_ghost(trip.batch[lane.requests[i]], lane.server, due);
+    due += simulation_.between(Duration(1), std::chrono::microseconds(50));
+  }
+  close(trip, lane, ReplyFailure::Kind::unknown, "no reply in time");
+}
+
+std::vector<Reply> SimulatedComposites::execute(std::span<const Request> batch) {
+  std::vector<Reply> replies;
+  std::size_t from = 0;
+  while (from < batch.size()) {
+    std::size_t to = from;
+    while (to < batch.size() && is_whole(batch[to])) ++to;
+    if (to > from) {
+      for (Reply& reply : wire_.execute(batch.subspan(from, to - from))) replies.push_back(std::move(reply));
+    }
+    if (to < batch.size()) {
+      const Request& request = batch[to++];
+      replies.push_back(request.op == Op::incr_or_create ? incr_or_create(request) : append_or_create(request));
+    }
+    from = to;
+  }
+  return replies;
+}
+
+bool SimulatedComposites::is_whole(const Request& request) const {
+  return request.op != Op::append_or_create && (native_ || request.op != Op::incr_or_create);
+}
+
+Reply SimulatedComposites::incr_or_create(const Request& request) {
+  Reply reply;
+  for (int i = 0; i < most_composite_attempts; ++i) {
+    Request incr = request;
+    incr.op = Op::incr;
+    reply = wire_.execute(incr);
+    if (reply.outcome != Outcome::not_found) return reply;
+    Request add = request;
+    add.op = Op::add;
+    add.value = std::to_string(request.initial);
+    reply = wire_.execute(add);
+    if (reply.outcome == Outcome::not_stored) continue;
+    reply.created = reply.outcome == Outcome::stored;
+    reply.number = request.initial;
+    return reply;
+  }
+  return Reply::failed_with(ReplyFailure::Kind::refused, "the item appears and disappears", reply.server);
+}
+
+Reply SimulatedComposites::append_or_create(const Request& request) {
+  Reply reply;
+  for (int i = 0; i < most_composite_attempts; ++i) {
+    Request append = request;
+    append.op = Op::append;
+    reply = wire_.execute(append);
+    if (reply.outcome != Outcome::not_stored) return reply;
+    Request get = request;
+    get.op = Op::get;
+    const Reply found = wire_.execute(get);
+    if (found.failed()) return found;
+    if (found.outcome == Outcome::hit) return reply;
+    Request add = request;
+    add.op = Op::add;
+    add.value = request.prefix + request.value;
+    reply = wire_.execute(add);
+    if (reply.outcome == Outcome::not_stored) continue;
+    reply.created = reply.outcome == Outcome::stored;
+    return reply;
+  }
+  return Reply::failed_with(ReplyFailure::Kind::refused, "the item appears and disappears", reply.server);
+}
+
+}  // namespace mcds

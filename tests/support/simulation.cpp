@@ -1,0 +1,268 @@
+#include "tests/support/simulation.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "tests/support/simulation_inside.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
+
+class ObserverClock final : public Clock {
+ public:
+  explicit ObserverClock(VirtualTime& time) : time_(time) {}
+  WallTime wall() const override { return time_.wall(); }
+  SteadyTime steady() const override { return time_.steady(); }
+  void sleep_for(Duration duration) override { time_.advance(std::max(duration, Duration(0))); }
+
+ private:
+  VirtualTime& time_;
+};
+
+std::uint64_t environment_number(const char* name, std::uint64_t fallback) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? fallback : parse_u64(text).value_or(fallback);
+}
+
+}  // namespace
+
+Simulation::Inside::Inside(std::uint64_t seed, const SimulationOptions& given)
+    : options(given), random(seed), cluster(time, given.servers, given.server) {
+  // splitmix64 of neighbouring seeds is unrelated from the second number on.
+  random.bits();
+  time.advance(between(0s, 3600s));
+  draw_faults();
+  native = options.composites == CompositeStyle::either ? chance(0.5) : options.composites == CompositeStyle::native;
+  stalled_until.assign(cluster.size(), Duration(0));
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    MemoryServerOptions& server = cluster.server(i).options();
+    server.tick_phase = between(0ns, 999'999'999ns);
+    server.reports_cas = native;
+    if (options.faults.client_skew) server.clock_skew = std::chrono::microseconds(between(0s, 4s).count() / 1000) - 2s;
+    cluster.restart(i);
+  }
+  observer_clock = std::make_unique<ObserverClock>(time);
+  observer_random = std::make_unique<SeededRandom>(random.bits());
+  observer = std::make_unique<Context>(Context{cluster, *observer_clock, *observer_random, {}});
+}
+
+void Simulation::Inside::draw_faults() {
+  constexpr std::array<double, 4> rates{0, 0.02, 0.1, 0.3};
+  Faults& faults = options.faults;
+  message_faults = rates[random.below(rates.size())];
+  client_faults = rates[random.below(3)] / 2;
+  server_faults = rates[random.below(3)] / 2;
+  for (bool* fault : {&faults.kills, &faults.pauses, &faults.client_skew}) *fault = *fault && chance(0.6);
+  const auto allow = [&](bool fault, void (Inside::*disturbance)(MemoryServer&)) {
+    if (fault && chance(0.6)) disturbances.push_back(disturbance);
+  };
+  allow(faults.late_ticks, &Inside::delay_tick);
+  allow(faults.server_stalls, &Inside::stall);
+  allow(faults.evictions, &Inside::evict_one);
+  allow(faults.restarts, &Inside::restart);
+  allow(faults.flushes, &Inside::flush);
+}
+
+void Simulation::Inside::disturb() {
+  if (disturbances.empty() || !chance(server_faults)) return;
+  MemoryServer& server = cluster.server(random.below(cluster.size()));
+  (this->*disturbances[random.below(disturbances.size())])(server);
+}
+
+void Simulation::Inside::evict_one(MemoryServer& server) {
+  if (server.items().empty()) return;
+  const auto victim = std::next(server.items().begin(), static_cast<std::ptrdiff_t>(random.below(server.items().size())));
+  server.evict(std::string(victim->first));
+  ++counts.losses;
+}
+
+void Simulation::Inside::restart(MemoryServer& server) {
+  server.restart();
+  ++counts.losses;
+}
+
+void Simulation::Inside::flush(MemoryServer& server) {
+  server.flush();
+  ++counts.losses;
+}
+
+void Simulation::Inside::delay_tick(MemoryServer& server) {
+  server.set_tick_lag(chance(0.5) ? Duration(0) : between(0ms, 999ms));
+}
+
+void Simulation::Inside::stall(MemoryServer& server) {
+  for (std::size_t i = 0; i < cluster.size(); ++i) {
+    if (&cluster.server(i) == &server) stalled_until[i] = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
+  }
+}
+
+void Simulation::Inside::leave_ghost(const Request& request, std::size_t server, Duration due) {
+  ghosts.push_back({due, cluster.server(server).incarnation(), request});
+  ghosts.back().request.server = server;
+}
+
+std::size_t Simulation::Inside::next_ghost() const {
+  std::size_t first = nobody;
+  for (std::size_t i = 0; i < ghosts.size(); ++i) {
+    if (first == nobody || ghosts[i].due < ghosts[first].due) first = i;
+  }
+  return first;
+}
+
+void Simulation::Inside::apply_ghost(std::size_t index) {
+  const Ghost ghost = std::move(ghosts[index]);
+  ghosts.erase(ghosts.begin() + static_cast<std::ptrdiff_t>(index));
+  time.advance_to(ghost.due);
+  MemoryServer& server = cluster.server(*ghost.request.server);
+  if (server.incarnation() == ghost.incarnation) server.execute(ghost.request);
+}
+
+SimulatedClient* Simulation::Inside::next_client() {
+  SimulatedClient* first = nullptr;
+  for (const auto& client : clients) {
+    if (client->inside_->fiber.finished()) continue;
+    if (first == nullptr || client->inside_->wake < first->inside_->wake) first = client.get();
+  }
+  return first;
+}
+
+void Simulation::Inside::resume(SimulatedClient& client) {
+  time.advance_to(client.inside_->wake);
+  disturb();
+  if (chance(client_faults)) {
+    if (options.faults.pauses && chance(0.5)) {
+      client.inside_->wake = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
+      return;
+    }
+    if (options.faults.kills && chance(0.3) && client.inside_->fiber.started()) {
+      client.inside_->dying = true;
+      ++counts.kills;
+    }
+  }
+  client.inside_->fiber.resume();
+}
+
+void Simulation::Inside::unwind_all() {
+  for (std::size_t i = 0; i < clients.size(); ++i) {
+    SimulatedClient& client = *clients[i];
+    client.inside_->dying = true;
+    while (client.inside_->fiber.started() && !client.inside_->fiber.finished()) client.inside_->fiber.resume();
+  }
+}
+
+SimulatedClient::SimulatedClient(Simulation& simulation, std::size_t index,
+                                 std::function<void(Context&, SimulatedClient&)> body)
+    : simulation_(simulation), index_(index) {
+  Simulation::Inside& all = *simulation_.inside_;
+  inside_ = std::make_unique<Inside>(all.random.bits(), [this, body = std::move(body), &all] {
+    try {
+      body(*inside_->context, *this);
+    } catch (const ClientKilled&) {
+    } catch (const Failure&) {
+    } catch (const std::exception& error) {
+      all.error = std::string("a client threw: ") + error.what();
+    }
+  });
+  inside_->wake = all.now() + all.between(0ms, 2ms);
+  if (all.options.faults.client_skew) {
+    const auto widest = std::chrono::microseconds(all.options.largest_skew);
+    inside_->skew = std::chrono::microseconds(all.between(Duration(0), 2 * widest).count() / 1000) - widest;
+  }
+  inside_->steady_offset = all.between(0s, 1000s);
+  inside_->wire = std::make_unique<SimulatedWire>(*this);
+  inside_->cluster = std::make_unique<SimulatedComposites>(*inside_->wire, all.native);
+  inside_->context = std::make_unique<Context>(Context{*inside_->cluster, *this, inside_->random, {}});
+}
+
+SimulatedClient::~SimulatedClient() = default;
+
+void SimulatedClient::step() {
+  Simulation::Inside& all = *simulation_.inside_;
+  SimulatedWire::wait_until(*this, all.now() + all.delay());
+}
+
+WallTime SimulatedClient::wall() const { return simulation_.time().wall() + inside_->skew; }
+
+SteadyTime SimulatedClient::steady() const { return simulation_.time().steady() + inside_->steady_offset; }
+
+void SimulatedClient::sleep_for(Duration duration) {
+  Simulation::Inside& all = *simulation_.inside_;
+  SimulatedWire::wait_until(*this, all.now() + std::max(duration, Duration(0)) + all.between(0us, 100us));
+}
+
+Simulation::Simulation(std::uint64_t seed, SimulationOptions options)
+    : inside_(std::make_unique<Inside>(seed, options)) {}
+
+Simulation::~Simulation() { inside_->unwind_all(); }
+
+void Simulation::client(std::function<void(Context&, SimulatedClient&)> body) {
+  auto& clients = inside_->clients;
+  clients.push_back(std::unique_ptr<SimulatedClient>(new SimulatedClient(*this, clients.size(), std::move(body))));
+}
+
+void Simulation::run() {
+  while (true) {
+    SimulatedClient* client = inside_->next_client();
+    const std::size_t ghost = inside_->next_ghost();
+    if (client == nullptr && ghost == nobody) break;
+    if (++inside_->steps > inside_->options.largest_step_count) throw std::runtime_error("somebody spins");
+    if (client == nullptr || (ghost != nobody && inside_->ghosts[ghost].due <= client->inside_->wake)) {
+      inside_->apply_ghost(ghost);
+    } else {
+      inside_->resume(*client);
+    }
+    if (!inside_->error.empty()) throw std::runtime_error(inside_->error);
+  }
+}
+
+Random& Simulation::random() { return inside_->random; }
+MemoryCluster& Simulation::servers() { return inside_->cluster; }
+const VirtualTime& Simulation::time() const { return inside_->time; }
+Context& Simulation::observer() { return *inside_->observer; }
+const FaultCounts& Simulation::happened() const { return inside_->counts; }
+void Simulation::advance(Duration duration) { inside_->time.advance(duration); }
+
+namespace {
+
+std::optional<std::string> violation(const Schedule& schedule, std::uint64_t seed) {
+  try {
+    return schedule(seed);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+void check_schedules(const Schedule& schedule, double share) {
+  const std::uint64_t first = environment_number("MCDS_TEST_SEED", 0);
+  const auto count = static_cast<std::uint64_t>(
+      static_cast<double>(environment_number("MCDS_TEST_SCHEDULES", 100'000)) * share);
+  const std::uint64_t end = std::getenv("MCDS_TEST_SEED") != nullptr ? first + 1 : std::max<std::uint64_t>(count, 1);
+  for (std::uint64_t seed = first; seed < end; ++seed) {
+    INFO("seed ", seed, ": repeat it with MCDS_TEST_SEED=", seed);
+    if (const auto found = violation(schedule, seed)) FAIL(*found);
+  }
+}
+
+bool finds_violation(const Schedule& schedule, std::uint64_t limit) {
+  for (std::uint64_t seed = 0; seed < limit; ++seed) {
+    if (const auto found = violation(schedule, seed)) {
+      MESSAGE("found with seed ", seed, ": ", *found);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace mcds

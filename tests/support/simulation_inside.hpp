@@ -1,0 +1,141 @@
+// The simulation's parts, shared by its two sources only.
+#pragma once
+
+#include <array>
+
+#include "tests/support/fiber.hpp"
+#include "tests/support/simulation.hpp"
+
+namespace mcds {
+
+// Unwinds a dead client's stack. Not an exception of the program: only `catch (...)` sees it, and must let it through.
+struct ClientKilled {};
+
+// A request that reaches its server when its client no longer waits for it.
+struct Ghost {
+  Duration due;
+  std::uint64_t incarnation;  // of the server it was sent to: a restarted one never sees it
+  Request request;
+};
+
+struct Simulation::Inside {
+  Inside(std::uint64_t seed, const SimulationOptions& options);
+
+  Duration now() const { return time.elapsed(); }
+  bool chance(double probability) { return random.unit() < probability; }
+  Duration between(Duration low, Duration high) {
+    return low + Duration(random.below(static_cast<std::uint64_t>((high - low).count()) + 1));
+  }
+  // How long a message takes: near each other's, so that every order occurs.
+  Duration delay() { return between(std::chrono::microseconds(20), std::chrono::microseconds(300)); }
+  void leave_ghost(const Request& request, std::size_t server, Duration due);
+
+  void draw_faults();
+  void disturb();
+  void hit_server(std::size_t index);
+  SimulatedClient* next_client();
+  std::size_t next_ghost() const;
+  void apply_ghost(std::size_t index);
+  void resume(SimulatedClient& client);
+  void unwind_all();
+
+  SimulationOptions options;
+  SeededRandom random;
+  VirtualTime time;
+  MemoryCluster cluster;
+  bool native = true;
+  double message_faults = 0;  // probability per server and trip
+  double client_faults = 0;   // per step
+  double server_faults = 0;   // per step
+  std::vector<void (Inside::*)(MemoryServer&)> disturbances;
+  std::vector<Duration> stalled_until;
+  std::vector<std::unique_ptr<SimulatedClient>> clients;
+  std::vector<Ghost> ghosts;
+  FaultCounts counts;
+  std::size_t steps = 0;
+  std::string error;
+  std::unique_ptr<Clock> observer_clock;
+  std::unique_ptr<SeededRandom> observer_random;
+  std::unique_ptr<Context> observer;
+
+  void evict_one(MemoryServer& server);
+  void restart(MemoryServer& server);
+  void flush(MemoryServer& server);
+  void delay_tick(MemoryServer& server);
+  void stall(MemoryServer& server);
+};
+
+struct SimulatedClient::Inside {
+  Inside(std::uint64_t seed, std::function<void()> run) : random(seed), fiber(std::move(run)) {}
+
+  SeededRandom random;
+  Fiber fiber;
+  std::unique_ptr<Cluster> wire;
+  std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<Context> context;
+  Duration wake{0};
+  std::chrono::microseconds skew{0};
+  Duration steady_offset{0};
+  bool dying = false;
+};
+
+// One client's connections to all servers: requests travel, replies travel, either may get lost.
+class SimulatedWire final : public Cluster {
+ public:
+  explicit SimulatedWire(SimulatedClient& client);
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  using Cluster::execute;
+  const Placement& placement() const override;
+
+  // Lets the others run until `due`; throws ClientKilled when this client dies meanwhile.
+  static void wait_until(SimulatedClient& client, Duration due);
+
+ private:
+  // What goes to one server in one trip, in order.
+  struct Lane {
+    std::size_t server = 0;
+    std::vector<std::size_t> requests;  // indices into the batch
+    std::size_t position = 0;
+    std::size_t answered_to = 0;  // replies from here on are lost
+    std::size_t applied_to = 0;   // requests from here on are lost
+    bool late = false;            // what has no reply is applied when the client has given up
+    bool open = true;
+    Duration due{0};
+  };
+  struct Trip {
+    std::span<const Request> batch;
+    std::vector<Reply> replies;
+    std::vector<Lane> lanes;
+    Duration deadline{0};
+    bool silent = false;  // some reply never comes: the client waits for its timeout
+  };
+
+  void plan(Trip& trip, Lane& lane);
+  void advance(Trip& trip, Lane& lane);
+  void close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const char* message);
+  void haunt(Trip& trip, Lane& lane, Duration due);
+  static Lane* next(Trip& trip);
+
+  SimulatedClient& client_;
+  Simulation::Inside& simulation_;
+  std::vector<std::uint64_t> connections_;  // the incarnation each is connected to; 0: none
+};
+
+// The composites as sequences of requests; `native` leaves incr_or_create whole.
+class SimulatedComposites final : public Cluster {
+ public:
+  SimulatedComposites(Cluster& wire, bool native) : wire_(wire), native_(native) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  using Cluster::execute;
+  const Placement& placement() const override { return wire_.placement(); }
+
+ private:
+  bool is_whole(const Request& request) const;
+  Reply incr_or_create(const Request& request);
+  Reply append_or_create(const Request& request);
+
+  Cluster& wire_;
+  bool native_;
+};
+
+}  // namespace mcds
