@@ -27,8 +27,8 @@ std::unique_ptr<char[]> take_stack() {
   return stack;
 }
 
-// The runtime keeps the exceptions being handled per kernel thread; each fiber needs its own. The ABI fixes the layout:
-// a pointer and a counter.
+// The runtime keeps the exceptions being handled per kernel thread; each fiber needs its own. The ABI fixes
+// the layout: a pointer and a counter.
 using ExceptionState = std::array<char, 2 * sizeof(void*)>;
 
 ExceptionState exchange_exceptions(const ExceptionState& next) {
@@ -57,7 +57,8 @@ Fiber::~Fiber() {
 }
 
 void Fiber::enter(unsigned low, unsigned high) {
-  auto* self = reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(low) | static_cast<std::uint64_t>(high) << 32);
+  auto* self =
+      reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(low) | static_cast<std::uint64_t>(high) << 32);
   self->body_();
   self->finished_ = true;
   self->pause();
@@ -75,6 +76,8 @@ void Fiber::resume() {
   swap(owner_, own_);
 }
 
-void Fiber::pause() { swap(own_, owner_); }
+void Fiber::pause() {
+  swap(own_, owner_);
+}
 
 }  // namespace mcds

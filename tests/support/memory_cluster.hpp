@@ -9,16 +9,18 @@
 
 namespace mcds {
 
-// Servers named m1, m2 …; a key lives on the one at crc32(key) modulo their number, its copies on the next ones.
+// Servers named m1, m2 …; a key lives on the one at crc32(key) modulo their number, its copies on the next
+// ones.
 std::shared_ptr<const Placement> make_test_placement(std::size_t servers);
 
 class MemoryCluster final : public Cluster {
  public:
   explicit MemoryCluster(const VirtualTime& time, std::size_t servers = 1, MemoryServerOptions options = {});
-  MemoryCluster(const VirtualTime& time, std::shared_ptr<const Placement> placement, MemoryServerOptions options = {});
+  MemoryCluster(const VirtualTime& time, std::shared_ptr<const Placement> placement,
+                MemoryServerOptions options = {});
 
-  // Everything applied at once. A stopped server's requests are `unknown` and applied when it continues; a killed
-  // server's are `unreachable`.
+  // Everything applied at once. A stopped server's requests are `unknown` and applied when it continues; a
+  // killed server's are `unreachable`.
   std::vector<Reply> execute(std::span<const Request> batch) override;
   using Cluster::execute;
   const Placement& placement() const override { return *placement_; }

@@ -113,21 +113,28 @@ Reply MemoryServer::execute(const Request& request) {
   switch (request.op) {
     case Op::get:
     case Op::gets:
-    case Op::probe: return fetch(request);
+    case Op::probe:
+      return fetch(request);
     case Op::add:
     case Op::set:
     case Op::replace:
-    case Op::cas: return store(request);
+    case Op::cas:
+      return store(request);
     case Op::append:
-    case Op::append_or_create: return append(request);
+    case Op::append_or_create:
+      return append(request);
     case Op::incr:
     case Op::decr:
-    case Op::incr_or_create: return change(request);
-    case Op::touch: return touch(request);
+    case Op::incr_or_create:
+      return change(request);
+    case Op::touch:
+      return touch(request);
     case Op::remove:
-    case Op::remove_if: return remove(request);
+    case Op::remove_if:
+      return remove(request);
     case Op::version:
-    case Op::stats: break;
+    case Op::stats:
+      break;
   }
   return describe(request);
 }
@@ -161,7 +168,8 @@ Reply MemoryServer::store(const Request& request) {
   const bool large = too_large(request, request.value.size());
   if (large || no_room(request, request.value.size())) {
     if (request.op == Op::set) items_.erase(request.key);
-    return refuse(large ? "SERVER_ERROR object too large for cache" : "SERVER_ERROR out of memory storing object");
+    return refuse(large ? "SERVER_ERROR object too large for cache"
+                        : "SERVER_ERROR out of memory storing object");
   }
   if (request.op == Op::add && item != nullptr) return Reply::of(Outcome::not_stored, index_);
   if (request.op == Op::replace && item == nullptr) return Reply::of(Outcome::not_stored, index_);
@@ -205,7 +213,8 @@ Reply MemoryServer::change(const Request& request) {
                               "CLIENT_ERROR cannot increment or decrement non-numeric value", index_);
   }
   Reply reply = Reply::of(Outcome::stored, index_);
-  reply.number = request.op == Op::decr ? *number - std::min(*number, request.delta) : *number + request.delta;
+  reply.number =
+      request.op == Op::decr ? *number - std::min(*number, request.delta) : *number + request.delta;
   const std::size_t size = item->value.size();
   item->value = std::to_string(reply.number);
   if (item->value.size() < size) item->value.append(size - item->value.size(), ' ');

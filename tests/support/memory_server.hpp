@@ -1,5 +1,6 @@
-// One memcached in memory: the semantics of memcached 1.6.18 as far as mcds relies upon them, seen through the requests
-// of common/cluster/request.hpp. As true as the contract suite, which runs on it and on real servers alike.
+// One memcached in memory: the semantics of memcached 1.6.18 as far as mcds relies upon them, seen through
+// the requests of common/cluster/request.hpp. As true as the contract suite, which runs on it and on real
+// servers alike.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +15,11 @@
 namespace mcds {
 
 struct MemoryServerOptions {
-  Duration tick_phase{0};                    // where in a second the server's clock ticks, 0 … 1 s
-  std::chrono::microseconds clock_skew{0};   // of its wall clock: absolute exptimes
-  std::size_t item_size = 1 << 20;           // as memcached's -I
-  std::size_t memory_limit = 0;              // bytes; above it stores are refused, as under -M; 0: unlimited
-  bool reports_cas = true;                   // stores answer with the new cas unique, as meta commands do
+  Duration tick_phase{0};                   // where in a second the server's clock ticks, 0 … 1 s
+  std::chrono::microseconds clock_skew{0};  // of its wall clock: absolute exptimes
+  std::size_t item_size = 1 << 20;          // as memcached's -I
+  std::size_t memory_limit = 0;             // bytes; above it stores are refused, as under -M; 0: unlimited
+  bool reports_cas = true;                  // stores answer with the new cas unique, as meta commands do
 };
 
 struct MemoryItem {

@@ -13,7 +13,9 @@ constexpr int most_composite_attempts = 16;
 SimulatedWire::SimulatedWire(SimulatedClient& client)
     : client_(client), simulation_(*client.simulation().inside_), connections_(simulation_.cluster.size()) {}
 
-const Placement& SimulatedWire::placement() const { return simulation_.cluster.placement(); }
+const Placement& SimulatedWire::placement() const {
+  return simulation_.cluster.placement();
+}
 
 void SimulatedWire::wait_until(SimulatedClient& client, Duration due) {
   if (client.inside_->dying) return;
@@ -30,7 +32,10 @@ std::vector<Reply> SimulatedWire::execute(std::span<const Request> batch) {
     for (Lane& other : trip.lanes) {
       if (other.server == server) lane = &other;
     }
-    if (lane == nullptr) lane = &trip.lanes.emplace_back(Lane{.server = server});
+    if (lane == nullptr) {
+      lane = &trip.lanes.emplace_back();
+      lane->server = server;
+    }
     lane->requests.push_back(i);
   }
   for (Lane& lane : trip.lanes) plan(trip, lane);
@@ -102,8 +107,7 @@ void SimulatedWire::advance(Trip& trip, Lane& lane) {
                  "connection reset");
   }
   if (lane.position >= lane.answered_to && lane.late) {
-    return haunt(trip, lane,
-                 simulation_.now() + simulation_.between(Duration(0), std::chrono::seconds(8)));
+    return haunt(trip, lane, simulation_.now() + simulation_.between(Duration(0), std::chrono::seconds(8)));
   }
   if (lane.position < lane.applied_to) {
     const std::size_t index = lane.requests[lane.position];
@@ -112,8 +116,7 @@ void SimulatedWire::advance(Trip& trip, Lane& lane) {
       trip.replies[index] = std::move(reply);
       ++lane.position;
     } else {
-      trip.replies[index] =
-          Reply::failed_with(ReplyFailure::Kind::unknown, "no reply in time", lane.server);
+      trip.replies[index] = Reply::failed_with(ReplyFailure::Kind::unknown, "no reply in time", lane.server);
       ++lane.position;
     }
   }
@@ -159,7 +162,8 @@ std::vector<Reply> SimulatedComposites::execute(std::span<const Request> batch) 
     }
     if (to < batch.size()) {
       const Request& request = batch[to++];
-      replies.push_back(request.op == Op::incr_or_create ? incr_or_create(request) : append_or_create(request));
+      replies.push_back(request.op == Op::incr_or_create ? incr_or_create(request)
+                                                         : append_or_create(request));
     }
     from = to;
   }

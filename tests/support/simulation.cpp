@@ -42,13 +42,15 @@ Simulation::Inside::Inside(std::uint64_t seed, const SimulationOptions& given)
   random.bits();
   time.advance(between(0s, 3600s));
   draw_faults();
-  native = options.composites == CompositeStyle::either ? chance(0.5) : options.composites == CompositeStyle::native;
+  native = options.composites == CompositeStyle::either ? chance(0.5)
+                                                        : options.composites == CompositeStyle::native;
   stalled_until.assign(cluster.size(), Duration(0));
   for (std::size_t i = 0; i < cluster.size(); ++i) {
     MemoryServerOptions& server = cluster.server(i).options();
     server.tick_phase = between(0ns, 999'999'999ns);
     server.reports_cas = native;
-    if (options.faults.client_skew) server.clock_skew = std::chrono::microseconds(between(0s, 4s).count() / 1000) - 2s;
+    if (options.faults.client_skew)
+      server.clock_skew = std::chrono::microseconds(between(0s, 4s).count() / 1000) - 2s;
     cluster.restart(i);
   }
   observer_clock = std::make_unique<ObserverClock>(time);
@@ -81,7 +83,8 @@ void Simulation::Inside::disturb() {
 
 void Simulation::Inside::evict_one(MemoryServer& server) {
   if (server.items().empty()) return;
-  const auto victim = std::next(server.items().begin(), static_cast<std::ptrdiff_t>(random.below(server.items().size())));
+  const auto victim =
+      std::next(server.items().begin(), static_cast<std::ptrdiff_t>(random.below(server.items().size())));
   server.evict(std::string(victim->first));
   ++counts.losses;
 }
@@ -102,7 +105,8 @@ void Simulation::Inside::delay_tick(MemoryServer& server) {
 
 void Simulation::Inside::stall(MemoryServer& server) {
   for (std::size_t i = 0; i < cluster.size(); ++i) {
-    if (&cluster.server(i) == &server) stalled_until[i] = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
+    if (&cluster.server(i) == &server)
+      stalled_until[i] = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
   }
 }
 
@@ -156,7 +160,8 @@ void Simulation::Inside::unwind_all() {
   for (std::size_t i = 0; i < clients.size(); ++i) {
     SimulatedClient& client = *clients[i];
     client.inside_->dying = true;
-    while (client.inside_->fiber.started() && !client.inside_->fiber.finished()) client.inside_->fiber.resume();
+    while (client.inside_->fiber.started() && !client.inside_->fiber.finished())
+      client.inside_->fiber.resume();
   }
 }
 
@@ -191,9 +196,13 @@ void SimulatedClient::step() {
   SimulatedWire::wait_until(*this, all.now() + all.delay());
 }
 
-WallTime SimulatedClient::wall() const { return simulation_.time().wall() + inside_->skew; }
+WallTime SimulatedClient::wall() const {
+  return simulation_.time().wall() + inside_->skew;
+}
 
-SteadyTime SimulatedClient::steady() const { return simulation_.time().steady() + inside_->steady_offset; }
+SteadyTime SimulatedClient::steady() const {
+  return simulation_.time().steady() + inside_->steady_offset;
+}
 
 void SimulatedClient::sleep_for(Duration duration) {
   Simulation::Inside& all = *simulation_.inside_;
@@ -203,11 +212,14 @@ void SimulatedClient::sleep_for(Duration duration) {
 Simulation::Simulation(std::uint64_t seed, SimulationOptions options)
     : inside_(std::make_unique<Inside>(seed, options)) {}
 
-Simulation::~Simulation() { inside_->unwind_all(); }
+Simulation::~Simulation() {
+  inside_->unwind_all();
+}
 
 void Simulation::client(std::function<void(Context&, SimulatedClient&)> body) {
   auto& clients = inside_->clients;
-  clients.push_back(std::unique_ptr<SimulatedClient>(new SimulatedClient(*this, clients.size(), std::move(body))));
+  clients.push_back(
+      std::unique_ptr<SimulatedClient>(new SimulatedClient(*this, clients.size(), std::move(body))));
 }
 
 void Simulation::run() {
@@ -225,12 +237,24 @@ void Simulation::run() {
   }
 }
 
-Random& Simulation::random() { return inside_->random; }
-MemoryCluster& Simulation::servers() { return inside_->cluster; }
-const VirtualTime& Simulation::time() const { return inside_->time; }
-Context& Simulation::observer() { return *inside_->observer; }
-const FaultCounts& Simulation::happened() const { return inside_->counts; }
-void Simulation::advance(Duration duration) { inside_->time.advance(duration); }
+Random& Simulation::random() {
+  return inside_->random;
+}
+MemoryCluster& Simulation::servers() {
+  return inside_->cluster;
+}
+const VirtualTime& Simulation::time() const {
+  return inside_->time;
+}
+Context& Simulation::observer() {
+  return *inside_->observer;
+}
+const FaultCounts& Simulation::happened() const {
+  return inside_->counts;
+}
+void Simulation::advance(Duration duration) {
+  inside_->time.advance(duration);
+}
 
 namespace {
 
@@ -248,7 +272,8 @@ void check_schedules(const Schedule& schedule, double share) {
   const std::uint64_t first = environment_number("MCDS_TEST_SEED", 0);
   const auto count = static_cast<std::uint64_t>(
       static_cast<double>(environment_number("MCDS_TEST_SCHEDULES", 100'000)) * share);
-  const std::uint64_t end = std::getenv("MCDS_TEST_SEED") != nullptr ? first + 1 : std::max<std::uint64_t>(count, 1);
+  const std::uint64_t end =
+      std::getenv("MCDS_TEST_SEED") != nullptr ? first + 1 : std::max<std::uint64_t>(count, 1);
   for (std::uint64_t seed = first; seed < end; ++seed) {
     INFO("seed ", seed, ": repeat it with MCDS_TEST_SEED=", seed);
     if (const auto found = violation(schedule, seed)) FAIL(*found);

@@ -1,12 +1,13 @@
-// Deterministic simulation: many clients of one structure against in-memory servers, interleaved at every request by a
-// seeded scheduler that also loses, delays and repeats nothing else than a real network and real servers would. The
-// same seed gives the same run, whatever the machine.
+// Deterministic simulation: many clients of one structure against in-memory servers, interleaved at every
+// request by a seeded scheduler that also loses, delays and repeats nothing else than a real network and real
+// servers would. The same seed gives the same run, whatever the machine.
 //
 //   std::optional<std::string> schedule(std::uint64_t seed) {
 //     Simulation simulation(seed, {.servers = 2});
 //     int acknowledged = 0;
 //     for (int i = 0; i < 4; ++i) {
-//       simulation.client([&](Context& context, SimulatedClient&) { …one structure's calls… ++acknowledged; });
+//       simulation.client([&](Context& context, SimulatedClient&) { …one structure's calls… ++acknowledged;
+//       });
 //     }
 //     simulation.run();
 //     if (value(simulation.observer()) < acknowledged) return "an acknowledged increment is missing";
@@ -15,8 +16,9 @@
 //   TEST_CASE("counter: …") { check_schedules(schedule); }
 //   TEST_CASE("counter: the simulation catches …") { CHECK(finds_violation(broken_schedule)); }
 //
-// MCDS_TEST_SCHEDULES sets how many seeds a test tries (100 000), MCDS_TEST_SEED repeats one. Failure that leaves a
-// client's body ends that client as a crash of its program would; any other exception is a violation.
+// MCDS_TEST_SCHEDULES sets how many seeds a test tries (100 000), MCDS_TEST_SEED repeats one. Failure that
+// leaves a client's body ends that client as a crash of its program would; any other exception is a
+// violation.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,8 @@ namespace mcds {
 
 class Simulation;
 
-// What may go wrong. Each schedule uses a random part of what is allowed, so that some are calm and some are wild.
+// What may go wrong. Each schedule uses a random part of what is allowed, so that some are calm and some are
+// wild.
 struct Faults {
   bool unreachable = true;    // a connection is refused: nothing sent
   bool lost_requests = true;  // sent, never arrived; the client sees `unknown`
@@ -80,8 +83,8 @@ class SimulatedClient final : public Clock {
   ~SimulatedClient() override;
   Simulation& simulation() { return simulation_; }
   std::size_t index() const { return index_; }
-  // A point between two trips: others may run, this client may die here. Structures need not call it; bodies may,
-  // to have their own steps interleaved.
+  // A point between two trips: others may run, this client may die here. Structures need not call it; bodies
+  // may, to have their own steps interleaved.
   void step();
 
   WallTime wall() const override;
@@ -92,7 +95,8 @@ class SimulatedClient final : public Clock {
   friend class Simulation;
   friend class SimulatedWire;
   struct Inside;
-  SimulatedClient(Simulation& simulation, std::size_t index, std::function<void(Context&, SimulatedClient&)> body);
+  SimulatedClient(Simulation& simulation, std::size_t index,
+                  std::function<void(Context&, SimulatedClient&)> body);
 
   Simulation& simulation_;
   std::size_t index_;
@@ -132,7 +136,8 @@ class Simulation {
 // The violation found in the run with this seed, if any.
 using Schedule = std::function<std::optional<std::string>(std::uint64_t seed)>;
 
-// Runs every seed (a doctest FAIL names the first bad one), or the one of MCDS_TEST_SEED. `share` scales the number.
+// Runs every seed (a doctest FAIL names the first bad one), or the one of MCDS_TEST_SEED. `share` scales the
+// number.
 void check_schedules(const Schedule& schedule, double share = 1);
 // Whether one of the first `limit` seeds finds a violation: for algorithms broken on purpose.
 bool finds_violation(const Schedule& schedule, std::uint64_t limit = 20000);

@@ -8,7 +8,8 @@
 
 namespace mcds {
 
-// Unwinds a dead client's stack. Not an exception of the program: only `catch (...)` sees it, and must let it through.
+// Unwinds a dead client's stack. Not an exception of the program: only `catch (...)` sees it, and must let it
+// through.
 struct ClientKilled {};
 
 // A request that reaches its server when its client no longer waits for it.
