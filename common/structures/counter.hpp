@@ -1,0 +1,125 @@
+// Counters that any memcached client can read and bump.
+//
+// Key layout
+//   counter:<name>                       plain: decimal digits, perhaps with spaces after them (decr leaves
+//   them)
+//                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
+//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
+//   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
+//   The ids are those of the last 64 changes, the newest last; expiry is a UNIX time, because every cas must
+//   send it again.
+// Invariants
+//   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
+//   What takes answer, and what is left, is exactly what increments added.
+//   A counter is plain or exact from its creation until it is removed; decrements stop at 0.
+// Round trips (steady / worst)
+//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival overtaking;
+//   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (if_absent 1, 2 when present);
+//   take 2; limit 1, denied with a cost above 1: 2; remove 1. A batch of plain increments: as one.
+// When things fail
+//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook
+//   it. crash        nothing to clean up. eviction, restart, flush   the counter starts again: created is
+//   true. skew         limit: clients disagree about the window by their skew. Expiry of an exact counter
+//   likewise. full server  incr of an existing counter still works; creating is refused. values       incr
+//   wraps at 2^64 as the server does. Servers before 1.6.22 misread some values of 2^63 and above:
+//                such values are refused as input.
+//   take         keeps the remaining ttl only where the protocol tells it (meta), to a second.
+// Source
+//   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+
+namespace mcds {
+
+struct CounterValue {
+  std::uint64_t value = 0;
+  bool created = false;
+  bool exact = false;
+  std::size_t server = 0;
+};
+
+struct IncrOptions {
+  std::optional<Duration> ttl;  // of a counter that is created; an existing one keeps its own
+  std::uint64_t initial = 0;    // what a missing counter counts from
+  bool exact = false;           // create it exact; InvalidInput if it exists and is plain
+};
+
+struct Increment {
+  std::string name;
+  std::uint64_t delta = 1;
+};
+
+// What became of all lines of a batch that had one name.
+struct IncrementResult {
+  std::string name;
+  std::uint64_t delta = 0;         // their sum
+  std::vector<std::size_t> lines;  // indices into the batch
+  std::optional<CounterValue> value;
+  std::optional<Failure> failure;  // set exactly when value is not
+};
+
+struct CounterReading {
+  std::optional<CounterValue> value;  // nullopt: missing
+  std::optional<Failure> failure;     // then value says nothing
+  std::size_t server = 0;
+};
+
+struct SetResult {
+  bool stored = false;      // false: if_absent, and there was one
+  std::uint64_t value = 0;  // what it is now
+  std::size_t server = 0;
+};
+
+struct LimitResult {
+  bool allowed = false;
+  std::uint64_t used = 0;   // in this window, with this one
+  Duration retry_after{0};  // until the window ends
+  std::size_t server = 0;
+};
+
+class Counter {
+ public:
+  enum class Names {
+    counters,
+    whole_keys
+  };  // whole_keys: NAME is the memcached key of an application's counter
+
+  explicit Counter(const Context& context, Names names = Names::counters)
+      : context_(context), names_(names) {}
+
+  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for what is
+  // no counter.
+  CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
+  // One trip for all plain ones. Never throws for a single name: each result says for itself.
+  std::vector<IncrementResult> incr(std::span<const Increment> batch, const IncrOptions& options = {});
+  // Stops at 0; nullopt: there is none.
+  std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
+  std::vector<CounterReading> get(std::span<const std::string> names);
+  SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
+  // Resets to 0 and answers what was there: no increment is in two answers, none in no answer.
+  std::optional<CounterValue> take(const std::string& name);
+  // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
+  LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
+  // Whether there was one.
+  std::vector<bool> remove(std::span<const std::string> names);
+
+  std::string key_of(const std::string& name) const;
+
+ private:
+  CounterValue incr_exact(const std::string& name, const std::string& key, std::uint64_t delta,
+                          const IncrOptions& options);
+  std::optional<CounterValue> decr_exact(const std::string& key, std::uint64_t delta);
+
+  Context context_;
+  Names names_;
+};
+
+}  // namespace mcds
