@@ -22,4 +22,9 @@ Reply expect(const Cluster& cluster, Reply&& reply) {
   return std::move(reply);
 }
 
+const Reply& expect_read(const Cluster& cluster, const Reply& reply) {
+  if (!reply.unknown()) return expect(cluster, reply);
+  throw NotApplied(ErrorCode::unavailable, reply.failure->message, cluster.address_of(reply.server));
+}
+
 }  // namespace mcds

@@ -36,6 +36,8 @@ class Cluster {
 // The reply itself, unless it failed: then NotApplied, UnknownOutcome or CorruptData (incr on text) is thrown.
 const Reply& expect(const Cluster& cluster, const Reply& reply);
 Reply expect(const Cluster& cluster, Reply&& reply);
+// As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
+const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 
 struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);               // longest wait for one reply

@@ -1,0 +1,124 @@
+#include "common/primitives/cas_update.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+// After a write without reply: how often the servers are asked again before the outcome is called unknown.
+constexpr int most_read_failures = 3;
+
+class CasUpdate {
+ public:
+  CasUpdate(const Context& context, const std::string& key, const Decide& decide,
+            const CasUpdateOptions& options)
+      : context_(context), key_(key), decide_(decide), options_(options) {}
+
+  CasUpdateResult run() {
+    for (int attempt = 0; attempt < options_.attempts; ++attempt) {
+      back_off(context_, attempt, options_);
+      const auto observed = read();
+      if (!observed) continue;
+      const auto write = decide_(*observed);
+      if (!write) return {false, observed->server, observed->cas};
+      if (const auto result = store(*observed, *write)) return *result;
+    }
+    if (uncertain_)
+      throw UnknownOutcome("no reply to a write, and rivals kept changing the item since; look at its value");
+    throw Contention("others kept changing the item; try again");
+  }
+
+ private:
+  // nullopt: ask again.
+  std::optional<Observed> read() {
+    Request request = Request::probe(key_, 0);
+    request.server = options_.server;
+    const Reply reply = context_.cluster.execute(request);
+    if (reply.failed()) {
+      if (!uncertain_) expect_read(context_.cluster, reply);
+      if (++read_failures_ < most_read_failures) return std::nullopt;
+      throw UnknownOutcome("no reply to a write, and none since; look at the value before trying again",
+                           context_.cluster.address_of(reply.server));
+    }
+    return Observed{reply.outcome == Outcome::hit,
+                    reply.value,
+                    reply.flags,
+                    reply.cas,
+                    reply.age.ttl,
+                    reply.server,
+                    uncertain_};
+  }
+
+  // nullopt: somebody was faster, or no reply came.
+  std::optional<CasUpdateResult> store(const Observed& observed, const Write& write) {
+    const Reply reply = context_.cluster.execute(request_for(observed, write));
+    if (reply.outcome == Outcome::stored) return CasUpdateResult{true, reply.server, reply.cas};
+    if (reply.unknown()) {
+      uncertain_ = true;
+      return std::nullopt;
+    }
+    if (reply.failed()) fail(reply);
+    return std::nullopt;
+  }
+
+  Request request_for(const Observed& observed, const Write& write) const {
+    if (observed.found && observed.cas.value == 0) {
+      throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
+                       context_.cluster.address_of(observed.server));
+    }
+    Request request = observed.found
+                          ? Request::compare_and_set(key_, write.value, write.exptime, observed.cas)
+                          : Request::add(key_, write.value, write.exptime);
+    request.flags = write.flags;
+    request.server = options_.server;
+    return request;
+  }
+
+  void fail(const Reply& reply) const {
+    if (!uncertain_) expect(context_.cluster, reply);
+    throw UnknownOutcome("an earlier write got no reply, then: " + reply.failure->message,
+                         context_.cluster.address_of(reply.server));
+  }
+
+  const Context& context_;
+  const std::string& key_;
+  const Decide& decide_;
+  const CasUpdateOptions& options_;
+  bool uncertain_ = false;
+  int read_failures_ = 0;
+};
+
+}  // namespace
+
+CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
+                           const CasUpdateOptions& options) {
+  return CasUpdate(context, key, decide, options).run();
+}
+
+Decide unless_applied(std::function<std::optional<Write>(const Observed& observed)> decide,
+                      std::string what) {
+  auto before = std::make_shared<Observed>();
+  return [decide = std::move(decide), what = std::move(what), before](const Observed& observed) {
+    const bool same = observed.found == before->found && observed.cas == before->cas;
+    if (observed.uncertain && !same) {
+      throw UnknownOutcome("no reply to " + what +
+                           ", and the value has changed since; look at it before trying again");
+    }
+    *before = observed;
+    return decide(observed);
+  };
+}
+
+void back_off(const Context& context, int attempt, const CasUpdateOptions& options) {
+  if (attempt == 0) return;
+  const Duration longest =
+      std::min(options.longest_pause, options.first_pause * (1 << std::min(attempt, 20)));
+  context.clock.sleep_for(Duration(context.random.below(static_cast<std::uint64_t>(longest.count()) + 1)));
+}
+
+}  // namespace mcds

@@ -1,0 +1,66 @@
+// The loop 'gets, change, cas', repeated while rivals are faster, with a jittered back-off.
+//
+// Nothing that may have been applied is repeated unasked: after a lost reply the value is read again, and
+// `decide` is told. Two writes of one update are never both applied: a later one carries a cas unique that
+// the earlier would have changed, or is an add that the earlier would have prevented.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "common/primitives/context.hpp"
+
+namespace mcds {
+
+// What stands under the key now.
+struct Observed {
+  bool found = false;
+  std::string value;
+  std::uint32_t flags = 0;
+  CasUnique cas;  // valid for this round only; for comparing with an earlier round's
+  std::optional<std::chrono::seconds> ttl;  // where the protocol tells it; -1: never expires
+  std::size_t server = 0;
+  bool uncertain = false;  // an earlier write of this update got no reply: it may have been applied
+};
+
+struct Write {
+  std::string value;
+  Exptime exptime = Exptime::never();  // a cas replaces it
+  std::uint32_t flags = 0;
+};
+
+// Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the
+// update without writing; an exception (UnknownOutcome, when `uncertain` and the value does not tell) ends it
+// too.
+using Decide = std::function<std::optional<Write>(const Observed& observed)>;
+
+struct CasUpdateOptions {
+  int attempts = 200;
+  Duration first_pause =
+      std::chrono::microseconds(200);  // doubled with each attempt; slept is a random part of it
+  Duration longest_pause = std::chrono::milliseconds(50);
+  std::optional<std::size_t> server = {};  // instead of the key's placement
+};
+
+struct CasUpdateResult {
+  bool written = false;  // false: `decide` ended it
+  std::size_t server = 0;
+  CasUnique cas;  // of the value written, under meta; else 0
+};
+
+// Throws NotApplied; UnknownOutcome when a write got no reply and the servers did not answer again;
+// Contention after the last attempt.
+CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
+                           const CasUpdateOptions& options = {});
+
+// As `decide` for updates that have nothing in the value to tell themselves by: an uncertain round goes on
+// only if the item is still the very one of the round before, else throws UnknownOutcome.
+Decide unless_applied(std::function<std::optional<Write>(const Observed& observed)> decide, std::string what);
+
+// Waits before attempt `attempt` (0: not at all): a random part of first_pause * 2^attempt, at most
+// longest_pause.
+void back_off(const Context& context, int attempt, const CasUpdateOptions& options = {});
+
+}  // namespace mcds

@@ -1,0 +1,26 @@
+#include "common/primitives/record.hpp"
+
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t mark_size = 2;      // " *"
+constexpr std::size_t checksum_size = 8;  // hex digits
+
+}  // namespace
+
+std::string seal(std::string_view body) {
+  return std::string(body) + " *" + checksum(body);
+}
+
+std::optional<std::string_view> unseal(std::string_view line) {
+  if (line.size() < mark_size + checksum_size) return std::nullopt;
+  const std::string_view body = line.substr(0, line.size() - mark_size - checksum_size);
+  if (line.substr(body.size(), mark_size) != " *") return std::nullopt;
+  if (line.substr(body.size() + mark_size) != checksum(body)) return std::nullopt;
+  return body;
+}
+
+}  // namespace mcds

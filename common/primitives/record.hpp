@@ -1,0 +1,16 @@
+// One line with a checksum: `<body> *<crc32 in 8 hex digits>`. Foreign writes, truncation and bit rot do not
+// pass. The first byte of a body is a letter, so that no incr takes a record for a number.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+std::string seal(std::string_view body);
+
+// The body; nullopt when the checksum is missing or wrong.
+std::optional<std::string_view> unseal(std::string_view line);
+
+}  // namespace mcds
