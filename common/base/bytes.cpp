@@ -1,6 +1,7 @@
 #include "common/base/bytes.hpp"
 
 #include <nettle/base64.h>
+#include <nettle/md5.h>
 #include <nettle/sha2.h>
 #include <zlib.h>
 
@@ -157,14 +158,25 @@ std::uint32_t crc32(std::string_view bytes) {
 
 std::string checksum(std::string_view bytes) { return hex64(crc32(bytes)).substr(8); }
 
-std::string digest128(std::string_view bytes) {
+std::string md5_hex(std::string_view bytes) {
+  md5_ctx context;
+  md5_init(&context);
+  md5_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  std::array<std::uint8_t, MD5_DIGEST_SIZE> digest{};
+  md5_digest(&context, digest.size(), digest.data());
+  return hex(digest.data(), digest.size());
+}
+
+std::string sha256_hex(std::string_view bytes) {
   sha256_ctx context;
   sha256_init(&context);
   sha256_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
-  std::array<std::uint8_t, 16> digest{};
+  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
   sha256_digest(&context, digest.size(), digest.data());
   return hex(digest.data(), digest.size());
 }
+
+std::string digest128(std::string_view bytes) { return sha256_hex(bytes).substr(0, 32); }
 
 std::string json_quote(std::string_view utf8) {
   assert(is_utf8(utf8));

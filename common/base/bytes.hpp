@@ -32,7 +32,10 @@ std::optional<std::string> percent_decode(std::string_view text);
 std::uint32_t crc32(std::string_view bytes);
 // 8 lower-case hex digits of crc32: the checksum of lines and records.
 std::string checksum(std::string_view bytes);
-// The first 32 hex digits of SHA-256 (nettle): stands for a name too long for a key.
+// Lower-case hex digests, from nettle: 32 and 64 digits.
+std::string md5_hex(std::string_view bytes);
+std::string sha256_hex(std::string_view bytes);
+// The first 32 hex digits of SHA-256: stands for a name too long for a key.
 std::string digest128(std::string_view bytes);
 
 // A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as it is.

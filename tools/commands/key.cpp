@@ -1,0 +1,65 @@
+// mcds key: a cache key from query parameters, the same for every spelling of the same JSON value.
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "common/base/canonical_json.hpp"
+#include "common/base/json.hpp"
+#include "common/cluster/request.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+struct KeyOptions {
+  std::string json;
+  std::string digest = "md5";
+  std::string prefix;
+};
+
+std::string digest_of(const KeyOptions& options, const std::string& canonical) {
+  if (options.digest == "md5") return md5_hex(canonical);
+  if (options.digest == "sha256") return sha256_hex(canonical);
+  return canonical;
+}
+
+void check_key(const std::string& key) {
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte <= 0x20 || byte == 0x7f) {
+      throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; use --digest md5");
+    }
+  }
+  if (key.size() > max_key_size) {
+    throw InvalidInput("the key would have " + std::to_string(key.size()) + " bytes, memcached takes at most " +
+                       std::to_string(max_key_size) + "; use --digest md5 or a shorter --prefix");
+  }
+}
+
+ExitStatus print_key(Session& session, const KeyOptions& options) {
+  const std::string canonical = canonical_json(value_of(options.json));
+  const std::string key = options.prefix + digest_of(options, canonical);
+  check_key(key);
+  session.output().answer(JsonObject().bytes("key", key).bytes("canonical", canonical), key);
+  return ExitStatus::ok;
+}
+
+}  // namespace
+
+void declare_key(Command& command) {
+  auto options = std::make_shared<KeyOptions>();
+  command.itself()
+      .example(R"(mcds key '{"id":158,"lang":"de"}')")
+      .example(R"(mcds key --prefix page: --digest sha256 '{"q":"shoes","page":2}')")
+      .example("jq -c .query request.json | mcds key -o value -")
+      .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file", &options->json)
+      .choice("--digest", {"md5", "sha256", "none"}, "digest of the canonical form; none: the canonical form itself",
+              &options->digest)
+      .option("--prefix", "TEXT", "put before the digest", &options->prefix)
+      .action([options](Session& session) { return print_key(session, *options); });
+}
+
+}  // namespace mcds
