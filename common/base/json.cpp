@@ -122,4 +122,12 @@ std::optional<std::string> json_field(std::string_view text, std::string_view na
   return field->dump();
 }
 
+std::vector<std::string> json_names(std::string_view text) {
+  const auto document = parse(text);
+  std::vector<std::string> names;
+  if (!document || !document->is_object()) return names;
+  for (const auto& item : document->items()) names.push_back(item.key());
+  return names;
+}
+
 }  // namespace mcds

@@ -1,0 +1,215 @@
+#include "common/placement/pool_files.hpp"
+
+#include <optional>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "common/placement/yaml.hpp"
+
+namespace mcds {
+
+namespace {
+
+Failure wrong(const std::string& why) { return {ErrorCode::configuration, why}; }
+
+std::string_view trimmed(std::string_view text) {
+  const auto from = text.find_first_not_of(" \t\r\n\"'");
+  if (from == std::string_view::npos) return {};
+  return text.substr(from, text.find_last_not_of(" \t\r\n\"'") - from + 1);
+}
+
+std::vector<std::string_view> split(std::string_view text, std::string_view separators) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const auto end = text.find_first_of(separators);
+    if (const auto part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(part);
+    if (end == std::string_view::npos) break;
+    text.remove_prefix(end + 1);
+  }
+  return parts;
+}
+
+std::string joined(const std::vector<std::string>& entries) {
+  std::string list;
+  for (const auto& entry : entries) list += (list.empty() ? "" : ",") + entry;
+  return list;
+}
+
+// `host:port:weight [name]` or `/path:weight [name]` as one entry of parse_pool.
+std::string nutcracker_entry(std::string_view text) {
+  const auto space = text.find(' ');
+  const std::string name = space == std::string_view::npos ? "" : std::string(trimmed(text.substr(space))) + '=';
+  const std::string_view address = text.substr(0, space);
+  const auto colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon + 1 == address.size()) {
+    throw wrong("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+  }
+  const std::string weight = "/?" + std::string(address.substr(colon + 1));
+  const std::string_view place = address.substr(0, colon);
+  return name + (place.starts_with('/') ? "unix:" : "") + std::string(place) + weight;
+}
+
+std::string nutcracker_profile(const YamlNode& pool) {
+  const std::string distribution = pool.text("distribution", "ketama");
+  if (distribution != "ketama" && distribution != "modula") {
+    throw wrong("distribution " + distribution + " sends a key to no fixed server; only ketama and modula do");
+  }
+  return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
+}
+
+// Without // and /* */ comments outside of strings, which mcrouter allows in its JSON.
+std::string without_comments(std::string_view json) {
+  std::string text;
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
+      text += json.substr(i++, 2);
+      continue;
+    }
+    if (json[i] == '"') in_string = !in_string;
+    const std::string_view two = json.substr(i, 2);
+    if (!in_string && (two == "//" || two == "/*")) {
+      const auto end = two == "//" ? json.find('\n', i) : json.find("*/", i + 2);
+      if (end == std::string_view::npos) break;
+      i = two == "//" ? end : end + 1;
+      text += ' ';
+      continue;
+    }
+    text += json[i];
+  }
+  return text;
+}
+
+std::string string_of(const std::string& json) { return json_unquote(json).value_or(std::string()); }
+
+// "host:port", "host:port:ascii:plain", "[v6]:port:…" or {"hostname":"host:port"}: the part that is an address.
+std::string mcrouter_entry(const std::string& json) {
+  const auto hostname = json_field(json, "hostname");
+  const std::string text = string_of(hostname.value_or(json));
+  const std::size_t host_end = text.starts_with('[') ? text.find(']') : text.find(':');
+  if (text.empty() || host_end == std::string::npos) throw wrong("a server of the mcrouter pool is no host:port: " + json);
+  const std::size_t colon = text.find(':', host_end);
+  return text.substr(0, colon == std::string::npos ? colon : text.find(':', colon + 1));
+}
+
+std::string ini_value(std::string_view ini, std::string_view wanted) {
+  std::string value;
+  for (const auto line : split(ini, "\n")) {
+    const auto equals = line.find('=');
+    if (line.starts_with(';') || equals == std::string_view::npos || trimmed(line.substr(0, equals)) != wanted) continue;
+    std::string_view rest = trimmed(line.substr(equals + 1));
+    value = std::string(rest);
+  }
+  return value;
+}
+
+// PECL memcache: `tcp://host:port?weight=2&…` or `unix:///path`.
+std::string memcache_url_entry(std::string_view url) {
+  const auto question = url.find('?');
+  std::string weight;
+  if (question != std::string_view::npos) {
+    for (const auto part : split(url.substr(question + 1), "&")) {
+      if (part.starts_with("weight=")) weight = "/?" + std::string(part.substr(7));
+    }
+  }
+  std::string_view address = url.substr(0, question);
+  if (address.starts_with("unix://")) {
+    address.remove_prefix(7);
+    if (address.ends_with(":0")) address.remove_suffix(2);
+    return "unix:" + std::string(address) + weight;
+  }
+  if (address.starts_with("tcp://")) address.remove_prefix(6);
+  return std::string(address) + weight;
+}
+
+// php-memcached: `host[:port[:weight]]` or `/path[:0[:weight]]`.
+std::string memcached_session_entry(std::string_view text) {
+  const bool is_unix = text.starts_with('/');
+  const auto parts = split(text, ":");
+  std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
+  if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
+  if (parts.size() > 2) entry += "/?" + std::string(parts[2]);
+  return entry;
+}
+
+}  // namespace
+
+PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
+  const YamlNode root = parse_yaml(yaml);
+  if (root.members.empty()) throw wrong("the file names no pool; is it a nutcracker.yml?");
+  const YamlNode* pool = pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
+  if (pool == nullptr) {
+    std::string names;
+    for (const auto& [name, node] : root.members) names += (names.empty() ? "" : ", ") + name;
+    throw wrong("no such pool; the file has " + names + " (write FILE#POOL)");
+  }
+  const YamlNode* servers = pool->find("servers");
+  if (servers == nullptr || servers->elements.empty()) throw wrong("the pool has no servers");
+  if (pool->text("redis", "false") == "true") throw wrong("the pool is one of redis servers");
+  std::vector<std::string> entries;
+  for (const YamlNode& server : servers->elements) entries.push_back(nutcracker_entry(server.scalar));
+  return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->text("hash_tag", "")};
+}
+
+PoolFile parse_mcrouter(std::string_view json, std::string_view pool_name) {
+  const std::string text = without_comments(json);
+  const auto pools = json_field(text, "pools");
+  if (!pools) throw wrong("the file has no \"pools\"; is it an mcrouter config?");
+  std::string name(pool_name);
+  if (name.empty()) {
+    const auto names = json_names(*pools);
+    if (names.size() != 1) throw wrong("the file has several pools; write FILE#POOL");
+    name = names.front();
+  }
+  const auto pool = json_field(*pools, name);
+  const auto servers = pool ? json_field(*pool, "servers") : std::nullopt;
+  const auto elements = servers ? json_elements(*servers) : std::nullopt;
+  if (!elements || elements->empty()) throw wrong("the file has no pool \"" + name + "\" with servers");
+  std::vector<std::string> entries;
+  for (const auto& element : *elements) entries.push_back(mcrouter_entry(element));
+  const bool crc32 = text.find("\"Crc32\"") != std::string::npos;
+  return {parse_pool(joined(entries)), crc32 ? "mcrouter-crc32" : "mcrouter-ch3", ""};
+}
+
+PoolFile parse_php_ini(std::string_view ini) {
+  const std::string path = ini_value(ini, "session.save_path");
+  if (path.empty()) throw wrong("the file has no session.save_path");
+  const std::string handler = ini_value(ini, "session.save_handler");
+  std::vector<std::string> entries;
+  if (handler == "memcache" || path.find("://") != std::string::npos) {
+    for (const auto url : split(path, ",")) entries.push_back(memcache_url_entry(url));
+    return {parse_pool(joined(entries)), "php-memcache-default", ""};
+  }
+  for (const auto text : split(path, ",")) {
+    const auto space = text.rfind(' ');  // PERSISTENT=name before the first server
+    entries.push_back(memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
+  }
+  const std::string consistent = ini_value(ini, "memcached.sess_consistent_hash");
+  const bool is_consistent = consistent.empty() || consistent == "1" || consistent == "On" || consistent == "on";
+  return {parse_pool(joined(entries)), is_consistent ? "php-memcached-session" : "php-memcached-default", ""};
+}
+
+PoolFile parse_elasticache(std::string_view text) {
+  const auto version_end = text.find('\n');
+  if (version_end == std::string_view::npos) throw wrong("the endpoint sent no cluster configuration");
+  std::vector<std::string> entries;
+  for (const auto entry : split(text.substr(version_end + 1), " \n")) {
+    const auto first = entry.find('|');
+    const auto second = first == std::string_view::npos ? first : entry.find('|', first + 1);
+    if (second == std::string_view::npos) throw wrong("the endpoint sent an entry that is no host|ip|port");
+    entries.push_back(std::string(entry.substr(0, first)) + ':' + std::string(entry.substr(second + 1)));
+  }
+  return {parse_pool(joined(entries)), "", ""};
+}
+
+PoolFile parse_server_list(std::string_view text) {
+  std::vector<std::string> entries;
+  for (const auto line : split(text, "\n")) {
+    for (const auto entry : split(line.substr(0, line.find('#')), ", \t")) entries.emplace_back(entry);
+  }
+  return {parse_pool(joined(entries)), "", ""};
+}
+
+}  // namespace mcds

@@ -1,0 +1,38 @@
+// Pools as other programs write them down: pure functions of the text. What the file says of hashing comes back as a
+// profile of ours; reading files, DNS and sockets is the caller's.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "common/placement/pool.hpp"
+
+namespace mcds {
+
+struct PoolFile {
+  Pool pool;
+  std::string profile;   // empty: the file does not say
+  std::string hash_tag;  // twemproxy: two characters, or empty
+};
+
+// All throw Failure(configuration) with a message that says what is missing or wrong, and InvalidInput as parse_pool.
+
+// nutcracker.yml of twemproxy 0.5: `pool` names one of its pools; empty is fine when there is only one.
+// servers `host:port:weight [name]` or `/path:weight [name]`; hash (default fnv1a_64), distribution (ketama), hash_tag.
+PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool);
+
+// mcrouter's JSON config, // and /* */ comments allowed. Profile mcrouter-ch3, or mcrouter-crc32 where a route to the
+// pool says hash_func Crc32.
+PoolFile parse_mcrouter(std::string_view json, std::string_view pool);
+
+// php.ini: session.save_path (with session.save_handler memcached or memcache), memcached.sess_consistent_hash.
+PoolFile parse_php_ini(std::string_view ini);
+
+// The reply of ElastiCache's `config get cluster`, without the CONFIG line and END: a version line, then
+// `host|ip|port` entries separated by spaces.
+PoolFile parse_elasticache(std::string_view text);
+
+// Server lists as parse_pool reads them, one or several per line; `#` starts a comment.
+PoolFile parse_server_list(std::string_view text);
+
+}  // namespace mcds

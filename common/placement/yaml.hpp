@@ -1,0 +1,24 @@
+// A YAML document as a tree, read by libyaml: enough for other programs' pool files.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mcds {
+
+struct YamlNode {
+  std::string scalar;
+  std::vector<YamlNode> elements;                        // of a sequence
+  std::vector<std::pair<std::string, YamlNode>> members;  // of a mapping, in order
+
+  const YamlNode* find(std::string_view name) const;
+  // The scalar of a member, or `otherwise` when there is none.
+  std::string text(std::string_view name, std::string_view otherwise) const;
+};
+
+// The first document. Throws Failure(configuration) with the line for what is no YAML, or nests too deep.
+YamlNode parse_yaml(std::string_view text);
+
+}  // namespace mcds

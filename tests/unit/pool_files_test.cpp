@@ -1,0 +1,95 @@
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+#include "common/placement/pool_files.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr const char* nutcracker = R"(
+alpha:
+  listen: 127.0.0.1:22121
+  hash: md5
+  hash_tag: "{}"
+  distribution: ketama
+  servers:
+   - 10.0.0.1:11211:1
+   - 10.0.0.2:11211:2 second
+   - /run/m.sock:3
+beta:
+  listen: 127.0.0.1:22122
+  distribution: modula
+  servers: [ "10.0.0.9:11212:1" ]
+gamma:
+  distribution: random
+  servers: [ "10.0.0.9:11212:1" ]
+)";
+
+}  // namespace
+
+TEST_CASE("nutcracker: servers, weights, names, hash, distribution and hash_tag of the pool asked for") {
+  const PoolFile alpha = parse_nutcracker(nutcracker, "alpha");
+  REQUIRE(alpha.pool.size() == 3);
+  CHECK(alpha.pool[0].address() == "10.0.0.1:11211");
+  CHECK(alpha.pool[1].name == "second");
+  CHECK(alpha.pool[1].weight == 2);
+  CHECK(alpha.pool[2].socket_path == "/run/m.sock");
+  CHECK(alpha.pool[2].weight == 3);
+  CHECK(alpha.profile == "twemproxy-ketama-md5");
+  CHECK(alpha.hash_tag == "{}");
+  CHECK(parse_nutcracker(nutcracker, "beta").profile == "twemproxy-modula-fnv1a_64");
+}
+
+TEST_CASE("nutcracker: what cannot be used says why") {
+  CHECK_THROWS_WITH_AS(parse_nutcracker(nutcracker, "delta"), "no such pool; the file has alpha, beta, gamma (write FILE#POOL)",
+                       Failure);
+  CHECK_THROWS_AS(parse_nutcracker(nutcracker, ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker(nutcracker, "gamma"), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: [", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("", ""), Failure);
+  CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1\"]}", ""), Failure);
+}
+
+TEST_CASE("mcrouter: comments, protocol suffixes, IPv6 and the hash of the route") {
+  const char* config = R"({
+    // one pool
+    "pools": { "A": { "servers": [ "10.0.0.1:5001", "10.0.0.2:5002:ascii:plain", "[::1]:5003:ascii" ] } },
+    "route": "PoolRoute|A" /* "Crc32x" */
+  })";
+  const PoolFile file = parse_mcrouter(config, "");
+  REQUIRE(file.pool.size() == 3);
+  CHECK(file.pool[1].address() == "10.0.0.2:5002");
+  CHECK(file.pool[2].address() == "[::1]:5003");
+  CHECK(file.profile == "mcrouter-ch3");
+  CHECK(parse_mcrouter(R"({"pools":{"A":{"servers":["a:1"]}},"route":{"type":"PoolRoute","pool":"A","hash":"Crc32"}})", "A")
+            .profile == "mcrouter-crc32");
+  CHECK_THROWS_AS(parse_mcrouter("{}", "A"), Failure);
+  CHECK_THROWS_AS(parse_mcrouter(config, "B"), Failure);
+}
+
+TEST_CASE("php.ini: both extensions' forms of session.save_path") {
+  const PoolFile memcached = parse_php_ini("; c\nsession.save_handler = memcached\nsession.save_path=\"10.0.0.1:11211:2, 10.0.0.2\"\n");
+  REQUIRE(memcached.pool.size() == 2);
+  CHECK(memcached.pool[0].weight == 2);
+  CHECK(memcached.profile == "php-memcached-session");
+  const PoolFile memcache = parse_php_ini("session.save_handler=memcache\nsession.save_path = \"tcp://10.0.0.1:11212?persistent=1&weight=3\"");
+  REQUIRE(memcache.pool.size() == 1);
+  CHECK(memcache.pool[0].weight == 3);
+  CHECK(memcache.pool[0].port == 11212);
+  CHECK(memcache.profile == "php-memcache-default");
+  CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
+}
+
+TEST_CASE("elasticache and plain lists") {
+  const PoolFile cluster = parse_elasticache("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11211\n\r\n");
+  REQUIRE(cluster.pool.size() == 2);
+  CHECK(cluster.pool[1].address() == "cache-2.example:11211");
+  CHECK_THROWS_AS(parse_elasticache("12\nbroken\n"), Failure);
+  const PoolFile list = parse_server_list("# pool\n10.0.0.1, 10.0.0.2:11212/?2\n\nweb=10.0.0.3 # last\n");
+  REQUIRE(list.pool.size() == 3);
+  CHECK(list.pool[1].weight == 2);
+  CHECK(list.pool[2].name == "web");
+}
+
+}  // namespace mcds
