@@ -1,0 +1,84 @@
+#include "common/structures/cache_record.hpp"
+
+#include <array>
+
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::int64_t ms_of(WallTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+std::string with_checksum(const std::string& head, std::string_view body) {
+  return head + " *" + checksum(head + std::string(body)) + '\n' + std::string(body);
+}
+
+// The words of a line, at most `N`; fewer or more is nullopt.
+template <std::size_t N>
+std::optional<std::array<std::string_view, N>> words(std::string_view line) {
+  std::array<std::string_view, N> found;
+  for (std::size_t i = 0; i < N; ++i) {
+    const auto space = line.find(' ');
+    if ((space == std::string_view::npos) != (i + 1 == N)) return std::nullopt;
+    found[i] = line.substr(0, space);
+    line.remove_prefix(space == std::string_view::npos ? line.size() : space + 1);
+  }
+  return found;
+}
+
+std::optional<CacheRecord> decode_placeholder(std::string_view head) {
+  const auto word = words<2>(head);
+  if (!word) return std::nullopt;
+  CacheRecord record;
+  record.build = (*word)[1];
+  record.placeholder = true;
+  return record;
+}
+
+std::optional<CacheRecord> decode_value(std::string_view head, std::string_view body) {
+  const auto word = words<7>(head);
+  if (!word) return std::nullopt;
+  const auto made = parse_i64((*word)[2]);
+  const auto fresh = parse_i64((*word)[3]);
+  const auto code = parse_u64((*word)[4]);
+  const auto out_size = parse_u64((*word)[5]);
+  const auto err_size = parse_u64((*word)[6]);
+  if (!made || !fresh || !code || *code > 255 || !out_size || !err_size) return std::nullopt;
+  if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
+  CacheRecord record;
+  record.build = (*word)[1];
+  record.made_at = WallTime(std::chrono::milliseconds(*made));
+  record.fresh_until = WallTime(std::chrono::milliseconds(*fresh));
+  record.exit_code = static_cast<int>(*code);
+  record.out = body.substr(0, *out_size);
+  record.err = body.substr(*out_size);
+  return record;
+}
+
+}  // namespace
+
+std::string encode(const CacheRecord& record) {
+  if (record.placeholder) return with_checksum("P1 " + record.build, "");
+  const std::string head = "K1 " + record.build + ' ' + std::to_string(ms_of(record.made_at)) + ' ' +
+                           std::to_string(ms_of(record.fresh_until)) + ' ' + std::to_string(record.exit_code) + ' ' +
+                           std::to_string(record.out.size()) + ' ' + std::to_string(record.err.size());
+  return with_checksum(head, record.out + record.err);
+}
+
+std::optional<CacheRecord> decode_cache_record(std::string_view value) {
+  const auto line_end = value.find('\n');
+  const std::string_view line = value.substr(0, line_end);
+  const auto star = line.rfind(" *");
+  if (line_end == std::string_view::npos || star == std::string_view::npos) return std::nullopt;
+  const std::string_view head = line.substr(0, star);
+  const std::string_view body = value.substr(line_end + 1);
+  if (line.substr(star + 2) != checksum(std::string(head) + std::string(body))) return std::nullopt;
+  if (head.starts_with("P1 ") && body.empty()) return decode_placeholder(head);
+  if (head.starts_with("K1 ")) return decode_value(head, body);
+  return std::nullopt;
+}
+
+}  // namespace mcds

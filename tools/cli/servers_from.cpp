@@ -1,0 +1,128 @@
+#include "tools/cli/servers_from.hpp"
+
+#include <arpa/inet.h>
+#include <arpa/nameser.h>
+#include <netdb.h>
+#include <resolv.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/cluster/elasticache.hpp"
+#include "tools/cli/input.hpp"
+
+namespace mcds {
+
+namespace {
+
+Failure no_answer(const std::string& what) { return {ErrorCode::unavailable, what}; }
+
+struct Source {
+  std::string kind, where, pool;
+};
+
+Source parse_source(std::string_view text) {
+  const auto colon = text.find(':');
+  if (colon == std::string_view::npos) {
+    throw InvalidInput("--servers-from: write KIND:WHERE, for instance nutcracker:/etc/nutcracker.yml#pool or dns:cache.local");
+  }
+  Source source{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)), {}};
+  if (const auto hash = source.where.rfind('#'); hash != std::string::npos) {
+    source.pool = source.where.substr(hash + 1);
+    source.where.resize(hash);
+  }
+  if (source.where.empty()) throw InvalidInput("--servers-from: nothing after " + source.kind + ":");
+  return source;
+}
+
+std::pair<std::string, std::string> host_and_port(const std::string& text) {
+  const Server server = parse_pool(text).front();
+  return {server.host, std::to_string(server.port)};
+}
+
+std::string bracketed(const std::string& host) { return host.find(':') == std::string::npos ? host : '[' + host + ']'; }
+
+PoolFile pool_from_dns(const std::string& where) {
+  const auto [host, port] = host_and_port(where);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
+    throw no_answer("the name " + host + " has no address: " + gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  std::set<std::pair<std::string, std::string>> addresses;  // by packed bytes: numerical order, each once
+  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+    std::array<char, NI_MAXHOST> text{};
+    if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    const bool v4 = entry->ai_family == AF_INET;
+    const void* packed = v4 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
+                            : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
+    addresses.emplace(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), text.data());
+  }
+  std::string list;
+  for (const auto& [packed, text] : addresses) list += (list.empty() ? "" : ",") + bracketed(text) + ':' + port;
+  return {parse_pool(list), "", ""};
+}
+
+struct ServiceRecord {
+  std::string target;
+  unsigned priority, weight, port;
+};
+
+std::vector<ServiceRecord> parse_answer(const unsigned char* answer, int size) {
+  ns_msg message;
+  std::vector<ServiceRecord> records;
+  if (ns_initparse(answer, size, &message) != 0) return records;
+  for (int i = 0; i < ns_msg_count(message, ns_s_an); ++i) {
+    ns_rr record;
+    if (ns_parserr(&message, ns_s_an, i, &record) != 0 || ns_rr_type(record) != ns_t_srv || ns_rr_rdlen(record) < 7) continue;
+    const unsigned char* data = ns_rr_rdata(record);
+    std::array<char, NS_MAXDNAME> name{};
+    if (dn_expand(ns_msg_base(message), ns_msg_end(message), data + 6, name.data(), name.size()) < 0) continue;
+    records.push_back({name.data(), ns_get16(data), ns_get16(data + 2), ns_get16(data + 4)});
+  }
+  return records;
+}
+
+// The records of the most urgent priority, by name and port.
+PoolFile pool_from_srv(const std::string& name) {
+  std::array<unsigned char, 65535> answer{};
+  const int size = res_query(name.c_str(), ns_c_in, ns_t_srv, answer.data(), answer.size());
+  auto records = size < 0 ? std::vector<ServiceRecord>{} : parse_answer(answer.data(), size);
+  if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.priority, a.target, a.port) < std::tie(b.priority, b.target, b.port);
+  });
+  std::string list;
+  for (const auto& record : records) {
+    if (record.priority != records.front().priority) break;
+    list += (list.empty() ? "" : ",") + record.target + ':' + std::to_string(record.port) + "/?" + std::to_string(record.weight);
+  }
+  return {parse_pool(list), "", ""};
+}
+
+}  // namespace
+
+PoolFile pool_from(std::string_view text, Duration timeout, const Clock& clock) {
+  const Source source = parse_source(text);
+  const auto file = [&] { return value_of('@' + source.where); };
+  if (source.kind == "nutcracker") return parse_nutcracker(file(), source.pool);
+  if (source.kind == "mcrouter") return parse_mcrouter(file(), source.pool);
+  if (source.kind == "php-ini") return parse_php_ini(file());
+  if (source.kind == "file") return parse_server_list(file());
+  if (source.kind == "dns") return pool_from_dns(source.where);
+  if (source.kind == "dnssrv") return pool_from_srv(source.where);
+  if (source.kind == "elasticache") return parse_elasticache(elasticache_config(parse_pool(source.where).front(), timeout, clock));
+  throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
+                     "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache");
+}
+
+}  // namespace mcds

@@ -1,0 +1,16 @@
+// --servers-from KIND:WHERE: pools from where they are kept.
+#pragma once
+
+#include <string_view>
+
+#include "common/base/clock.hpp"
+#include "common/placement/pool_files.hpp"
+
+namespace mcds {
+
+// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE  file:LIST  dns:HOST[:PORT]  dnssrv:NAME
+// elasticache:HOST:PORT. DNS answers are put in numerical order, because many clients place by index.
+// Throws Failure(cannot_read), Failure(configuration), Failure(unavailable) or InvalidInput.
+PoolFile pool_from(std::string_view source, Duration timeout, const Clock& clock);
+
+}  // namespace mcds
