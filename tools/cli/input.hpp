@@ -11,6 +11,9 @@ namespace mcds {
 // `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws Failure(cannot_read).
 std::string value_of(std::string_view argument);
 
+// All of a file. Throws Failure(cannot_read).
+std::string file_bytes(const std::string& path);
+
 // Lines of standard input without their line feed, memory bounded by the longest line. Throws Failure(bad_data) for
 // a line longer than `max_line`, Failure(cannot_read) when reading fails.
 class LineReader {
@@ -25,7 +28,8 @@ class LineReader {
   std::size_t max_line_;
   std::size_t number_ = 0;
   std::string buffer_;
-  std::size_t position_ = 0;
+  std::size_t position_ = 0;  // of the next line
+  std::size_t searched_ = 0;  // no line feed between position_ and here
   bool ended_ = false;
 };
 

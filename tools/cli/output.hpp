@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
@@ -11,10 +12,13 @@ namespace mcds {
 
 enum class OutputMode { json, value, text };
 
+// Stdout is a pipe that nobody reads any more: main ends the program quietly, as SIGPIPE would have.
+struct ClosedPipe {};
+
 class Output {
  public:
   explicit Output(OutputMode mode) : mode_(mode) {}
-  ~Output();
+  // main flushes; what a failing run left over is dropped.
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
@@ -29,7 +33,7 @@ class Output {
   void raw(std::string_view bytes);
 
   void buffered(bool on) { buffered_ = on; }
-  // Throws Failure(output_failed) when stdout cannot take it; a closed pipe ends the program quietly instead.
+  // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.
   void flush();
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
@@ -37,15 +41,19 @@ class Output {
   void error(const Failure& failure, std::size_t line = 0) const;
   // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
+  // One stderr line as it is (--verbose).
+  void note(std::string_view line) const;
 
  private:
   void line_done();
 
+  void text_row(const std::string& json);
+
   OutputMode mode_;
   bool buffered_ = false;
   std::string pending_;
-  std::vector<std::size_t> widths_;  // -o text: column widths so far
-  std::string columns_;              // -o text: the header last printed
+  std::vector<std::string> columns_;  // -o text: the header last printed
+  std::vector<std::size_t> widths_;   // -o text: column widths so far
 };
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// The command line described once, as data: parsing (CLI11, in program.cpp only), --help, completions, __describe and
+// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, completions, __describe and
 // the man page test all read this description.
 //
 //   void declare_counter(Command& counter) {
@@ -18,6 +18,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -93,6 +94,8 @@ class Command {
   Command(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
   Verb& verb(std::string name, std::string summary);
   Verb& itself();
+  // nullptr: no such verb. The empty name finds itself().
+  const Verb* find(std::string_view name) const;
 
   const std::string& name() const { return name_; }
   const std::string& summary() const { return summary_; }

@@ -7,16 +7,16 @@
 
 #include "common/cluster/cluster.hpp"
 #include "common/primitives/context.hpp"
+#include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"
 
 namespace mcds {
 
 // As given on the command line, before environment and config are consulted.
 struct GlobalOptions {
-  std::optional<std::string> servers, pool, profile, key_prefix, config, protocol;
+  std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
   std::string output = "json";
   std::optional<Duration> timeout, connect_timeout;
-  std::optional<std::uint64_t> copies;
   bool verbose = false;
 };
 
@@ -26,19 +26,28 @@ class Session {
   ~Session();
 
   Output& output() { return output_; }
+  const Output& output() const { return output_; }
   Clock& clock();
   Random& random();
   // Settled on first use: flags beat the environment, which beats the config. Throw Failure(configuration) or
   // InvalidInput.
   const std::shared_ptr<const Placement>& placement();
+  const std::string& key_prefix();
   // Everything a structure needs. Connects lazily, per server.
   Context context();
   const GlobalOptions& options() const { return options_; }
-  // Fields every answer about one key carries: "server":"10.0.0.1:11211".
+  Cluster& cluster();
+  // For the "server" field of answers: `10.0.0.1:11211`.
   std::string server_address(std::size_t server);
+
+  const Config& config();
 
  private:
   struct Parts;
+  ConnectOptions connect_options();
+  static Duration timeout_of(const std::optional<Duration>& flag, const std::optional<std::string>& configured, Duration otherwise,
+                             const char* what);
+
   GlobalOptions options_;
   Output output_;
   std::unique_ptr<Parts> parts_;

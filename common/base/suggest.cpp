@@ -1,0 +1,44 @@
+#include "common/base/suggest.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t longest_word = 100;
+
+// Levenshtein distance: insertions, deletions and replacements of one byte.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+  if (word.empty() || word.size() > longest_word) return {};
+  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  const std::string* nearest = nullptr;
+  for (const std::string& candidate : candidates) {
+    const std::size_t d = distance(word, candidate);
+    if (d >= least) continue;
+    least = d;
+    nearest = &candidate;
+  }
+  return nearest == nullptr ? std::string() : "; did you mean \"" + *nearest + "\"?";
+}
+
+}  // namespace mcds

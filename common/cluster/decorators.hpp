@@ -1,0 +1,77 @@
+// Clusters around a cluster.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "common/cluster/cluster.hpp"
+
+namespace mcds {
+
+// Forwards everything; the others change execute().
+class Decorator : public Cluster {
+ public:
+  explicit Decorator(Cluster& inner) : inner_(inner) {}
+  explicit Decorator(std::unique_ptr<Cluster> inner) : owned_(std::move(inner)), inner_(*owned_) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override { return inner_.execute(batch); }
+  const Placement& placement() const override { return inner_.placement(); }
+
+ protected:
+  Cluster& inner() { return inner_; }
+
+ private:
+  std::unique_ptr<Cluster> owned_;
+  Cluster& inner_;
+};
+
+// incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
+//
+// incr_or_create:   incr; missing → add; exists by now → incr again.
+// append_or_create: append; not stored (missing, full, no memory: it does not say) → add, which tells missing from
+//                   the rest; exists → append again. Not stored once more: the item is full → not_stored. An add
+//                   that is refused is followed by a get: an existing item is full (not_stored), a missing one
+//                   cannot be created (refused: no memory, too large).
+//
+// Round trips: 1 steady, 2 to create, 4 to find an item full; all composites of a batch advance together, so a batch
+// costs what its slowest member costs. Bounded: max_rounds, then incr_or_create is refused. An unknown outcome ends the
+// composite as unknown: nothing that may have been applied is sent again.
+//
+// Order: requests of one key take effect in batch order (those behind an unfinished composite of their key wait
+// for it, one trip at least for each). Between keys of one server a composite that must create comes later than
+// requests of other keys behind it: what must not overtake it belongs in the next execute().
+class Composites final : public Decorator {
+ public:
+  using Decorator::Decorator;
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+
+  static constexpr int max_rounds = 6;
+};
+
+struct TracedRequest {
+  std::size_t server;
+  std::string_view address;
+  const Request& request;
+  const Reply& reply;
+  std::chrono::microseconds elapsed;  // of the whole execute() it was part of
+};
+
+// Tells what went to which server and what came back.
+class Tracing final : public Decorator {
+ public:
+  using Callback = std::function<void(const TracedRequest&)>;
+  Tracing(std::unique_ptr<Cluster> inner, Clock& clock, Callback callback);
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+
+ private:
+  Clock& clock_;
+  Callback callback_;
+};
+
+// `stored`, `miss`, … or, of a failure, its kind: `unreachable`, `refused`, `not_a_number`, `unknown`.
+std::string_view word_of(const Reply& reply);
+
+}  // namespace mcds

@@ -1,0 +1,154 @@
+#include "tools/cli/complete.hpp"
+
+#include <algorithm>
+
+#include "common/placement/placement.hpp"
+#include "tools/cli/config.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::vector<std::string> names_of(const OptionSpec& option) {
+  std::vector<std::string> names;
+  for (std::size_t from = 0; from < option.names.size();) {
+    const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
+    names.push_back(option.names.substr(from, comma - from));
+    from = comma + 1;
+  }
+  return names;
+}
+
+const OptionSpec* find_option(const std::vector<OptionSpec>& options, const std::string& word) {
+  for (const OptionSpec& option : options) {
+    const auto names = names_of(option);
+    if (std::find(names.begin(), names.end(), word) != names.end()) return &option;
+  }
+  return nullptr;
+}
+
+class Completion {
+ public:
+  explicit Completion(const Words& words) : words_(words), last_(words.empty() ? std::string() : words.back()) {}
+
+  Words run() {
+    read_words();
+    const auto dashes = std::find(words_.begin(), words_.end(), "--");
+    if (dashes != words_.end() && words_.end() - dashes > 1) {
+      if (verb_ != nullptr && verb_->child_target() != nullptr) {
+        found_.push_back("!command " + std::to_string(dashes - words_.begin() + 1));
+      }
+      return found_;
+    }
+    if (awaiting_ != nullptr) {
+      offer_value(*awaiting_, last_, "");
+    } else if (last_.starts_with("--") && last_.find('=') != std::string::npos) {
+      const std::string name = last_.substr(0, last_.find('='));
+      if (const OptionSpec* option = find_option(options_, name)) offer_value(*option, last_.substr(name.size() + 1), name + '=');
+    } else if (last_.starts_with('-')) {
+      offer_options();
+    } else {
+      offer_words();
+    }
+    return found_;
+  }
+
+ private:
+  void offer(const std::string& word, const std::string& typed, const std::string& help) {
+    if (word.starts_with(typed)) found_.push_back(word + '\t' + help);
+  }
+
+  // Walks the words before the cursor: which command, which verb, and whether an option waits for its value.
+  void read_words() {
+    options_ = global_options(globals_);
+    for (std::size_t i = 0; i + 1 < words_.size() && words_[i] != "--"; ++i) {
+      if (words_[i].size() > 1 && words_[i][0] == '-') {
+        const OptionSpec* option = find_option(options_, words_[i]);
+        if (option == nullptr || option->value.empty()) continue;
+        awaiting_ = i + 2 == words_.size() ? option : nullptr;
+        if (words_[i] == "--config" && i + 2 < words_.size()) globals_.config = words_[i + 1];
+        ++i;
+      } else if (command_ == nullptr) {
+        enter(words_[i]);
+      } else if (verb_ == nullptr || verb_->name().empty()) {
+        if (const Verb* verb = command_->find(words_[i]); verb != nullptr && !words_[i].empty()) use(verb);
+      }
+    }
+  }
+
+  void enter(const std::string& name) {
+    command_ = declared(name);
+    if (command_ != nullptr && command_->find("") != nullptr) use(command_->find(""));
+  }
+
+  void use(const Verb* verb) {
+    verb_ = verb;
+    options_ = global_options(globals_);
+    options_.insert(options_.end(), verb->options().begin(), verb->options().end());
+  }
+
+  void offer_options() {
+    for (const OptionSpec& option : options_) {
+      for (const std::string& name : names_of(option)) {
+        if (!option.hidden && (name.starts_with("--") || last_ == "-")) offer(name, last_, option.help);
+      }
+    }
+    offer("--help", last_, "examples and options");
+    if (verb_ != nullptr && verb_->child_target() != nullptr) offer("--", last_, "the command to run");
+  }
+
+  void offer_words() {
+    if (command_ == nullptr) {
+      for (const CommandEntry& entry : all_commands()) offer(entry.name, last_, entry.summary);
+      return;
+    }
+    for (const auto& verb : command_->verbs()) {
+      const bool open = verb_ == nullptr || verb_->name().empty();
+      if (open && !verb->name().empty()) offer(verb->name(), last_, verb->summary());
+    }
+    if (last_.starts_with('@')) found_.emplace_back("!files");
+  }
+
+  void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
+    for (const std::string& choice : option.choices) {
+      if (choice.starts_with(typed)) found_.push_back(before + choice + '\t');
+    }
+    if (option.value == "PROFILE" || option.value.starts_with("P[")) {
+      for (const std::string& profile : std::vector<std::string>()) {
+        if (profile.starts_with(typed)) found_.push_back(before + profile + '\t');
+      }
+    } else if (option.names.find("--pool") != std::string::npos) {
+      offer_pools(typed, before);
+    } else if (option.value == "FILE") {
+      found_.emplace_back("!files");
+    }
+  }
+
+  void offer_pools(const std::string& typed, const std::string& before) {
+    try {
+      for (const auto& [name, pool] : load_config(globals_.config).pools) {
+        if (name.starts_with(typed)) found_.push_back(before + name + '\t' + pool.servers.value_or(""));
+      }
+    } catch (const Failure&) {
+      // A broken config has no pools to offer; the command itself will say what is wrong with it.
+    }
+  }
+
+  const Words& words_;
+  std::string last_;
+  GlobalOptions globals_;
+  std::vector<OptionSpec> options_;
+  std::unique_ptr<Command> command_;
+  const Verb* verb_ = nullptr;
+  const OptionSpec* awaiting_ = nullptr;
+  Words found_;
+};
+
+}  // namespace
+
+std::vector<std::string> completions(const std::vector<std::string>& words) { return Completion(words).run(); }
+
+}  // namespace mcds

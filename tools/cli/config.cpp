@@ -1,0 +1,94 @@
+#include "tools/cli/config.hpp"
+
+#include <ini.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/suggest.hpp"
+#include "tools/cli/input.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Setting = std::pair<const char*, std::optional<std::string>*>;
+
+std::vector<Setting> settings_of(PoolConfig& pool) {
+  return {{"servers", &pool.servers}, {"servers_from", &pool.servers_from}, {"profile", &pool.profile}, {"namespace", &pool.key_prefix}};
+}
+
+std::vector<Setting> settings_of(Config& config) {
+  auto settings = settings_of(config.defaults);
+  settings.insert(settings.end(), {{"pool", &config.pool}, {"timeout", &config.timeout},
+                                   {"connect_timeout", &config.connect_timeout}, {"protocol", &config.protocol}});
+  return settings;
+}
+
+struct Reading {
+  Config& config;
+  std::string problem;  // of the first line that is wrong
+};
+
+bool set(const std::vector<Setting>& settings, const std::string& name, const char* value, std::string& problem) {
+  std::vector<std::string> names;
+  for (const auto& [known, target] : settings) {
+    if (name == known) {
+      *target = value;
+      return true;
+    }
+    names.emplace_back(known);
+  }
+  if (problem.empty()) problem = "unknown key " + json_quote(name) + did_you_mean(name, names);
+  return false;
+}
+
+// libinih's callback: 0 marks the line as wrong.
+int on_line(void* user, const char* section, const char* name, const char* value) {
+  auto& reading = *static_cast<Reading*>(user);
+  const std::string where = section;
+  if (!is_utf8(where) || !is_utf8(name)) {
+    if (reading.problem.empty()) reading.problem = "not UTF-8";
+    return 0;
+  }
+  if (where.empty()) return set(settings_of(reading.config), name, value, reading.problem) ? 1 : 0;
+  if (where.starts_with("pool ") && where.size() > 5) {
+    return set(settings_of(reading.config.pools[where.substr(5)]), name, value, reading.problem) ? 1 : 0;
+  }
+  if (reading.problem.empty()) reading.problem = "unknown section " + json_quote('[' + where + ']') + "; write [pool NAME]";
+  return 0;
+}
+
+std::string user_config_path() {
+  const char* base = std::getenv("XDG_CONFIG_HOME");
+  if (base != nullptr && *base == '/') return std::string(base) + "/mcds/mcds.conf";
+  const char* home = std::getenv("HOME");
+  return home != nullptr && *home == '/' ? std::string(home) + "/.config/mcds/mcds.conf" : std::string();
+}
+
+}  // namespace
+
+void read_config(const std::string& text, const std::string& file, Config& into) {
+  Reading reading{into, {}};
+  const int line = ini_parse_string(text.c_str(), on_line, &reading);
+  if (line == 0) return;
+  throw Failure(ErrorCode::configuration, file + ':' + std::to_string(line) + ": " +
+                                              (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
+}
+
+Config load_config(const std::optional<std::string>& path) {
+  Config config;
+  if (path) {
+    read_config(file_bytes(*path), *path, config);
+    return config;
+  }
+  for (const std::string& file : {std::string("/etc/mcds.conf"), user_config_path()}) {
+    if (!file.empty() && access(file.c_str(), F_OK) == 0) read_config(file_bytes(file), file, config);
+  }
+  return config;
+}
+
+}  // namespace mcds

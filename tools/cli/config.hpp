@@ -1,0 +1,35 @@
+// The config: INI, read by libinih.
+//
+//   pool = main                      ; defaults, before any section
+//   timeout = 500ms
+//   [pool main]
+//   servers = 10.0.0.1,10.0.0.2      ; or servers_from = nutcracker:/etc/nutcracker.yml#main
+//   profile = php-memcached
+//   namespace = app:
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace mcds {
+
+struct PoolConfig {
+  std::optional<std::string> servers, servers_from, profile, key_prefix;
+};
+
+struct Config {
+  std::optional<std::string> pool, timeout, connect_timeout, protocol;
+  PoolConfig defaults;                       // keys before any section
+  std::map<std::string, PoolConfig> pools;
+};
+
+// With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
+// $XDG_CONFIG_HOME/mcds/mcds.conf ($HOME/.config without it), as far as they exist; the later one wins key by key.
+// Anything unknown or misspelt is Failure(configuration) naming file:line.
+Config load_config(const std::optional<std::string>& path);
+
+// The same for one file's text; `file` is for messages.
+void read_config(const std::string& text, const std::string& file, Config& into);
+
+}  // namespace mcds

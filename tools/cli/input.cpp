@@ -1,0 +1,105 @@
+#include "tools/cli/input.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t chunk_size = 64 * 1024;
+constexpr std::size_t largest_value = std::size_t{256} << 20;
+
+Failure unreadable(const std::string& what) {
+  return {ErrorCode::cannot_read, "cannot read " + what + ": " + std::strerror(errno)};
+}
+
+// At most chunk_size bytes; 0 at the end.
+std::size_t read_some(int descriptor, char* into, const std::string& what) {
+  for (;;) {
+    const ssize_t size = read(descriptor, into, chunk_size);
+    if (size >= 0) return static_cast<std::size_t>(size);
+    if (errno != EINTR) throw unreadable(what);
+  }
+}
+
+std::string read_all(int descriptor, const std::string& what) {
+  std::string bytes;
+  std::array<char, chunk_size> chunk;
+  while (const std::size_t size = read_some(descriptor, chunk.data(), what)) {
+    bytes.append(chunk.data(), size);
+    if (bytes.size() > largest_value) throw Failure(ErrorCode::bad_data, what + " is larger than any value memcached could hold");
+  }
+  return bytes;
+}
+
+class File {
+ public:
+  explicit File(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (descriptor_ < 0) throw unreadable(path);
+  }
+  ~File() { close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+std::string file_bytes(const std::string& path) { return read_all(File(path).descriptor(), path); }
+
+std::string value_of(std::string_view argument) {
+  if (argument == "-") return read_all(STDIN_FILENO, "standard input");
+  if (!argument.starts_with('@')) return std::string(argument);
+  argument.remove_prefix(1);
+  if (argument.starts_with('@')) return std::string(argument);
+  return file_bytes(std::string(argument));
+}
+
+std::optional<std::string> LineReader::next() {
+  for (;;) {
+    const std::size_t end = buffer_.find('\n', std::max(position_, searched_));
+    if (end != std::string::npos) {
+      std::string line = buffer_.substr(position_, end - position_);
+      position_ = searched_ = end + 1;
+      ++number_;
+      return line;
+    }
+    searched_ = buffer_.size();
+    if (buffer_.size() - position_ > max_line_) {
+      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of standard input is longer than " +
+                                             std::to_string(max_line_) + " bytes");
+    }
+    if (!fill()) break;
+  }
+  if (position_ == buffer_.size()) return std::nullopt;
+  std::string line = buffer_.substr(position_);
+  position_ = searched_ = buffer_.size();
+  ++number_;
+  return line;
+}
+
+bool LineReader::fill() {
+  if (ended_) return false;
+  buffer_.erase(0, position_);
+  searched_ -= position_;
+  position_ = 0;
+  const std::size_t used = buffer_.size();
+  buffer_.resize(used + chunk_size);
+  const std::size_t size = read_some(STDIN_FILENO, buffer_.data() + used, "standard input");
+  buffer_.resize(used + size);
+  ended_ = size == 0;
+  return !ended_;
+}
+
+}  // namespace mcds

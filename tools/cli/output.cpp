@@ -1,0 +1,125 @@
+#include "tools/cli/output.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/bytes.hpp"
+#include "tools/cli/exit_status.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t buffer_size = 64 * 1024;
+
+// Whole, or as much as the descriptor takes; false when it takes no more.
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = write(descriptor, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return true;
+}
+
+// Characters, not bytes: what a column of UTF-8 takes on a terminal.
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// A JSON value as a cell: strings without quotes, everything else as it is.
+std::string cell(const std::string& json) {
+  if (!json.starts_with('"')) return json;
+  const auto text = json_unquote(json);
+  return text && text->find_first_of("\n\r\t") == std::string::npos ? *text : json;
+}
+
+}  // namespace
+
+void Output::answer(const JsonObject& object, std::string_view bare) {
+  if (mode_ == OutputMode::json) {
+    pending_ += object.text();
+  } else if (mode_ == OutputMode::value) {
+    pending_ += bare;
+  } else {
+    text_row(object.text());
+    return line_done();
+  }
+  pending_ += '\n';
+  line_done();
+}
+
+void Output::answer_bytes(const JsonObject& object, std::string_view bytes) {
+  if (mode_ != OutputMode::value) return answer(object, {});
+  pending_ += bytes;
+  line_done();
+}
+
+void Output::raw(std::string_view bytes) {
+  pending_ += bytes;
+  line_done();
+}
+
+void Output::line_done() {
+  if (!buffered_ || pending_.size() >= buffer_size) flush();
+}
+
+void Output::flush() {
+  if (pending_.empty()) return;
+  const bool written = write_all(STDOUT_FILENO, pending_);
+  const int error = errno;
+  pending_.clear();
+  if (written) return;
+  if (error == EPIPE) throw ClosedPipe{};
+  throw Failure(ErrorCode::output_failed, "cannot write to standard output: " + std::string(std::strerror(error)));
+}
+
+void Output::text_row(const std::string& json) {
+  const std::vector<std::string> names = json_names(json);
+  std::vector<std::string> cells;
+  for (const std::string& name : names) cells.push_back(cell(*json_field(json, name)));
+  const bool header = names != columns_;
+  if (header) widths_.assign(names.size(), 0);
+  columns_ = names;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    widths_[i] = std::max({widths_[i], names[i].size(), width_of(cells[i])});
+  }
+  const auto add_row = [&](const std::vector<std::string>& row) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      pending_ += row[i];
+      if (i + 1 < row.size()) pending_.append(widths_[i] - std::min(widths_[i], width_of(row[i])) + 2, ' ');
+    }
+    pending_ += '\n';
+  };
+  if (header) add_row(names);
+  add_row(cells);
+}
+
+void Output::error(const Failure& failure, std::size_t line) const {
+  std::string text;
+  if (mode_ == OutputMode::json) {
+    JsonObject error;
+    error.bytes("code", name_of(failure.code())).bytes("message", failure.what());
+    if (!failure.server().empty()) error.bytes("server", failure.server());
+    if (line != 0) error.number("line", line);
+    text = JsonObject().object("error", error).text();
+  } else {
+    text = "mcds: " + (line == 0 ? "" : "line " + std::to_string(line) + ": ") + failure.what();
+    if (!failure.server().empty()) text += " (server " + failure.server() + ')';
+  }
+  // A failing stderr leaves nobody to tell.
+  static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
+}
+
+void Output::note(std::string_view line) const { static_cast<void>(write_all(STDERR_FILENO, std::string(line) + '\n')); }
+
+void Output::warning(std::string_view message) const {
+  note(mode_ == OutputMode::json ? JsonObject().object("warning", JsonObject().bytes("message", message)).text()
+                                 : "mcds: " + std::string(message));
+}
+
+}  // namespace mcds

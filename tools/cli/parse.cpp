@@ -1,0 +1,276 @@
+#include "tools/cli/parse.hpp"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/suggest.hpp"
+#include "common/base/units.hpp"
+#include "tools/cli/help.hpp"
+#include "tools/cli/version.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string quoted(const std::string& word) { return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8"; }
+
+// The name a message uses: the long one.
+std::string long_name(const OptionSpec& option) { return option.names.substr(option.names.rfind(',') + 1); }
+
+template <typename Number>
+Number parsed_number(const std::string& text, const std::string& what) {
+  if constexpr (std::is_same_v<Number, double>) {
+    if (const auto value = parse_double(text)) return *value;
+  } else if constexpr (std::is_same_v<Number, std::uint64_t>) {
+    if (const auto value = parse_u64(text)) return *value;
+    throw InvalidInput(what + ": " + quoted(text) + " is no whole number from 0 to 18446744073709551615");
+  } else {
+    const auto value = parse_i64(text);
+    if (value && *value >= INT32_MIN && *value <= INT32_MAX) return static_cast<int>(*value);
+  }
+  throw InvalidInput(what + ": " + quoted(text) + " is no number");
+}
+
+struct Assign {
+  const Words& words;
+  const std::string& what;
+  const std::string& last() const { return words.back(); }
+
+  void operator()(bool* target) const { *target = true; }
+  void operator()(std::string* target) const { *target = last(); }
+  void operator()(std::optional<std::string>* target) const { *target = last(); }
+  void operator()(Words* target) const { *target = words; }
+  void operator()(Duration* target) const { *target = parse_duration(last(), what); }
+  void operator()(std::optional<Duration>* target) const { *target = parse_duration(last(), what); }
+  template <typename Number>
+  void operator()(Number* target) const {
+    *target = parsed_number<Number>(last(), what);
+  }
+  template <typename Number>
+  void operator()(std::optional<Number>* target) const {
+    *target = parsed_number<Number>(last(), what);
+  }
+};
+
+void check_choice(const OptionSpec& option, const std::string& word) {
+  if (option.choices.empty() || std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end()) return;
+  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is none of " + option.value +
+                     did_you_mean(word, option.choices));
+}
+
+// Parses the options of `words` into their targets; what is no option comes back in order.
+Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
+  CLI::App app;
+  app.set_help_flag();
+  app.allow_extras();
+  std::vector<CLI::Option*> declared_options;
+  for (const OptionSpec& option : options) {
+    if (option.value.empty()) {
+      declared_options.push_back(app.add_flag(option.names));
+    } else {
+      CLI::Option* added = app.add_option(option.names)->expected(1)->type_size(1)->allow_extra_args(false);
+      if (std::holds_alternative<Words*>(option.target)) added->take_all();
+      declared_options.push_back(added);
+    }
+  }
+  try {
+    app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ParseError& error) {
+    throw InvalidInput(std::string(error.what()) + "; see " + help_of);
+  }
+  for (std::size_t i = 0; i < options.size(); ++i) {
+    const Words& given = declared_options[i]->results();
+    if (given.empty()) continue;
+    for (const std::string& word : given) check_choice(options[i], word);
+    std::visit(Assign{given, long_name(options[i])}, options[i].target);
+  }
+  return app.remaining();
+}
+
+bool takes_value(const std::vector<OptionSpec>& options, const std::string& word) {
+  return std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
+    const std::string names = ',' + option.names + ',';
+    return !option.value.empty() && names.find(',' + word + ',') != std::string::npos;
+  });
+}
+
+// Takes the first word that is neither an option nor an option's value out of `words`; nullopt when there is none.
+std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>& options) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].size() > 1 && words[i][0] == '-') {
+      if (takes_value(options, words[i])) ++i;
+      continue;
+    }
+    const std::string word = words[i];
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
+    return word;
+  }
+  return std::nullopt;
+}
+
+bool take_flag(Words& words, std::string_view short_name, std::string_view long_name) {
+  const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word == short_name || word == long_name; });
+  if (found == words.end()) return false;
+  words.erase(found);
+  return true;
+}
+
+Words option_words(const std::vector<OptionSpec>& options) {
+  Words words;
+  for (const OptionSpec& option : options) {
+    for (std::size_t from = 0; from < option.names.size();) {
+      const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
+      words.push_back(option.names.substr(from, comma - from));
+      from = comma + 1;
+    }
+  }
+  return words;
+}
+
+[[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options, const std::string& help_of) {
+  const std::string name = word.substr(0, word.find('='));
+  const std::string hint = did_you_mean(name, option_words(options));
+  throw InvalidInput("unknown option " + quoted(name) +
+                     (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
+}
+
+void assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
+  std::size_t next = 0;
+  for (const ArgumentSpec& argument : verb.arguments()) {
+    const bool rest = std::holds_alternative<Words*>(argument.target);
+    if (next == words.size()) {
+      if (argument.required) throw InvalidInput("no " + argument.name + " given; see " + help_of);
+      return;
+    }
+    const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
+    const Words taken(from, rest ? words.end() : from + 1);
+    next += taken.size();
+    std::visit(Assign{taken, argument.name}, argument.target);
+  }
+  if (next < words.size()) throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
+}
+
+// So that even an error of parsing comes out in the mode asked for.
+void note_output_mode(const Words& words, GlobalOptions& globals) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string mode;
+    if ((words[i] == "-o" || words[i] == "--output") && i + 1 < words.size()) mode = words[i + 1];
+    if (words[i].starts_with("--output=")) mode = words[i].substr(9);
+    if (mode == "value" || mode == "text") globals.output = mode;
+  }
+}
+
+std::unique_ptr<Command> find_command(const std::string& name) {
+  if (auto command = declared(name)) return command;
+  Words names;
+  for (const CommandEntry& entry : all_commands()) names.emplace_back(entry.name);
+  const std::string hint = did_you_mean(name, names);
+  throw InvalidInput("no command " + quoted(name) + (hint.empty() ? "; mcds --help lists them" : hint));
+}
+
+const Verb& find_verb(const Command& command, Words& words, const std::vector<OptionSpec>& globals) {
+  const Verb* itself = command.find("");
+  if (itself != nullptr && command.verbs().size() == 1) return *itself;
+  Words attempt = words;
+  const auto word = take_word(attempt, globals);
+  const Verb* verb = word ? command.find(*word) : nullptr;
+  if (verb != nullptr && !word->empty()) {
+    words = attempt;
+    return *verb;
+  }
+  if (itself != nullptr) return *itself;
+  Words names;
+  std::string list;
+  for (const auto& known : command.verbs()) {
+    names.push_back(known->name());
+    list += (list.empty() ? "" : ", ") + known->name();
+  }
+  if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
+  const std::string hint = did_you_mean(*word, names);
+  throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) + (hint.empty() ? "; it has " + list : hint));
+}
+
+void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals, Invocation& invocation) {
+  const Verb& verb = *invocation.verb;
+  const std::string help_of = "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
+  std::vector<OptionSpec> options = globals;
+  options.insert(options.end(), verb.options().begin(), verb.options().end());
+  Words arguments = parse_options(words, options, help_of);
+  for (const std::string& word : arguments) {
+    if (word.size() > 1 && word[0] == '-') refuse_unknown_option(word, options, help_of);
+  }
+  if (verb.child_target() != nullptr) {
+    *verb.child_target() = tail;
+    if (verb.child_required() && tail.empty()) throw InvalidInput("no command to run; write it after --, see " + help_of);
+  } else if (has_tail) {
+    arguments.insert(arguments.end(), tail.begin(), tail.end());
+  }
+  assign_arguments(verb, arguments, help_of);
+}
+
+}  // namespace
+
+std::vector<OptionSpec> global_options(GlobalOptions& into) {
+  return {
+      {"-s,--servers", "LIST", "HOST[:PORT][/?WEIGHT],… · [v6]:port · unix:/path · NAME=HOST:PORT", {}, &into.servers},
+      {"--servers-from", "SOURCE", "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE file:LIST dns:HOST dnssrv:NAME elasticache:HOST:PORT",
+       {}, &into.servers_from},
+      {"-P,--pool", "NAME", "a pool of the config file", {}, &into.pool},
+      {"--as", "PROFILE", "place keys as that client does; default ketama", {}, &into.profile},
+      {"-n,--namespace", "PREFIX", "put before every key, and hashed with it", {}, &into.key_prefix},
+      {"--timeout", "D", "longest wait for one reply; default 1s", {}, &into.timeout},
+      {"--connect-timeout", "D", "longest wait for one connection; default 500ms", {}, &into.connect_timeout},
+      {"--protocol", "auto|classic|meta", "how to talk to the servers; default auto", {"auto", "classic", "meta"}, &into.protocol},
+      {"-o,--output", "json|value|text", "one JSON object per line, the bare answer, or columns for people", {"json", "value", "text"}, &into.output},
+      {"-v,--verbose", "", "one stderr line per round trip", {}, &into.verbose},
+      {"--config", "FILE", "instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf", {}, &into.config},
+  };
+}
+
+std::unique_ptr<Command> declared(std::string_view name) {
+  for (const CommandEntry& entry : all_commands()) {
+    if (name != entry.name) continue;
+    auto command = std::make_unique<Command>(entry.name, entry.summary);
+    entry.declare(*command);
+    return command;
+  }
+  return nullptr;
+}
+
+void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
+  const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
+  Words words(arguments.begin(), dashes);
+  const bool has_tail = dashes != arguments.end();
+  const Words tail(has_tail ? dashes + 1 : dashes, arguments.end());
+  std::vector<OptionSpec> globals = global_options(invocation.globals);
+  note_output_mode(words, invocation.globals);
+  const bool help = take_flag(words, "-h", "--help");
+  const auto name = take_word(words, globals);
+  if (!name) {
+    const bool version = take_flag(words, "-V", "--version");
+    const Words rest = parse_options(words, globals, "mcds --help");
+    if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
+    if (!help && !version) throw InvalidInput("no command given; mcds --help lists them");
+    invocation.text = version ? "mcds " + std::string(program_version) + '\n' : program_help();
+    return;
+  }
+  invocation.command = find_command(*name);
+  Words rest = words;
+  if (help && !take_word(rest, globals)) {
+    invocation.text = command_help(*invocation.command);
+    return;
+  }
+  invocation.verb = &find_verb(*invocation.command, words, globals);
+  if (help) {
+    invocation.text = verb_help(*invocation.command, *invocation.verb);
+    return;
+  }
+  parse_verb(words, tail, has_tail, globals, invocation);
+}
+
+}  // namespace mcds

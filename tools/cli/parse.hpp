@@ -1,0 +1,30 @@
+// From words to the action they ask for. Only the asked command is declared and only its options are built.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+// The options that every command takes, before and after it, bound to `into`.
+std::vector<OptionSpec> global_options(GlobalOptions& into);
+
+struct Invocation {
+  GlobalOptions globals;
+  std::unique_ptr<Command> command;
+  const Verb* verb = nullptr;       // of `command`; its targets are filled
+  std::optional<std::string> text;  // --help, --version: print this instead of running anything
+};
+
+// Throws InvalidInput with a `did you mean` where there is one. `invocation.globals` is filled even then as far as it
+// was understood, so that the error comes out in the mode asked for.
+void parse(const std::vector<std::string>& arguments, Invocation& invocation);
+
+// The command entry called `name`, declared; nullptr when there is none.
+std::unique_ptr<Command> declared(std::string_view name);
+
+}  // namespace mcds

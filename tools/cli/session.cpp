@@ -1,0 +1,162 @@
+#include "tools/cli/session.hpp"
+
+#include <cstdlib>
+
+#include "common/base/units.hpp"
+#include "common/cluster/decorators.hpp"
+#include "tools/cli/config.hpp"
+#include "tools/cli/servers_from.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Text = std::optional<std::string>;
+
+Text environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::nullopt : Text(value);
+}
+
+Text first_of(std::initializer_list<Text> candidates) {
+  for (const Text& candidate : candidates) {
+    if (candidate) return candidate;
+  }
+  return std::nullopt;
+}
+
+OutputMode output_mode(const std::string& word) {
+  if (word == "value") return OutputMode::value;
+  return word == "text" ? OutputMode::text : OutputMode::json;
+}
+
+Duration positive(Duration duration, const char* what) {
+  if (duration <= Duration::zero()) throw InvalidInput(std::string(what) + " must be longer than 0");
+  return duration;
+}
+
+std::string trace_line(const TracedRequest& traced) {
+  std::string line = "mcds: " + std::string(traced.address) + ' ' + name_of(traced.request.op) + ' ' +
+                     (traced.request.key.empty() ? "-" : traced.request.key) + ' ' + std::string(word_of(traced.reply));
+  if (traced.reply.failure) line += " (" + traced.reply.failure->message + ')';
+  return line + ' ' + std::to_string(traced.elapsed.count()) + " us";
+}
+
+}  // namespace
+
+// Everything is settled once, when it is first needed.
+struct Session::Parts {
+  SystemClock clock;
+  SystemRandom random;
+  std::shared_ptr<const Placement> placement;
+  std::unique_ptr<Cluster> cluster;
+  std::optional<Config> config;
+  Text key_prefix;
+};
+
+namespace {
+
+// Where each setting comes from: a flag (a pool named by -P counts as one) beats the environment, which beats the config.
+struct Settings {
+  PoolConfig flag_pool, config_pool;
+
+  Settings(const GlobalOptions& options, const Config& config) {
+    if (options.pool) flag_pool = pool(config, *options.pool);
+    const Text named = first_of({environment("MCDS_POOL"), config.pool});
+    if (!options.pool && named) config_pool = pool(config, *named);
+  }
+
+  static PoolConfig pool(const Config& config, const std::string& name) {
+    const auto found = config.pools.find(name);
+    if (found != config.pools.end()) return found->second;
+    throw Failure(ErrorCode::configuration, "the config has no [pool " + name + "]");
+  }
+};
+
+struct Choice {
+  Text servers, servers_from;
+  bool made() const { return servers || servers_from; }
+};
+
+Choice choose_servers(const GlobalOptions& options, const Config& config, const Settings& settings) {
+  if (options.servers && options.servers_from) throw InvalidInput("--servers and --servers-from exclude each other");
+  for (const Choice& choice : {Choice{options.servers, options.servers_from},
+                               Choice{settings.flag_pool.servers, settings.flag_pool.servers_from},
+                               Choice{first_of({environment("MCDS_SERVERS"), environment("MEMCACHED_SERVERS")}), {}},
+                               Choice{settings.config_pool.servers, settings.config_pool.servers_from},
+                               Choice{config.defaults.servers, config.defaults.servers_from}}) {
+    if (choice.made()) return choice;
+  }
+  return {"127.0.0.1:11211", {}};
+}
+
+}  // namespace
+
+Session::Session(GlobalOptions options)
+    : options_(std::move(options)), output_(output_mode(options_.output)), parts_(std::make_unique<Parts>()) {}
+
+Session::~Session() = default;
+
+Clock& Session::clock() { return parts_->clock; }
+Random& Session::random() { return parts_->random; }
+
+const Config& Session::config() {
+  if (!parts_->config) parts_->config = load_config(options_.config);
+  return *parts_->config;
+}
+
+Duration Session::timeout_of(const std::optional<Duration>& flag, const std::optional<std::string>& configured, Duration otherwise,
+                             const char* what) {
+  if (flag) return positive(*flag, what);
+  return configured ? positive(parse_duration(*configured, what), what) : otherwise;
+}
+
+ConnectOptions Session::connect_options() {
+  ConnectOptions result;
+  result.timeout = timeout_of(options_.timeout, config().timeout, result.timeout, "--timeout");
+  result.connect_timeout =
+      timeout_of(options_.connect_timeout, config().connect_timeout, result.connect_timeout, "--connect-timeout");
+  const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
+  if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
+  if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
+  return result;
+}
+
+const std::shared_ptr<const Placement>& Session::placement() {
+  if (parts_->placement) return parts_->placement;
+  const Settings settings(options_, config());
+  const Choice choice = choose_servers(options_, config(), settings);
+  const PoolFile file = choice.servers_from ? pool_from(*choice.servers_from, connect_options().timeout, clock())
+                                            : PoolFile{parse_pool(*choice.servers), "", ""};
+  const Text from_file = file.profile.empty() ? std::nullopt : Text(file.profile);
+  const Text profile = first_of({options_.profile, settings.flag_pool.profile, environment("MCDS_PROFILE"),
+                                 settings.config_pool.profile, config().defaults.profile, from_file});
+  parts_->placement = make_placement(profile.value_or("ketama"), file.pool);
+  return parts_->placement;
+}
+
+const std::string& Session::key_prefix() {
+  if (!parts_->key_prefix) {
+    const Settings settings(options_, config());
+    parts_->key_prefix = first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
+                                   settings.config_pool.key_prefix, config().defaults.key_prefix})
+                             .value_or("");
+  }
+  return *parts_->key_prefix;
+}
+
+Cluster& Session::cluster() {
+  if (parts_->cluster) return *parts_->cluster;
+  parts_->cluster = connect(placement(), connect_options());
+  if (options_.verbose) {
+    parts_->cluster = std::make_unique<Tracing>(std::move(parts_->cluster), parts_->clock,
+                                                [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
+  }
+  return *parts_->cluster;
+}
+
+Context Session::context() { return {cluster(), parts_->clock, parts_->random, key_prefix()}; }
+
+std::string Session::server_address(std::size_t server) { return placement()->pool().at(server).address(); }
+
+}  // namespace mcds

@@ -1,0 +1,18 @@
+// The visible list, in the order of --help.
+#include "tools/commands/commands.hpp"
+
+#include <array>
+
+namespace mcds {
+
+namespace {
+
+constexpr std::array entries{
+    CommandEntry{"key", "a cache key from query parameters", declare_key},
+};
+
+}  // namespace
+
+std::span<const CommandEntry> all_commands() { return entries; }
+
+}  // namespace mcds

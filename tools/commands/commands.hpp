@@ -1,0 +1,10 @@
+// The commands' declarations; tools/commands/commands.cpp lists them.
+#pragma once
+
+#include "tools/cli/program.hpp"
+
+namespace mcds {
+
+void declare_key(Command& command);
+
+}  // namespace mcds
