@@ -30,7 +30,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
   if (word.empty() || word.size() > longest_word) return {};
-  std::size_t least = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::size_t least = std::min(word.size(), std::max<std::size_t>(2, word.size() / 3) + 1);
   const std::string* nearest = nullptr;
   for (const std::string& candidate : candidates) {
     const std::size_t d = distance(word, candidate);

@@ -43,11 +43,19 @@ class Decorator : public Cluster {
 // requests of other keys behind it: what must not overtake it belongs in the next execute().
 class Composites final : public Decorator {
  public:
-  using Decorator::Decorator;
+  // append_only: the inner cluster does incr_or_create by itself, in one trip.
+  enum class Expand { both, append_only };
+  explicit Composites(Cluster& inner, Expand expand = Expand::both) : Decorator(inner), expand_(expand) {}
+  explicit Composites(std::unique_ptr<Cluster> inner, Expand expand = Expand::both)
+      : Decorator(std::move(inner)), expand_(expand) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
 
   static constexpr int max_rounds = 6;
+
+ private:
+  bool expands(const Request& request) const;
+  Expand expand_;
 };
 
 struct TracedRequest {

@@ -35,4 +35,8 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   return std::nullopt;
 }
 
+bool needs_meta(Op op) {
+  return op == Op::gets || op == Op::probe || op == Op::remove_if || op == Op::incr_or_create;
+}
+
 }  // namespace mcds

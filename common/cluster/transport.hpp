@@ -18,9 +18,8 @@ namespace mcds {
 
 class Transport : public Cluster {
  public:
-  // False once this server has answered ERROR to the protocol's own first command. Every reply of that server
-  // in the execute() that found it out is `refused`, nothing of it was applied: another transport may take
-  // them all over.
+  // False once this server has answered ERROR to a command of the protocol's own. Such a request is `refused`, nothing
+  // of it was applied: another transport may take it over (and everything later for that server).
   virtual bool speaks(std::size_t server) const = 0;
 };
 
@@ -28,9 +27,12 @@ class Transport : public Cluster {
 std::unique_ptr<Transport> make_classic_transport(std::shared_ptr<const Placement> placement,
                                                   const ConnectOptions& options);
 
-// Everything, composites included.
+// Everything but append_or_create; incr_or_create in one round trip.
 std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
                                                const ConnectOptions& options);
+
+// Whether the meta transport sends a meta command for it.
+bool needs_meta(Op op);
 
 // Why this request must never be put on a wire: an empty, too long or unsafe key (a line break in one runs as
 // a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it

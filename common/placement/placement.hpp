@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,16 @@
 #include "common/placement/pool.hpp"
 
 namespace mcds {
+
+class Continuum;
+
+// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set knows nothing.
+struct Resolver {
+  // The address (IPv4 first) a host name has; nullopt: none.
+  std::function<std::optional<std::string>(const std::string& name)> address_of;
+  // The name an address has; nullopt: none.
+  std::function<std::optional<std::string>(const std::string& address)> name_of;
+};
 
 class Placement {
  public:
@@ -25,9 +37,22 @@ class Placement {
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
+  // Where the client goes for the key while the servers marked in `down` (one entry per server) are dead; nullopt:
+  // nowhere, the key is lost. Throws InvalidInput when the client has no rule that can be foretold.
+  virtual std::optional<std::size_t> server_of_when_down(std::string_view key, const std::vector<bool>& down) const;
+  // The circle keys are placed on; null when the client has none.
+  virtual const Continuum* continuum() const { return nullptr; }
 };
 
-// Throws Failure(usage) with a `did you mean` for an unknown profile.
-std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool);
+struct PlacementOptions {
+  Resolver resolver = {};
+  // The namespace that keys already carry: some clients do not hash it.
+  std::string key_prefix = {};
+};
+
+// Throws InvalidInput with a `did you mean` for an unknown profile,
+// or when this client cannot use the pool (all weights 0, a name that does not resolve).
+std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
+                                                const PlacementOptions& options = {});
 
 }  // namespace mcds

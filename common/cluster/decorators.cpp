@@ -1,0 +1,148 @@
+#include "common/cluster/decorators.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace mcds {
+
+namespace {
+
+// One request on its way; `step` is the primitive sent next.
+class Progress {
+ public:
+  Progress(const Request& request, bool composite) : request_(&request), composite_(composite), step_(request.op) {
+    if (!composite) return;
+    if (request.op == Op::incr_or_create) step_ = Op::incr;
+    if (request.op == Op::append_or_create) step_ = Op::append;
+  }
+
+  bool done() const { return done_; }
+  bool composite() const { return composite_; }
+  const Request& request() const { return *request_; }
+  Reply take() { return std::move(answer_); }
+
+  Request primitive() const {
+    if (!composite()) return *request_;
+    Request primitive{.op = step_, .key = request_->key, .flags = request_->flags, .server = request_->server};
+    if (step_ == Op::incr) primitive.delta = request_->delta;
+    if (step_ == Op::append) primitive.value = request_->value;
+    if (step_ == Op::add) {
+      primitive.value = request_->op == Op::incr_or_create ? std::to_string(request_->initial)
+                                                           : request_->prefix + request_->value;
+      primitive.exptime = request_->exptime;
+    }
+    return primitive;
+  }
+
+  void absorb(Reply reply) {
+    if (!composite()) return finish(std::move(reply));
+    if (step_ == Op::add) return absorb_add(std::move(reply));
+    if (step_ == Op::get) return absorb_get(reply);
+    const bool absent = reply.outcome == (step_ == Op::incr ? Outcome::not_found : Outcome::not_stored);
+    if (!absent) return finish(std::move(reply));
+    step_ = Op::add;
+  }
+
+ private:
+  void absorb_add(Reply reply) {
+    ++rounds_;
+    if (reply.outcome == Outcome::stored) {
+      reply.created = true;
+      if (request_->op == Op::incr_or_create) reply.number = request_->initial;
+      return finish(std::move(reply));
+    }
+    if (reply.outcome == Outcome::not_stored) return again(reply.server);
+    if (request_->op == Op::incr_or_create || !reply.is(ReplyFailure::Kind::refused)) return finish(std::move(reply));
+    answer_ = std::move(reply);
+    step_ = Op::get;
+  }
+
+  // After an add that was refused: does the item exist?
+  void absorb_get(const Reply& reply) {
+    if (reply.outcome == Outcome::hit) answer_ = Reply::of(Outcome::not_stored, reply.server);
+    done_ = true;
+  }
+
+  void again(std::size_t server) {
+    if (request_->op == Op::append_or_create && rounds_ == 2) return finish(Reply::of(Outcome::not_stored, server));
+    if (rounds_ == Composites::max_rounds)
+      return finish(Reply::failed_with(ReplyFailure::Kind::refused,
+                                       "others keep creating and removing this key; nothing was changed, try again",
+                                       server));
+    step_ = request_->op == Op::incr_or_create ? Op::incr : Op::append;
+  }
+
+  void finish(Reply reply) {
+    answer_ = std::move(reply);
+    done_ = true;
+  }
+
+  const Request* request_;
+  bool composite_;
+  Op step_;
+  int rounds_ = 0;
+  bool done_ = false;
+  Reply answer_;
+};
+
+}  // namespace
+
+bool Composites::expands(const Request& request) const {
+  return request.op == Op::append_or_create || (request.op == Op::incr_or_create && expand_ == Expand::both);
+}
+
+std::vector<Reply> Composites::execute(std::span<const Request> batch) {
+  if (std::none_of(batch.begin(), batch.end(), [&](const Request& request) { return expands(request); })) {
+    return inner().execute(batch);
+  }
+  std::vector<Progress> all;
+  all.reserve(batch.size());
+  for (const Request& request : batch) all.emplace_back(request, expands(request));
+  while (true) {
+    std::vector<Progress*> sent;
+    std::vector<Request> trip;
+    std::set<std::pair<std::size_t, std::string_view>> unfinished;
+    for (Progress& one : all) {
+      if (one.done()) continue;
+      const std::pair<std::size_t, std::string_view> key{server_of(one.request()), one.request().key};
+      if (unfinished.contains(key)) continue;
+      if (one.composite()) unfinished.insert(key);
+      sent.push_back(&one);
+      trip.push_back(one.primitive());
+    }
+    if (sent.empty()) break;
+    std::vector<Reply> replies = inner().execute(trip);
+    for (std::size_t i = 0; i < sent.size(); ++i) sent[i]->absorb(std::move(replies[i]));
+  }
+  std::vector<Reply> replies;
+  replies.reserve(all.size());
+  for (Progress& one : all) replies.push_back(one.take());
+  return replies;
+}
+
+Tracing::Tracing(std::unique_ptr<Cluster> inner, Clock& clock, Callback callback)
+    : Decorator(std::move(inner)), clock_(clock), callback_(std::move(callback)) {}
+
+std::vector<Reply> Tracing::execute(std::span<const Request> batch) {
+  const SteadyTime before = clock_.steady();
+  std::vector<Reply> replies = inner().execute(batch);
+  const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(clock_.steady() - before);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::size_t server = replies[i].server;
+    callback_({server, address_of(server), batch[i], replies[i], elapsed});
+  }
+  return replies;
+}
+
+std::string_view word_of(const Reply& reply) {
+  if (!reply.failure) return name_of(reply.outcome);
+  switch (reply.failure->kind) {
+    case ReplyFailure::Kind::unreachable: return "unreachable";
+    case ReplyFailure::Kind::refused: return "refused";
+    case ReplyFailure::Kind::not_a_number: return "not_a_number";
+    case ReplyFailure::Kind::unknown: return "unknown";
+  }
+  return "";
+}
+
+}  // namespace mcds

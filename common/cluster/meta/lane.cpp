@@ -1,0 +1,179 @@
+#include "common/cluster/meta/lane.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+
+namespace mcds::meta {
+
+namespace {
+
+using Kind = ReplyFailure::Kind;
+
+// How much is encoded ahead of the kernel: enough to keep the pipe full, little enough to stay in the cache.
+constexpr std::size_t output_window = 128 * 1024;
+// Answered bytes are dropped from the front of the input once they are this many.
+constexpr std::size_t input_slack = 256 * 1024;
+
+bool changes_nothing(Op op) {
+  return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
+}
+
+bool compares(Op op) { return op == Op::cas || op == Op::remove_if; }
+
+}  // namespace
+
+void Lane::begin() {
+  requests_.clear();
+  replies_.clear();
+  on_the_way_.clear();
+  output_.clear();
+  encoded_ = answered_ = output_position_ = sent_ = produced_ = 0;
+  reader_.reset();
+}
+
+void Lane::add(const Request& request, Reply& reply) {
+  requests_.push_back(&request);
+  replies_.push_back(&reply);
+}
+
+void Lane::start(SteadyTime now) {
+  if (!socket_.usable_again()) {
+    input_.clear();
+    input_position_ = 0;
+    uniques_.clear();
+    if (!socket_.start()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+  }
+  deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
+  if (socket_.state() == Socket::State::open) write(now);
+}
+
+short Lane::events() const {
+  if (socket_.state() == Socket::State::connecting) return POLLOUT;
+  const bool more = output_position_ < output_.size() || encoded_ < requests_.size();
+  return static_cast<short>(POLLIN | (more ? POLLOUT : 0));
+}
+
+void Lane::proceed(short happened, SteadyTime now) {
+  if (now >= deadline_) {
+    const bool connecting = socket_.state() == Socket::State::connecting;
+    return abandon(connecting ? "no connection within the connect timeout; is the server reachable?"
+                              : "no reply within the timeout; the server is stopped, overloaded or cut off", false);
+  }
+  if (happened == 0) return;
+  if (socket_.state() == Socket::State::connecting) {
+    const auto state = socket_.finish_connecting();
+    if (state == Socket::State::closed) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+    if (state == Socket::State::connecting) return;
+    deadline_ = now + options_.timeout;
+  }
+  if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read(now);
+  if (busy() && socket_.state() == Socket::State::open) write(now);
+}
+
+bool Lane::known_unique(const Request& request) const {
+  const auto found = uniques_.find(request.key);
+  return found != uniques_.end() && found->second == request.cas.value;
+}
+
+void Lane::write(SteadyTime now) {
+  while (busy()) {
+    while (encoded_ < requests_.size() && output_.size() - output_position_ < output_window) {
+      const Request& request = *requests_[encoded_];
+      if (compares(request.op) && !known_unique(request)) {
+        // Its unique is of an earlier connection: in order with the rest, but answered here.
+        if (!on_the_way_.empty()) break;
+        replies_[encoded_++]->outcome = Outcome::exists;
+        ++answered_;
+        continue;
+      }
+      const std::size_t before = output_.size();
+      const Command command = encode(requests_, encoded_, output_);
+      produced_ += output_.size() - before;
+      encoded_ += command.count;
+      on_the_way_.push_back({command, produced_});
+    }
+    if (output_position_ == output_.size()) break;
+    const std::ptrdiff_t size = socket_.send(output_.data() + output_position_, output_.size() - output_position_);
+    if (size < 0) return read(now);  // what the server said before it closed still counts
+    if (size == 0) break;
+    sent_ += static_cast<std::size_t>(size);
+    output_position_ += static_cast<std::size_t>(size);
+    if (output_position_ == output_.size()) {
+      output_.clear();
+      output_position_ = 0;
+      if (encoded_ == requests_.size()) break;
+    }
+  }
+}
+
+void Lane::read(SteadyTime now) {
+  for (;;) {
+    const std::ptrdiff_t size = socket_.receive(input_);
+    if (size > 0) read_replies(now);
+    if (!busy() || socket_.state() != Socket::State::open) return;
+    if (size < 0) return abandon("the server closed the connection", false);
+    if (size == 0 || size < 4096) return;
+  }
+}
+
+void Lane::read_replies(SteadyTime now) {
+  while (!on_the_way_.empty()) {
+    const Command command = on_the_way_.front().command;
+    const auto step = reader_.read(command, requests_, replies_, input_, input_position_);
+    if (step == ReplyReader::Step::need_more) break;
+    deadline_ = now + options_.timeout;
+    if (step == ReplyReader::Step::progress) continue;
+    if (step == ReplyReader::Step::turned_away) return turned_away();
+    if (step == ReplyReader::Step::no_meta) speaks_meta_ = false;
+    if (step == ReplyReader::Step::out_of_step) return abandon("the server's answer is no memcached reply; is this a memcached?", true);
+    finish_command(command);
+    on_the_way_.pop_front();
+  }
+  if (input_position_ == input_.size()) {
+    // Bytes beyond the last reply would be answers to nothing.
+    input_.clear();
+    input_position_ = 0;
+  } else if (on_the_way_.empty() && encoded_ == requests_.size()) {
+    socket_.close();
+  } else if (input_position_ > input_slack) {
+    input_.erase(0, input_position_);
+    input_position_ = 0;
+  }
+}
+
+void Lane::finish_command(const Command& command) {
+  answered_ += command.count;
+  const Request& request = *requests_[command.first];
+  const Reply& reply = *replies_[command.first];
+  if (request.op == Op::gets && reply.outcome == Outcome::hit) uniques_[request.key] = reply.cas.value;
+  if (compares(request.op)) uniques_.erase(request.key);
+}
+
+void Lane::abandon(const std::string& why, bool nonsense) {
+  const std::size_t sent = sent_;
+  socket_.close();
+  std::size_t sent_requests = answered_;
+  for (const OnTheWay& one : on_the_way_) {
+    if (one.end <= sent) sent_requests = one.command.first + one.command.count;
+  }
+  for (std::size_t i = answered_; i < requests_.size(); ++i) {
+    Reply& reply = *replies_[i];
+    const bool answered = i == answered_ && reply.failure != nullptr;  // refused in words we know, then out of step
+    if (answered || reply.outcome == Outcome::hit) continue;
+    const bool maybe_applied = i < sent_requests && !changes_nothing(requests_[i]->op);
+    const Kind kind = maybe_applied ? Kind::unknown : nonsense ? Kind::refused : Kind::unreachable;
+    reply = Reply::failed_with(kind, why + (maybe_applied ? "; it may have been applied" : ""), index_);
+  }
+  answered_ = requests_.size();
+}
+
+void Lane::turned_away() {
+  socket_.close();
+  for (std::size_t i = answered_; i < requests_.size(); ++i) {
+    *replies_[i] = Reply::failed_with(Kind::unreachable, "the server is at its connection limit; raise its -c or try again", index_);
+  }
+  answered_ = requests_.size();
+}
+
+}  // namespace mcds::meta

@@ -1,0 +1,132 @@
+#include "common/cluster/meta/socket.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace mcds::meta {
+
+namespace {
+
+constexpr std::size_t receive_size = 64 * 1024;
+
+}  // namespace
+
+bool Socket::start() {
+  close();
+  error_.clear();
+  if (server_.is_unix()) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (server_.socket_path.size() >= sizeof address.sun_path) {
+      error_ = "the socket's path is too long";
+      return false;
+    }
+    std::copy(server_.socket_path.begin(), server_.socket_path.end(), address.sun_path);
+    return try_address(reinterpret_cast<const sockaddr*>(&address), sizeof address, AF_UNIX);
+  }
+  sockaddr_in v4{};
+  if (inet_pton(AF_INET, server_.host.c_str(), &v4.sin_addr) == 1) {
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(server_.port);
+    return try_address(reinterpret_cast<const sockaddr*>(&v4), sizeof v4, AF_INET);
+  }
+  sockaddr_in6 v6{};
+  if (inet_pton(AF_INET6, server_.host.c_str(), &v6.sin6_addr) == 1) {
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(server_.port);
+    return try_address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6, AF_INET6);
+  }
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_ADDRCONFIG;
+  addrinfo* found = nullptr;
+  if (const int code = getaddrinfo(server_.host.c_str(), std::to_string(server_.port).c_str(), &hints, &found); code != 0) {
+    error_ = std::string("its name has no address: ") + gai_strerror(code);
+    return false;
+  }
+  addresses_.reset(found);
+  next_ = found;
+  return try_next_address();
+}
+
+bool Socket::try_next_address() {
+  while (next_ != nullptr) {
+    const addrinfo& address = *next_;
+    next_ = address.ai_next;
+    if (try_address(address.ai_addr, address.ai_addrlen, address.ai_family)) return true;
+  }
+  return false;
+}
+
+bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
+  descriptor_ = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (descriptor_ >= 0) {
+    if (family != AF_UNIX) {
+      const int on = 1;
+      setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    }
+    if (connect(descriptor_, address, size) == 0) {
+      state_ = State::open;
+      return true;
+    }
+    if (errno == EINPROGRESS) {
+      state_ = State::connecting;
+      return true;
+    }
+  }
+  error_ = std::strerror(errno);
+  close();
+  return false;
+}
+
+Socket::State Socket::finish_connecting() {
+  int code = 0;
+  socklen_t size = sizeof code;
+  getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &code, &size);
+  if (code == 0) {
+    state_ = State::open;
+  } else {
+    error_ = std::strerror(code);
+    close();
+    static_cast<void>(try_next_address());
+  }
+  return state_;
+}
+
+std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) const {
+  const ssize_t sent = ::send(descriptor_, bytes, size, MSG_NOSIGNAL);
+  if (sent >= 0) return sent;
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
+}
+
+std::ptrdiff_t Socket::receive(std::string& into) const {
+  const std::size_t used = into.size();
+  into.resize(used + receive_size);
+  const ssize_t size = recv(descriptor_, into.data() + used, receive_size, 0);
+  const bool nothing_yet = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+  into.resize(used + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  if (size > 0) return size;
+  return nothing_yet ? 0 : -1;
+}
+
+bool Socket::usable_again() const {
+  char byte = 0;
+  return state_ == State::open && recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+         (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+void Socket::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+  state_ = State::closed;
+}
+
+}  // namespace mcds::meta

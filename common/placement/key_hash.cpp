@@ -1,0 +1,167 @@
+#include "common/placement/key_hash.hpp"
+
+#include <zlib.h>
+
+#include <bit>
+#include <utility>
+
+#include "common/placement/unicode.hpp"
+
+namespace mcds::key_hash {
+
+namespace {
+
+std::uint32_t unsigned_byte(char c) { return static_cast<unsigned char>(c); }
+// Through a signed char: 0x80… becomes 0xffffff80….
+std::uint32_t signed_byte(char c) { return static_cast<std::uint32_t>(static_cast<signed char>(c)); }
+
+template <typename Byte>
+std::uint32_t jenkins_one_at_a_time(std::string_view key, Byte byte) {
+  std::uint32_t value = 0;
+  for (const char c : key) {
+    value += byte(c);
+    value += value << 10;
+    value ^= value >> 6;
+  }
+  value += value << 3;
+  value ^= value >> 11;
+  return value + (value << 15);
+}
+
+constexpr std::uint32_t fnv_32_start = 2166136261U;
+constexpr std::uint32_t fnv_32_prime = 16777619U;
+constexpr std::uint64_t fnv_64_start = 0xcbf29ce484222325U;
+constexpr std::uint64_t fnv_64_prime = 0x100000001b3U;
+
+template <typename State, typename Units, typename Unit>
+State fnv1(const Units& units, State state, State prime, Unit unit) {
+  for (const auto c : units) {
+    state *= prime;
+    state ^= unit(c);
+  }
+  return state;
+}
+
+template <typename State, typename Units, typename Unit>
+State fnv1a(const Units& units, State state, State prime, Unit unit) {
+  for (const auto c : units) {
+    state ^= unit(c);
+    state *= prime;
+  }
+  return state;
+}
+
+std::uint32_t code_unit(char16_t unit) { return unit; }
+
+constexpr std::array<std::uint32_t, 256> ccitt_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < 256; ++i) {
+    std::uint32_t crc = i << 8;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 0x8000U) != 0 ? (crc << 1) ^ 0x1021U : crc << 1;
+    table[i] = crc & 0xffffU;
+  }
+  return table;
+}
+
+struct SipState {
+  std::uint64_t a = 0x736f6d6570736575U, b = 0x646f72616e646f6dU, c = 0x6c7967656e657261U, d = 0x7465646279746573U;
+
+  void round() {
+    a += b, b = std::rotl(b, 13) ^ a, a = std::rotl(a, 32);
+    c += d, d = std::rotl(d, 16) ^ c;
+    a += d, d = std::rotl(d, 21) ^ a;
+    c += b, b = std::rotl(b, 17) ^ c, c = std::rotl(c, 32);
+  }
+  void word(std::uint64_t word) {
+    d ^= word;
+    round();
+    a ^= word;
+  }
+};
+
+}  // namespace
+
+std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes) {
+  return static_cast<std::uint32_t>(
+      ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+std::uint64_t crc32(std::string_view key) { return crc32_continued(0, key); }
+std::uint64_t crc15(std::string_view key) { return (crc32(key) >> 16) & 0x7fffU; }
+std::uint64_t crc31(std::string_view key) { return crc32(key) & 0x7fffffffU; }
+
+std::uint64_t crc32_or_1(std::string_view key) {
+  const auto crc = crc32(key);
+  return crc == 0 ? 1 : crc;
+}
+
+std::uint64_t crc15_or_1(std::string_view key) {
+  const auto crc = crc15(key);
+  return crc == 0 ? 1 : crc;
+}
+
+std::uint64_t crc16(std::string_view key) {
+  static constexpr auto table = ccitt_table();
+  std::uint32_t crc = 0;
+  for (const char c : key) crc = (crc << 8) ^ table[((crc >> 8) ^ unsigned_byte(c)) & 0xffU];
+  return crc;
+}
+
+std::uint64_t one_at_a_time_signed(std::string_view key) { return jenkins_one_at_a_time(key, signed_byte); }
+std::uint64_t one_at_a_time(std::string_view key) { return jenkins_one_at_a_time(key, unsigned_byte); }
+
+std::uint64_t fnv1_32_signed(std::string_view key) { return fnv1(key, fnv_32_start, fnv_32_prime, signed_byte); }
+std::uint64_t fnv1a_32_signed(std::string_view key) { return fnv1a(key, fnv_32_start, fnv_32_prime, signed_byte); }
+std::uint64_t fnv1_32(std::string_view key) { return fnv1(key, fnv_32_start, fnv_32_prime, unsigned_byte); }
+std::uint64_t fnv1a_32(std::string_view key) { return fnv1a(key, fnv_32_start, fnv_32_prime, unsigned_byte); }
+std::uint64_t fnv1a_32_from_0(std::string_view key) { return fnv1a(key, 0U, fnv_32_prime, unsigned_byte); }
+std::uint64_t fnv1_64(std::string_view key) { return fnv1(key, fnv_64_start, fnv_64_prime, unsigned_byte); }
+std::uint64_t fnv1a_64(std::string_view key) { return fnv1a(key, fnv_64_start, fnv_64_prime, unsigned_byte); }
+
+// The low 32 bits never depend on the high ones.
+std::uint64_t fnv1_64_low_signed(std::string_view key) { return fnv1(key, 0x84222325U, 0x1b3U, signed_byte); }
+std::uint64_t fnv1a_64_low_signed(std::string_view key) { return fnv1a(key, 0x84222325U, 0x1b3U, signed_byte); }
+
+std::uint64_t java(std::string_view key) {
+  std::uint32_t hash = 0;
+  for (const char16_t unit : utf16_of(key)) hash = 31 * hash + unit;
+  return hash;
+}
+
+std::uint64_t java_abs(std::string_view key) {
+  const std::int64_t hash = static_cast<std::int32_t>(java(key));
+  return static_cast<std::uint64_t>(hash < 0 ? -hash : hash);
+}
+
+std::uint64_t java_times_33(std::string_view key) {
+  std::uint64_t hash = 0;
+  for (const char16_t unit : utf16_of(key)) hash = hash * 33 + unit;
+  return static_cast<std::int64_t>(hash) < 0 ? 0 - hash : hash;
+}
+
+std::uint64_t java_fnv1_32(std::string_view key) {
+  return fnv1(utf16_of(key), fnv_32_start, fnv_32_prime, code_unit);
+}
+std::uint64_t java_fnv1a_32(std::string_view key) {
+  return fnv1a(utf16_of(key), fnv_32_start, fnv_32_prime, code_unit);
+}
+std::uint64_t java_fnv1_64(std::string_view key) { return fnv1(utf16_of(key), 0x84222325U, 0x1b3U, code_unit); }
+std::uint64_t java_fnv1a_64(std::string_view key) { return fnv1a(utf16_of(key), 0x84222325U, 0x1b3U, code_unit); }
+
+std::uint64_t siphash13(std::string_view key) {
+  SipState state;
+  std::uint64_t word = 0;
+  std::size_t size = 0;
+  const auto feed = [&](std::uint64_t byte) {
+    word |= byte << (8 * (size % 8));
+    if (++size % 8 == 0) state.word(std::exchange(word, 0));
+  };
+  for (const char c : key) feed(unsigned_byte(c));
+  feed(0xff);
+  state.word(word | (static_cast<std::uint64_t>(size) << 56));
+  state.c ^= 0xff;
+  for (int i = 0; i < 3; ++i) state.round();
+  return state.a ^ state.b ^ state.c ^ state.d;
+}
+
+}  // namespace mcds::key_hash

@@ -1,0 +1,89 @@
+#include "common/placement/placement.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/base/errors.hpp"
+#include "common/placement/distribution.hpp"
+#include "common/placement/profile.hpp"
+
+namespace mcds {
+
+namespace {
+
+// The key without the namespace the client adds after placing, or with the one it places by.
+std::string_view prefixed(const Rule& rule, std::string_view configured, std::string_view key, std::string& buffer) {
+  if (rule.prefix == Prefix::own && configured.empty()) return buffer.assign(rule.own_prefix).append(key);
+  const std::string_view prefix = configured.empty() && rule.prefix == Prefix::stripped ? rule.own_prefix : configured;
+  if (rule.prefix == Prefix::stripped && key.starts_with(prefix)) key.remove_prefix(prefix.size());
+  return key;
+}
+
+class ProfilePlacement final : public Placement {
+ public:
+  ProfilePlacement(const Profile& profile, Pool pool, PlacementOptions options)
+      : profile_(profile), pool_(std::move(pool)), options_(std::move(options)),
+        distributor_(make_distributor(profile.rule, members_of(profile.rule, pool_, options_.resolver))) {}
+
+  const Pool& pool() const override { return pool_; }
+  std::string_view profile() const override { return profile_.name; }
+  const Continuum* continuum() const override { return distributor_->continuum(); }
+
+  std::uint64_t hash_of(std::string_view key) const override {
+    std::string first, second;
+    return profile_.rule.hash(hashed_text(key, first, second));
+  }
+
+  std::size_t server_of(std::string_view key) const override {
+    if (pool_.size() == 1) return 0;
+    std::string first, second;
+    const auto text = hashed_text(key, first, second);
+    return distributor_->server_of(profile_.rule.hash(text), text);
+  }
+
+  std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override;
+
+ private:
+  std::string_view hashed_text(std::string_view key, std::string& first, std::string& second) const {
+    const Rule& rule = profile_.rule;
+    if (rule.prefix != Prefix::hashed) key = prefixed(rule, options_.key_prefix, key, first);
+    return rule.rewrite == nullptr ? key : rule.rewrite(key, second);
+  }
+
+  const Profile& profile_;
+  Pool pool_;
+  PlacementOptions options_;
+  std::unique_ptr<const Distributor> distributor_;
+};
+
+void add_once(std::vector<std::size_t>& servers, std::size_t server) {
+  if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
+}
+
+std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std::size_t count) const {
+  count = std::min(count, pool_.size());
+  std::vector<std::size_t> servers{server_of(key)};
+  if (const Continuum* ring = continuum(); ring != nullptr && count > 1) {
+    const auto& points = ring->points();
+    const std::size_t from = ring->find(hash_of(key));
+    for (std::size_t i = 1; i < points.size() && servers.size() < count; ++i) {
+      add_once(servers, points[(from + i) % points.size()].server);
+    }
+  }
+  for (std::size_t i = 1; servers.size() < count; ++i) add_once(servers, (servers.front() + i) % pool_.size());
+  if (count < servers.size()) servers.resize(count);
+  return servers;
+}
+
+}  // namespace
+
+std::optional<std::size_t> Placement::server_of_when_down(std::string_view, const std::vector<bool>&) const {
+  throw InvalidInput("where keys of the profile '" + std::string(profile()) + "' go while a server is down is not known");
+}
+
+std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool, const PlacementOptions& options) {
+  if (pool.empty()) throw InvalidInput("the server list is empty");
+  return std::make_shared<ProfilePlacement>(profile_named(profile), std::move(pool), options);
+}
+
+}  // namespace mcds

@@ -1,0 +1,148 @@
+#include "common/placement/pool.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint32_t max_weight = 65535;
+
+[[noreturn]] void refuse(std::string_view entry, const std::string& why) {
+  throw InvalidInput("server '" + std::string(entry) + "': " + why);
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (text.starts_with(' ')) text.remove_prefix(1);
+  while (text.ends_with(' ')) text.remove_suffix(1);
+  return text;
+}
+
+bool has_unsafe_byte(std::string_view text) {
+  return std::any_of(text.begin(), text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte <= 0x20 || byte == 0x7f;
+  });
+}
+
+// Takes `/?WEIGHT` off the end of `rest`.
+std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
+  const auto at = rest.rfind("/?");
+  if (at == std::string_view::npos) return 1;
+  const auto weight = parse_u64(rest.substr(at + 2));
+  if (!weight || *weight > max_weight) refuse(entry, "the weight after '/?' must be a number from 0 to 65535");
+  rest = rest.substr(0, at);
+  return static_cast<std::uint32_t>(*weight);
+}
+
+// Takes `NAME=` off the front of `rest`.
+std::string take_name(std::string_view entry, std::string_view& rest) {
+  const auto at = rest.find('=');
+  if (rest.starts_with("unix:") || at == std::string_view::npos) return {};
+  if (at == 0) refuse(entry, "the name before '=' is empty");
+  const std::string name(rest.substr(0, at));
+  rest = rest.substr(at + 1);
+  return name;
+}
+
+std::uint16_t port_of(std::string_view entry, std::string_view text) {
+  const auto port = parse_u64(text);
+  if (!port || *port == 0 || *port > 65535) refuse(entry, "the port must be a number from 1 to 65535");
+  return static_cast<std::uint16_t>(*port);
+}
+
+bool is_ipv6(std::string_view host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET6, std::string(host.substr(0, host.find('%'))).c_str(), &ignored) == 1;
+}
+
+void read_bracketed(std::string_view entry, std::string_view rest, Server& server) {
+  const auto end = rest.find(']');
+  if (end == std::string_view::npos) refuse(entry, "']' is missing");
+  server.host = rest.substr(1, end - 1);
+  if (!is_ipv6(server.host)) refuse(entry, "between '[' and ']' there must be an IPv6 address");
+  const auto after = rest.substr(end + 1);
+  if (after.empty()) return;
+  if (!after.starts_with(':')) refuse(entry, "after ']' only ':PORT' may follow");
+  server.port = port_of(entry, after.substr(1));
+}
+
+void read_host(std::string_view entry, std::string_view rest, Server& server) {
+  const auto colon = rest.find(':');
+  if (colon != rest.rfind(':')) refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
+  server.host = rest.substr(0, colon);
+  if (server.host.empty()) refuse(entry, "the host is missing");
+  if (server.host.find_first_of("/?[]=@") != std::string::npos) {
+    refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT or unix:/path");
+  }
+  if (colon != std::string_view::npos) server.port = port_of(entry, rest.substr(colon + 1));
+}
+
+void read_path(std::string_view entry, std::string_view path, Server& server) {
+  if (!path.starts_with('/')) refuse(entry, "a unix socket is written unix:/absolute/path");
+  server.socket_path = path;
+}
+
+Server parse_server(std::string_view entry) {
+  if (entry.empty()) throw InvalidInput("the server list has an empty entry");
+  if (has_unsafe_byte(entry)) refuse(entry, "control characters and spaces are not allowed");
+  std::string_view rest = entry;
+  Server server;
+  server.name = take_name(entry, rest);
+  server.weight = take_weight(entry, rest);
+  if (rest.starts_with("unix:")) {
+    read_path(entry, rest.substr(5), server);
+  } else if (rest.starts_with('[')) {
+    read_bracketed(entry, rest, server);
+  } else {
+    read_host(entry, rest, server);
+  }
+  return server;
+}
+
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
+  return text;
+}
+
+void refuse_duplicates(const Pool& pool) {
+  std::vector<std::string> seen;
+  for (const auto& server : pool) {
+    seen.push_back("a" + (server.is_unix() ? server.address() : lower_case(server.address())));
+    if (!server.name.empty()) seen.push_back("n" + server.name);
+  }
+  std::sort(seen.begin(), seen.end());
+  const auto twice = std::adjacent_find(seen.begin(), seen.end());
+  if (twice == seen.end()) return;
+  throw InvalidInput((twice->front() == 'n' ? "two servers have the name " : "the server list has twice ") +
+                     twice->substr(1));
+}
+
+}  // namespace
+
+std::string Server::address() const {
+  if (is_unix()) return "unix:" + socket_path;
+  const auto shown = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  return shown + ":" + std::to_string(port);
+}
+
+Pool parse_pool(std::string_view text) {
+  if (trimmed(text).empty()) throw InvalidInput("the server list is empty");
+  Pool pool;
+  for (std::size_t from = 0; from <= text.size();) {
+    const auto end = std::min(text.find(',', from), text.size());
+    pool.push_back(parse_server(trimmed(text.substr(from, end - from))));
+    from = end + 1;
+  }
+  refuse_duplicates(pool);
+  return pool;
+}
+
+}  // namespace mcds

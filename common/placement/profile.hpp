@@ -1,0 +1,118 @@
+// How one client places keys, as a composition of small parts: what of the key is hashed, by which hash, how servers
+// are named and weighed, and how an integer becomes a server. The table is in profiles.cpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/placement/continuum.hpp"
+#include "common/placement/key_hash.hpp"
+#include "common/placement/placement.hpp"
+
+namespace mcds {
+
+// A server as one client sees it.
+struct Member {
+  std::string name;  // what is hashed for it
+  std::uint32_t weight;
+  std::uint32_t index;  // in the pool
+};
+
+struct Shares {
+  std::size_t servers;
+  std::uint64_t total_weight;
+  bool weighted;  // some weight is above 1
+};
+
+// What the client hashes for a server.
+using Identity = std::string (*)(const Server& server, std::size_t index, const Resolver& resolver);
+// Appends the values of one server's points. `hash`: Rule::point_hash.
+using PointMaker = void (*)(const Member& member, const Shares& shares, KeyHash hash, std::vector<std::uint64_t>& values);
+// The text that is hashed instead of the key; may be kept in `buffer`.
+using Rewrite = std::string_view (*)(std::string_view key, std::string& buffer);
+
+enum class Distribution {
+  modulo,      // hash % slots
+  mask,        // hash & (servers - 1)
+  ring,        // Rule::points, Rule::search
+  bucketed,    // a ring sampled at 1024 places: hash % 1024
+  jump,        // jump consistent hash
+  furc,        // mcrouter's; needs the key, not its hash
+  rendezvous,  // the highest hash of NAME-KEY
+  election,    // the highest hash of NAME-ROUNDKEY, as many rounds as the weight
+};
+
+enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
+
+// What becomes of a key prefix (`--namespace`) that the key already starts with.
+enum class Prefix {
+  hashed,    // it is a part of the key
+  stripped,  // the client adds it after placing
+  own,       // hashed; when none is configured, Rule::own_prefix is put before the key
+};
+
+// Where the client goes while a key's server is down.
+enum class Failover {
+  unknown,            // not known to be deterministic
+  lost,               // nowhere
+  rebuilt,            // places on the pool without the dead servers
+  next_server,        // the next index
+  next_hash,          // hash + 1, + 2, …
+  next_point,         // the next point of another server
+  python_memcached,   // hash of the hash and the number of the try, as text
+  cache_memcached,    // adds the hash of the number of the try and the key
+  dalli,              // hash of the number of the try and the key
+  pecl_memcache,      // places KEY-TRY
+  spymemcached,       // adds md5 of the number of the try and the key
+};
+
+struct Rule {
+  Distribution distribution = Distribution::modulo;
+  KeyHash hash = nullptr;
+  Rewrite rewrite = nullptr;
+  Prefix prefix = Prefix::hashed;
+  const char* own_prefix = "app1:";
+  Identity identity = nullptr;
+  Order order = Order::as_given;
+  bool repeats = false;          // modulo: each server as often as its weight
+  bool zero_weight_is_one = false;
+  PointMaker points = nullptr;   // ring, bucketed
+  KeyHash point_hash = nullptr;  // of the points; null: as `hash`
+  Search search = Search::at_or_after;
+  Ties ties = Ties::first_server;
+  unsigned bits = 32;
+  Failover failover = Failover::unknown;
+};
+
+struct Client {
+  const char* name;
+  const char* versions;  // run and compared with
+  const char* language;
+};
+
+struct Profile {
+  std::string_view name;
+  const Client* client;
+  const char* selected_by;      // the option that selects it; "default"
+  Rule rule;
+  const char* fragile = "";     // why the answer may not hold elsewhere; empty: it is solid
+};
+
+struct Alias {
+  std::string_view name;
+  std::string_view profile;
+};
+
+// The servers in the order the client keeps them in, named and weighed as it does.
+std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolver& resolver);
+
+std::span<const Profile> all_profiles();
+std::span<const Alias> all_aliases();
+// Throws InvalidInput with a `did you mean` when there is none of that name or alias.
+const Profile& profile_named(std::string_view name);
+
+}  // namespace mcds
