@@ -9,7 +9,9 @@ namespace mcds {
 
 namespace {
 
-bool same_value(const Point& a, const Point& b) { return a.value == b.value; }
+bool same_value(const Point& a, const Point& b) {
+  return a.value == b.value;
+}
 
 void sort_points(std::vector<Point>& points, Ties ties) {
   if (ties == Ties::last_added) std::reverse(points.begin(), points.end());
@@ -46,8 +48,10 @@ std::size_t Continuum::find(std::uint64_t hash) const {
   const std::size_t at = first_at_or_after(hash);
   const bool exact = at < size && points_[at].value == hash;
   switch (search_) {
-    case Search::at_or_after: return at == size ? 0 : at;
-    case Search::after: return at + exact >= size ? 0 : at + exact;
+    case Search::at_or_after:
+      return at == size ? 0 : at;
+    case Search::after:
+      return at + exact >= size ? 0 : at + exact;
     case Search::at_or_before:
       if (exact) return at;
       return at == 0 ? size - 1 : at - 1;

@@ -1,4 +1,5 @@
-// The consistent-hash circle: points sorted by value, each belonging to a server, and the ways clients search it.
+// The consistent-hash circle: points sorted by value, each belonging to a server, and the ways clients search
+// it.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,8 @@ enum class Ties { first_server, last_added };
 
 class Continuum {
  public:
-  // `points` in the order the client adds them; at least one. `bits`: how wide their values and the hashes are.
+  // `points` in the order the client adds them; at least one. `bits`: how wide their values and the hashes
+  // are.
   Continuum(std::vector<Point> points, Search search, Ties ties, unsigned bits);
 
   // A position in points().

@@ -14,7 +14,9 @@ constexpr std::size_t max_points = std::size_t{1} << 24;
 class Slots final : public Distributor {
  public:
   explicit Slots(std::vector<std::uint32_t> servers) : servers_(std::move(servers)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override { return servers_[hash % servers_.size()]; }
+  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
+    return servers_[hash % servers_.size()];
+  }
 
  private:
   std::vector<std::uint32_t> servers_;
@@ -34,7 +36,9 @@ class Mask final : public Distributor {
 class Ring final : public Distributor {
  public:
   explicit Ring(Continuum continuum) : continuum_(std::move(continuum)) {}
-  std::size_t server_of(std::uint64_t hash, std::string_view) const override { return continuum_.server_of(hash); }
+  std::size_t server_of(std::uint64_t hash, std::string_view) const override {
+    return continuum_.server_of(hash);
+  }
   const Continuum* continuum() const override { return &continuum_; }
 
  private:
@@ -82,7 +86,8 @@ class Rendezvous final : public Distributor {
     for (const auto& member : members_) {
       named.assign(member.name).append(1, '-').append(text);
       const auto score = hash_(named);
-      if (best != nullptr && (score < best_score || (score == best_score && member.name <= best->name))) continue;
+      if (best != nullptr && (score < best_score || (score == best_score && member.name <= best->name)))
+        continue;
       best = &member;
       best_score = score;
     }
@@ -142,7 +147,8 @@ Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
     values.clear();
     rule.points(member, shares, rule.point_hash != nullptr ? rule.point_hash : rule.hash, values);
     for (const auto value : values) points.push_back({value, member.index});
-    if (points.size() > max_points) throw InvalidInput("the weights are too large: more than 16 million points");
+    if (points.size() > max_points)
+      throw InvalidInput("the weights are too large: more than 16 million points");
   }
   return {std::move(points), rule.search, rule.ties, rule.bits};
 }
@@ -151,7 +157,8 @@ Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
 std::vector<std::uint32_t> sampled(const Continuum& continuum) {
   constexpr std::uint64_t buckets = 1024;
   std::vector<std::uint32_t> servers;
-  for (std::uint64_t i = 0; i < buckets; ++i) servers.push_back(continuum.server_of(i * (0xffffffffU / buckets)));
+  for (std::uint64_t i = 0; i < buckets; ++i)
+    servers.push_back(continuum.server_of(i * (0xffffffffU / buckets)));
   return servers;
 }
 
@@ -159,14 +166,22 @@ std::vector<std::uint32_t> sampled(const Continuum& continuum) {
 
 std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std::vector<Member>& members) {
   switch (rule.distribution) {
-    case Distribution::modulo: return std::make_unique<Slots>(slots_of(members, rule.repeats));
-    case Distribution::mask: return std::make_unique<Mask>(slots_of(members, false));
-    case Distribution::ring: return std::make_unique<Ring>(continuum_of(rule, members));
-    case Distribution::bucketed: return std::make_unique<Slots>(sampled(continuum_of(rule, members)));
-    case Distribution::jump: return std::make_unique<Jump>(slots_of(members, false));
-    case Distribution::furc: return std::make_unique<Furc>(slots_of(members, false));
-    case Distribution::rendezvous: return std::make_unique<Rendezvous>(rule.hash, members);
-    case Distribution::election: return std::make_unique<Election>(rule.hash, members);
+    case Distribution::modulo:
+      return std::make_unique<Slots>(slots_of(members, rule.repeats));
+    case Distribution::mask:
+      return std::make_unique<Mask>(slots_of(members, false));
+    case Distribution::ring:
+      return std::make_unique<Ring>(continuum_of(rule, members));
+    case Distribution::bucketed:
+      return std::make_unique<Slots>(sampled(continuum_of(rule, members)));
+    case Distribution::jump:
+      return std::make_unique<Jump>(slots_of(members, false));
+    case Distribution::furc:
+      return std::make_unique<Furc>(slots_of(members, false));
+    case Distribution::rendezvous:
+      return std::make_unique<Rendezvous>(rule.hash, members);
+    case Distribution::election:
+      return std::make_unique<Election>(rule.hash, members);
   }
   return nullptr;
 }

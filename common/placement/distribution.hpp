@@ -15,7 +15,8 @@ class Distributor {
   virtual const Continuum* continuum() const { return nullptr; }
 };
 
-// `members` in the order in which the client sees them. Throws InvalidInput when they have no place for a key.
+// `members` in the order in which the client sees them. Throws InvalidInput when they have no place for a
+// key.
 std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std::vector<Member>& members);
 
 }  // namespace mcds

@@ -4,7 +4,9 @@ namespace mcds::identity {
 
 namespace {
 
-std::string joined(const std::string& host, std::uint16_t port) { return host + ':' + std::to_string(port); }
+std::string joined(const std::string& host, std::uint16_t port) {
+  return host + ':' + std::to_string(port);
+}
 
 // Without the port when it is 11211.
 std::string elided(const std::string& host, std::uint16_t port) {

@@ -11,9 +11,13 @@ namespace mcds::key_hash {
 
 namespace {
 
-std::uint32_t unsigned_byte(char c) { return static_cast<unsigned char>(c); }
+std::uint32_t unsigned_byte(char c) {
+  return static_cast<unsigned char>(c);
+}
 // Through a signed char: 0x80… becomes 0xffffff80….
-std::uint32_t signed_byte(char c) { return static_cast<std::uint32_t>(static_cast<signed char>(c)); }
+std::uint32_t signed_byte(char c) {
+  return static_cast<std::uint32_t>(static_cast<signed char>(c));
+}
 
 template <typename Byte>
 std::uint32_t jenkins_one_at_a_time(std::string_view key, Byte byte) {
@@ -51,7 +55,9 @@ State fnv1a(const Units& units, State state, State prime, Unit unit) {
   return state;
 }
 
-std::uint32_t code_unit(char16_t unit) { return unit; }
+std::uint32_t code_unit(char16_t unit) {
+  return unit;
+}
 
 constexpr std::array<std::uint32_t, 256> ccitt_table() {
   std::array<std::uint32_t, 256> table{};
@@ -64,7 +70,8 @@ constexpr std::array<std::uint32_t, 256> ccitt_table() {
 }
 
 struct SipState {
-  std::uint64_t a = 0x736f6d6570736575U, b = 0x646f72616e646f6dU, c = 0x6c7967656e657261U, d = 0x7465646279746573U;
+  std::uint64_t a = 0x736f6d6570736575U, b = 0x646f72616e646f6dU, c = 0x6c7967656e657261U,
+                d = 0x7465646279746573U;
 
   void round() {
     a += b, b = std::rotl(b, 13) ^ a, a = std::rotl(a, 32);
@@ -86,9 +93,15 @@ std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes) {
       ::crc32(crc, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
 }
 
-std::uint64_t crc32(std::string_view key) { return crc32_continued(0, key); }
-std::uint64_t crc15(std::string_view key) { return (crc32(key) >> 16) & 0x7fffU; }
-std::uint64_t crc31(std::string_view key) { return crc32(key) & 0x7fffffffU; }
+std::uint64_t crc32(std::string_view key) {
+  return crc32_continued(0, key);
+}
+std::uint64_t crc15(std::string_view key) {
+  return (crc32(key) >> 16) & 0x7fffU;
+}
+std::uint64_t crc31(std::string_view key) {
+  return crc32(key) & 0x7fffffffU;
+}
 
 std::uint64_t crc32_or_1(std::string_view key) {
   const auto crc = crc32(key);
@@ -107,20 +120,42 @@ std::uint64_t crc16(std::string_view key) {
   return crc;
 }
 
-std::uint64_t one_at_a_time_signed(std::string_view key) { return jenkins_one_at_a_time(key, signed_byte); }
-std::uint64_t one_at_a_time(std::string_view key) { return jenkins_one_at_a_time(key, unsigned_byte); }
+std::uint64_t one_at_a_time_signed(std::string_view key) {
+  return jenkins_one_at_a_time(key, signed_byte);
+}
+std::uint64_t one_at_a_time(std::string_view key) {
+  return jenkins_one_at_a_time(key, unsigned_byte);
+}
 
-std::uint64_t fnv1_32_signed(std::string_view key) { return fnv1(key, fnv_32_start, fnv_32_prime, signed_byte); }
-std::uint64_t fnv1a_32_signed(std::string_view key) { return fnv1a(key, fnv_32_start, fnv_32_prime, signed_byte); }
-std::uint64_t fnv1_32(std::string_view key) { return fnv1(key, fnv_32_start, fnv_32_prime, unsigned_byte); }
-std::uint64_t fnv1a_32(std::string_view key) { return fnv1a(key, fnv_32_start, fnv_32_prime, unsigned_byte); }
-std::uint64_t fnv1a_32_from_0(std::string_view key) { return fnv1a(key, 0U, fnv_32_prime, unsigned_byte); }
-std::uint64_t fnv1_64(std::string_view key) { return fnv1(key, fnv_64_start, fnv_64_prime, unsigned_byte); }
-std::uint64_t fnv1a_64(std::string_view key) { return fnv1a(key, fnv_64_start, fnv_64_prime, unsigned_byte); }
+std::uint64_t fnv1_32_signed(std::string_view key) {
+  return fnv1(key, fnv_32_start, fnv_32_prime, signed_byte);
+}
+std::uint64_t fnv1a_32_signed(std::string_view key) {
+  return fnv1a(key, fnv_32_start, fnv_32_prime, signed_byte);
+}
+std::uint64_t fnv1_32(std::string_view key) {
+  return fnv1(key, fnv_32_start, fnv_32_prime, unsigned_byte);
+}
+std::uint64_t fnv1a_32(std::string_view key) {
+  return fnv1a(key, fnv_32_start, fnv_32_prime, unsigned_byte);
+}
+std::uint64_t fnv1a_32_from_0(std::string_view key) {
+  return fnv1a(key, 0U, fnv_32_prime, unsigned_byte);
+}
+std::uint64_t fnv1_64(std::string_view key) {
+  return fnv1(key, fnv_64_start, fnv_64_prime, unsigned_byte);
+}
+std::uint64_t fnv1a_64(std::string_view key) {
+  return fnv1a(key, fnv_64_start, fnv_64_prime, unsigned_byte);
+}
 
 // The low 32 bits never depend on the high ones.
-std::uint64_t fnv1_64_low_signed(std::string_view key) { return fnv1(key, 0x84222325U, 0x1b3U, signed_byte); }
-std::uint64_t fnv1a_64_low_signed(std::string_view key) { return fnv1a(key, 0x84222325U, 0x1b3U, signed_byte); }
+std::uint64_t fnv1_64_low_signed(std::string_view key) {
+  return fnv1(key, 0x84222325U, 0x1b3U, signed_byte);
+}
+std::uint64_t fnv1a_64_low_signed(std::string_view key) {
+  return fnv1a(key, 0x84222325U, 0x1b3U, signed_byte);
+}
 
 std::uint64_t java(std::string_view key) {
   std::uint32_t hash = 0;
@@ -145,8 +180,12 @@ std::uint64_t java_fnv1_32(std::string_view key) {
 std::uint64_t java_fnv1a_32(std::string_view key) {
   return fnv1a(utf16_of(key), fnv_32_start, fnv_32_prime, code_unit);
 }
-std::uint64_t java_fnv1_64(std::string_view key) { return fnv1(utf16_of(key), 0x84222325U, 0x1b3U, code_unit); }
-std::uint64_t java_fnv1a_64(std::string_view key) { return fnv1a(utf16_of(key), 0x84222325U, 0x1b3U, code_unit); }
+std::uint64_t java_fnv1_64(std::string_view key) {
+  return fnv1(utf16_of(key), 0x84222325U, 0x1b3U, code_unit);
+}
+std::uint64_t java_fnv1a_64(std::string_view key) {
+  return fnv1a(utf16_of(key), 0x84222325U, 0x1b3U, code_unit);
+}
 
 std::uint64_t siphash13(std::string_view key) {
   SipState state;

@@ -41,7 +41,9 @@ std::uint32_t murmur3_seeded(std::string_view key, std::uint32_t seed) {
   return h ^ (h >> 16);
 }
 
-std::uint32_t length_seed(std::string_view key) { return 0xdeadbeefU * static_cast<std::uint32_t>(key.size()); }
+std::uint32_t length_seed(std::string_view key) {
+  return 0xdeadbeefU * static_cast<std::uint32_t>(key.size());
+}
 
 struct Lookup3 {
   std::uint32_t a, b, c;
@@ -122,9 +124,15 @@ std::uint64_t murmur2(std::string_view key) {
   return h ^ (h >> 15);
 }
 
-std::uint64_t murmur3(std::string_view key) { return murmur3_seeded(key, 0); }
-std::uint64_t murmur3_length_seeded(std::string_view key) { return murmur3_seeded(key, length_seed(key)); }
-std::uint64_t murmur64a(std::string_view key) { return murmur64a_seeded(key, mcrouter_seed); }
+std::uint64_t murmur3(std::string_view key) {
+  return murmur3_seeded(key, 0);
+}
+std::uint64_t murmur3_length_seeded(std::string_view key) {
+  return murmur3_seeded(key, length_seed(key));
+}
+std::uint64_t murmur64a(std::string_view key) {
+  return murmur64a_seeded(key, mcrouter_seed);
+}
 
 std::uint64_t jenkins(std::string_view key) {
   const std::uint32_t start = 0xdeadbeefU + static_cast<std::uint32_t>(key.size()) + 13;
@@ -169,7 +177,8 @@ std::uint64_t hsieh(std::string_view key) {
       h ^= h << 10;
       h += h >> 1;
       break;
-    default: break;
+    default:
+      break;
   }
   h ^= h << 3;
   h += h >> 5;
@@ -179,9 +188,15 @@ std::uint64_t hsieh(std::string_view key) {
   return h + (h >> 6);
 }
 
-std::uint64_t xxh64(std::string_view key) { return XXH64(key.data(), key.size(), 0); }
-std::uint64_t xxh3(std::string_view key) { return XXH3_64bits(key.data(), key.size()); }
-std::uint64_t xxh3_low32(std::string_view key) { return xxh3(key) & 0xffffffffU; }
+std::uint64_t xxh64(std::string_view key) {
+  return XXH64(key.data(), key.size(), 0);
+}
+std::uint64_t xxh3(std::string_view key) {
+  return XXH3_64bits(key.data(), key.size());
+}
+std::uint64_t xxh3_low32(std::string_view key) {
+  return xxh3(key) & 0xffffffffU;
+}
 std::uint64_t xxh3_seeded(std::string_view key, std::uint64_t seed) {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
 }

@@ -11,7 +11,9 @@ namespace mcds::key_hash {
 
 namespace {
 
-const std::uint8_t* data_of(std::string_view bytes) { return reinterpret_cast<const std::uint8_t*>(bytes.data()); }
+const std::uint8_t* data_of(std::string_view bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
+}
 
 }  // namespace
 
@@ -62,13 +64,17 @@ std::array<std::uint32_t, 12> sha384_words(std::string_view bytes) {
   return words;
 }
 
-std::uint64_t md5(std::string_view key) { return md5_words(key)[0]; }
+std::uint64_t md5(std::string_view key) {
+  return md5_words(key)[0];
+}
 
 std::uint64_t md5_top64(std::string_view key) {
   const auto words = md5_words(key);
   return (std::uint64_t{__builtin_bswap32(words[0])} << 32) | __builtin_bswap32(words[1]);
 }
 
-std::uint64_t sha384(std::string_view key) { return sha384_words(key)[0]; }
+std::uint64_t sha384(std::string_view key) {
+  return sha384_words(key)[0];
+}
 
 }  // namespace mcds::key_hash

@@ -12,9 +12,11 @@ namespace mcds {
 namespace {
 
 // The key without the namespace the client adds after placing, or with the one it places by.
-std::string_view prefixed(const Rule& rule, std::string_view configured, std::string_view key, std::string& buffer) {
+std::string_view prefixed(const Rule& rule, std::string_view configured, std::string_view key,
+                          std::string& buffer) {
   if (rule.prefix == Prefix::own && configured.empty()) return buffer.assign(rule.own_prefix).append(key);
-  const std::string_view prefix = configured.empty() && rule.prefix == Prefix::stripped ? rule.own_prefix : configured;
+  const std::string_view prefix =
+      configured.empty() && rule.prefix == Prefix::stripped ? rule.own_prefix : configured;
   if (rule.prefix == Prefix::stripped && key.starts_with(prefix)) key.remove_prefix(prefix.size());
   return key;
 }
@@ -22,7 +24,9 @@ std::string_view prefixed(const Rule& rule, std::string_view configured, std::st
 class ProfilePlacement final : public Placement {
  public:
   ProfilePlacement(const Profile& profile, Pool pool, PlacementOptions options)
-      : profile_(profile), pool_(std::move(pool)), options_(std::move(options)),
+      : profile_(profile),
+        pool_(std::move(pool)),
+        options_(std::move(options)),
         distributor_(make_distributor(profile.rule, members_of(profile.rule, pool_, options_.resolver))) {}
 
   const Pool& pool() const override { return pool_; }
@@ -70,7 +74,8 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
       add_once(servers, points[(from + i) % points.size()].server);
     }
   }
-  for (std::size_t i = 1; servers.size() < count; ++i) add_once(servers, (servers.front() + i) % pool_.size());
+  for (std::size_t i = 1; servers.size() < count; ++i)
+    add_once(servers, (servers.front() + i) % pool_.size());
   if (count < servers.size()) servers.resize(count);
   return servers;
 }
@@ -78,10 +83,12 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
 }  // namespace
 
 std::optional<std::size_t> Placement::server_of_when_down(std::string_view, const std::vector<bool>&) const {
-  throw InvalidInput("where keys of the profile '" + std::string(profile()) + "' go while a server is down is not known");
+  throw InvalidInput("where keys of the profile '" + std::string(profile()) +
+                     "' go while a server is down is not known");
 }
 
-std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool, const PlacementOptions& options) {
+std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
+                                                const PlacementOptions& options) {
   if (pool.empty()) throw InvalidInput("the server list is empty");
   return std::make_shared<ProfilePlacement>(profile_named(profile), std::move(pool), options);
 }

@@ -1,4 +1,5 @@
-// Which server a key lives on, as one client library decides it: pure functions of the pool and the key's bytes.
+// Which server a key lives on, as one client library decides it: pure functions of the pool and the key's
+// bytes.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,8 @@ namespace mcds {
 
 class Continuum;
 
-// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set knows nothing.
+// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set knows
+// nothing.
 struct Resolver {
   // The address (IPv4 first) a host name has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& name)> address_of;
@@ -37,9 +39,10 @@ class Placement {
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
-  // Where the client goes for the key while the servers marked in `down` (one entry per server) are dead; nullopt:
-  // nowhere, the key is lost. Throws InvalidInput when the client has no rule that can be foretold.
-  virtual std::optional<std::size_t> server_of_when_down(std::string_view key, const std::vector<bool>& down) const;
+  // Where the client goes for the key while the servers marked in `down` (one entry per server) are dead;
+  // nullopt: nowhere, the key is lost. Throws InvalidInput when the client has no rule that can be foretold.
+  virtual std::optional<std::size_t> server_of_when_down(std::string_view key,
+                                                         const std::vector<bool>& down) const;
   // The circle keys are placed on; null when the client has none.
   virtual const Continuum* continuum() const { return nullptr; }
 };

@@ -6,7 +6,9 @@ namespace mcds::points {
 
 namespace {
 
-std::string numbered(const std::string& name, std::size_t number) { return name + '-' + std::to_string(number); }
+std::string numbered(const std::string& name, std::size_t number) {
+  return name + '-' + std::to_string(number);
+}
 
 void md5_groups(const std::string& name, std::size_t groups, Values& values) {
   for (std::size_t group = 0; group < groups; ++group) {

@@ -7,7 +7,8 @@ namespace mcds::points {
 
 using Values = std::vector<std::uint64_t>;
 
-// libmemcached and twemproxy: the four words of md5(NAME-GROUP), 40 groups per average weight, in float arithmetic.
+// libmemcached and twemproxy: the four words of md5(NAME-GROUP), 40 groups per average weight, in float
+// arithmetic.
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values);
 // hash(NAME-J), J from 0.
 void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);

@@ -36,7 +36,8 @@ std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
   const auto at = rest.rfind("/?");
   if (at == std::string_view::npos) return 1;
   const auto weight = parse_u64(rest.substr(at + 2));
-  if (!weight || *weight > max_weight) refuse(entry, "the weight after '/?' must be a number from 0 to 65535");
+  if (!weight || *weight > max_weight)
+    refuse(entry, "the weight after '/?' must be a number from 0 to 65535");
   rest = rest.substr(0, at);
   return static_cast<std::uint32_t>(*weight);
 }
@@ -47,6 +48,7 @@ std::string take_name(std::string_view entry, std::string_view& rest) {
   if (rest.starts_with("unix:") || at == std::string_view::npos) return {};
   if (at == 0) refuse(entry, "the name before '=' is empty");
   const std::string name(rest.substr(0, at));
+  if (name.find('?') != std::string::npos) refuse(entry, "a weight is written /?NUMBER");
   rest = rest.substr(at + 1);
   return name;
 }

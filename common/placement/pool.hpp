@@ -11,11 +11,11 @@ namespace mcds {
 constexpr std::uint16_t default_port = 11211;
 
 struct Server {
-  std::string host;         // without brackets; empty for a unix socket
+  std::string host = {};  // without brackets; empty for a unix socket
   std::uint16_t port = default_port;
-  std::string socket_path;  // empty for TCP
+  std::string socket_path = {};  // empty for TCP
   std::uint32_t weight = 1;
-  std::string name;         // what the client hashes instead of the address; empty: the address
+  std::string name = {};  // what the client hashes instead of the address; empty: the address
 
   bool is_unix() const { return !socket_path.empty(); }
   // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`.
@@ -27,8 +27,8 @@ struct Server {
 // In the order given: many clients place by index.
 using Pool = std::vector<Server>;
 
-// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty list or
-// entry, duplicated servers, port 0 or above 65535, unknown weight syntax, control characters.
+// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty
+// list or entry, duplicated servers, port 0 or above 65535, unknown weight syntax, control characters.
 Pool parse_pool(std::string_view text);
 
 }  // namespace mcds

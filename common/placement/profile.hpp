@@ -1,5 +1,5 @@
-// How one client places keys, as a composition of small parts: what of the key is hashed, by which hash, how servers
-// are named and weighed, and how an integer becomes a server. The table is in profiles.cpp.
+// How one client places keys, as a composition of small parts: what of the key is hashed, by which hash, how
+// servers are named and weighed, and how an integer becomes a server. The table is in profiles.cpp.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,8 @@ struct Shares {
 // What the client hashes for a server.
 using Identity = std::string (*)(const Server& server, std::size_t index, const Resolver& resolver);
 // Appends the values of one server's points. `hash`: Rule::point_hash.
-using PointMaker = void (*)(const Member& member, const Shares& shares, KeyHash hash, std::vector<std::uint64_t>& values);
+using PointMaker = void (*)(const Member& member, const Shares& shares, KeyHash hash,
+                            std::vector<std::uint64_t>& values);
 // The text that is hashed instead of the key; may be kept in `buffer`.
 using Rewrite = std::string_view (*)(std::string_view key, std::string& buffer);
 
@@ -57,17 +58,17 @@ enum class Prefix {
 
 // Where the client goes while a key's server is down.
 enum class Failover {
-  unknown,            // not known to be deterministic
-  lost,               // nowhere
-  rebuilt,            // places on the pool without the dead servers
-  next_server,        // the next index
-  next_hash,          // hash + 1, + 2, …
-  next_point,         // the next point of another server
-  python_memcached,   // hash of the hash and the number of the try, as text
-  cache_memcached,    // adds the hash of the number of the try and the key
-  dalli,              // hash of the number of the try and the key
-  pecl_memcache,      // places KEY-TRY
-  spymemcached,       // adds md5 of the number of the try and the key
+  unknown,           // not known to be deterministic
+  lost,              // nowhere
+  rebuilt,           // places on the pool without the dead servers
+  next_server,       // the next index
+  next_hash,         // hash + 1, + 2, …
+  next_point,        // the next point of another server
+  python_memcached,  // hash of the hash and the number of the try, as text
+  cache_memcached,   // adds the hash of the number of the try and the key
+  dalli,             // hash of the number of the try and the key
+  pecl_memcache,     // places KEY-TRY
+  spymemcached,      // adds md5 of the number of the try and the key
 };
 
 struct Rule {
@@ -78,7 +79,7 @@ struct Rule {
   const char* own_prefix = "app1:";
   Identity identity = nullptr;
   Order order = Order::as_given;
-  bool repeats = false;          // modulo: each server as often as its weight
+  bool repeats = false;  // modulo: each server as often as its weight
   bool zero_weight_is_one = false;
   PointMaker points = nullptr;   // ring, bucketed
   KeyHash point_hash = nullptr;  // of the points; null: as `hash`
@@ -97,9 +98,9 @@ struct Client {
 struct Profile {
   std::string_view name;
   const Client* client;
-  const char* selected_by;      // the option that selects it; "default"
+  const char* selected_by;  // the option that selects it; "default"
   Rule rule;
-  const char* fragile = "";     // why the answer may not hold elsewhere; empty: it is solid
+  const char* fragile = "";  // why the answer may not hold elsewhere; empty: it is solid
 };
 
 struct Alias {

@@ -1,4 +1,5 @@
-// Keys as clients written in languages with Unicode strings see them. Malformed UTF-8 becomes U+FFFD, as there.
+// Keys as clients written in languages with Unicode strings see them. Malformed UTF-8 becomes U+FFFD, as
+// there.
 #pragma once
 
 #include <string>

@@ -1,0 +1,47 @@
+#include "common/placement/pool.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+
+using namespace mcds;
+
+TEST_CASE("a server list is read as it is written") {
+  const Pool pool =
+      parse_pool("10.0.0.1, web2:11212/?3,[::1],[fe80::1%eth0]:5,unix:/run/m.sock/?2,a=db:1/?0,b=unix:/x");
+  REQUIRE(pool.size() == 7);
+  CHECK(pool[0] == Server{.host = "10.0.0.1"});
+  CHECK(pool[1] == Server{.host = "web2", .port = 11212, .weight = 3});
+  CHECK(pool[2].address() == "[::1]:11211");
+  CHECK(pool[3] == Server{.host = "fe80::1%eth0", .port = 5});
+  CHECK(pool[4] == Server{.socket_path = "/run/m.sock", .weight = 2});
+  CHECK(pool[5] == Server{.host = "db", .port = 1, .weight = 0, .name = "a"});
+  CHECK(pool[6].address() == "unix:/x");
+  CHECK(pool[6].name == "b");
+}
+
+TEST_CASE("an address reads back as the same server") {
+  for (const char* text : {"10.0.0.1:11211", "[::1]:11211", "unix:/run/m.sock", "localhost:65535"}) {
+    CHECK(parse_pool(text).front().address() == text);
+  }
+}
+
+TEST_CASE("what is no server list is refused") {
+  for (const std::string text : {"",        " ",           ",",
+                                 "a,",      "a,,b",        "a:0",
+                                 "a:65536", "a:99999",     "a:",
+                                 "a:x",     "a:-1",        "a:1 1",
+                                 ":11211",  "::1",         "1:2:3",
+                                 "[::1",    "[::1]x",      "[::1]:",
+                                 "[no]:1",  "a/?",         "a/?x",
+                                 "a/?-1",   "a/?70000",    "a/?1.5",
+                                 "a/2",     "a?weight=2",  "a:1/?weight=2",
+                                 "=a:1",    "unix:",       "unix:x",
+                                 "/tmp/x",  "a\tb",        "a\nb",
+                                 "a b",     "a,a",         "a,a:11211",
+                                 "A:1,a:1", "x=a:1,x=b:1", "unix:/a,unix:/a/?2",
+                                 "a@b",     "a=b=c"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_pool(text), InvalidInput);
+  }
+}
