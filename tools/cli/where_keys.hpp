@@ -1,0 +1,22 @@
+// The answer to 'which server has this key', the same for `mcds where` and the `where` verbs of all structures.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/base/json.hpp"
+#include "common/placement/placement.hpp"
+#include "tools/cli/exit_status.hpp"
+
+namespace mcds {
+
+class Session;
+
+// {"key":"price:44","server":"10.0.0.1:11211","index":0,"hash":"2876543210","profile":"ketama"}
+JsonObject where_line(const Placement& placement, std::string_view key);
+
+// One line per key; asks no server.
+ExitStatus print_where(Session& session, std::span<const std::string> keys);
+
+}  // namespace mcds
