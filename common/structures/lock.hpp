@@ -1,0 +1,148 @@
+// A lock with a time to live. It prevents duplicate work; where it must guarantee exclusion, the resource has to
+// check the fencing token.
+//
+// Key layout
+//   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
+//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"…Z"}
+//   lock:<name>:fence = decimal digits            no exptime; on the server of lock:<name>
+//     lock:nightly:fence = 1795234747290139
+//   The token is 16 hex digits of which the first is a letter: incr cannot take the value for a number. Whatever else
+//   stands under the key holds the lock too. The fence stays with its lock, not where its own bytes would place it: so
+//   it can be drawn in the same trip, after the add, and needs no second server. Names that end in ":fence" are
+//   refused: only such a name's lock could be another lock's fence (`lock:` + x + `:fence` = `lock:` + name).
+//
+// Invariants
+//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time: the holder
+//     counts its ttl from before the add, the server holds the key 2 s longer (exptime n lives n-2 … n when the server
+//     was stalled over its tick).
+//   - Only what carries our token is renewed or removed, by its cas unique.
+//   - Fencing tokens of successive holders strictly grow: each is drawn after its add and counts only if it
+//     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock in
+//     microseconds, hence above all before unless the clocks differ by more than the lost one's age.
+//
+// Round trips
+//   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection, else 2,
+//   release the same, show 1 for any number of names. Worst cases are bounded by the attempts in lock_copy.cpp.
+//
+// When things fail
+//   crash of the holder: the key expires ttl + 2 s after its last renewal.
+//   lost reply: read back; our token means ours. What stays unknown is thrown as UnknownOutcome: the add may
+//     still be applied and then nobody owns it until it expires. Renewals and releases are repeated after a read.
+//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. Never "lost".
+//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal tells (lost). The fence
+//     still grows.
+//   skew: only the clock's rate matters (steady clock, which counts suspended time), except for ttls above 30
+//     days, whose exptime is absolute, and for the start of a lost fence.
+//   holder stalled beyond its deadline after acquire() returned: nothing here can help; the fencing token can.
+//
+// Source: Redlock's discussion of fencing (Kleppmann 2016); memcached's `add` idiom.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/primitives/context.hpp"
+#include "common/structures/lock_copy.hpp"
+
+namespace mcds {
+
+// Who will hold it, for people.
+struct LockHolder {
+  std::string host, user, note;
+  std::uint64_t pid = 0;
+};
+
+struct Lease {
+  // One server's copy and its stamp on the value last stored there, if known on this connection.
+  struct Copy {
+    std::size_t server = 0;
+    std::optional<CasUnique> cas;
+  };
+  std::string token;
+  std::string value;                   // as stored
+  SteadyTime deadline;                 // the holder's rights end here
+  WallTime expires_at;                 // the same moment, for people
+  std::optional<std::uint64_t> fence;  // if asked for
+  std::vector<Copy> copies;
+};
+
+class Lock {
+ public:
+  // Throws InvalidInput for names no key can hold, or whose key could be another lock's fence.
+  Lock(Context context, std::string_view name);
+  // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
+  static Lock at_key(Context context, std::string key);
+
+  struct Wish {
+    Duration ttl;
+    LockHolder holder;
+    bool fence = false;
+    Duration wait{0};  // Duration::max(): for ever
+  };
+  struct Answer {
+    std::optional<Lease> lease;  // acquired
+    std::string holder;          // busy: JSON of who holds it; empty if unreadable
+    std::size_t server = 0;
+  };
+  // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too. Throws
+  // UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
+  Answer acquire(const Wish& wish);
+
+  enum class Renewal { renewed, not_owner, not_held };
+  // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try again.
+  Renewal renew(Lease& lease, Duration ttl);
+  // By token only, as another process does that was told it; the lease as it then is, or why not.
+  struct RenewalByToken {
+    Renewal renewal;
+    Lease lease;
+  };
+  RenewalByToken renew(std::string_view token, Duration ttl);
+
+  // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at` joins the
+  // holder's fields. Throws like renew.
+  Renewal leave(const Lease& lease, Duration hold);
+
+  struct Freed {
+    enum class Result { released, not_owner, not_held } result;
+    std::string holder;  // JSON of whom it belonged to (released) or belongs to (not_owner), if read
+  };
+  Freed release(const Lease& lease);
+  Freed release(std::string_view token);
+  // Whoever holds it.
+  Freed force_release();
+
+  struct Shown {
+    std::string name;
+    bool held = false;
+    std::string holder;                       // JSON, or empty
+    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server tells
+    std::size_t server = 0;
+    std::optional<Reply> failure;
+  };
+  // Many locks in one trip.
+  static std::vector<Shown> show(Context context, std::span<const std::string> names);
+
+  const std::string& key() const { return key_; }
+  // The server of the lock, and of its fence.
+  std::size_t server() const;
+
+ private:
+  Lock(Context context, std::string key, std::string fence_key);
+  std::vector<std::size_t> servers() const;
+  Answer try_once(const Wish& wish, const std::string& token, bool first);
+  Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, bool first);
+  Renewal renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl);
+  Freed release_copies(std::optional<std::string> token, std::span<const Lease::Copy> copies);
+  std::vector<Lease::Copy> unstamped() const;
+  void give_back(const Lease& lease);
+  std::string address() const;
+
+  Context context_;
+  std::string key_;
+  std::string fence_key_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,236 @@
+#include "common/structures/lock_copy.hpp"
+
+#include <cassert>
+
+#include "common/base/json.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Bounds of every loop. A cas or remove_if on our own value conflicts only with a server's slab mover or somebody
+// breaking the lock; an add finds a key that is gone when read only when holders change just then.
+constexpr int most_attempts = 8;
+constexpr int most_adds = 4;
+constexpr int most_fences = 2;
+
+}  // namespace
+
+LockValue LockValue::parse(std::string_view stored) {
+  const std::size_t space = stored.find(' ');
+  LockValue value{std::string(stored.substr(0, space)), {}};
+  if (space == std::string_view::npos) return value;
+  if (auto holder = compact_json(stored.substr(space + 1)); holder && holder->starts_with('{')) {
+    value.holder = std::move(*holder);
+  }
+  return value;
+}
+
+void drive(Context& context, std::span<LockExchange* const> exchanges) {
+  while (true) {
+    std::vector<Request> batch;
+    std::vector<std::size_t> sizes;
+    for (const LockExchange* exchange : exchanges) {
+      const std::vector<Request> requests = exchange->requests();
+      sizes.push_back(requests.size());
+      batch.insert(batch.end(), requests.begin(), requests.end());
+    }
+    if (batch.empty()) return;
+    const SteadyTime sent = context.clock.steady();
+    const std::vector<Reply> replies = context.cluster.execute(batch);
+    assert(replies.size() == batch.size());
+    std::span<const Reply> rest = replies;
+    for (std::size_t i = 0; i < exchanges.size(); ++i) {
+      if (sizes[i] != 0) exchanges[i]->take(rest.first(sizes[i]), sent);
+      rest = rest.subspan(sizes[i]);
+    }
+  }
+}
+
+std::vector<Request> AcquireCopy::requests() const {
+  switch (step_) {
+    case Step::add: {
+      std::vector<Request> requests{Request::add(plan_.key, plan_.value, plan_.exptime).on(plan_.server)};
+      if (!plan_.fence_key.empty() && plan_.fence_with_add) requests.push_back(fence_request());
+      return requests;
+    }
+    case Step::read: return {Request::gets(plan_.key).on(plan_.server)};
+    case Step::fence: return {fence_request()};
+    case Step::settled: break;
+  }
+  return {};
+}
+
+Request AcquireCopy::fence_request() const {
+  return Request::incr_or_create(plan_.fence_key, 1, plan_.fence_start, Exptime::never()).on(plan_.server);
+}
+
+void AcquireCopy::take(std::span<const Reply> replies, SteadyTime sent) {
+  switch (step_) {
+    case Step::add:
+      // After a lost reply an earlier add may turn out to be the one that counts; otherwise only this one can.
+      if (!in_doubt_) counts_from_ = sent;
+      return take_add(replies);
+    case Step::read: return take_read(replies.front());
+    case Step::fence: return take_fence(replies.front());
+    case Step::settled: break;
+  }
+}
+
+void AcquireCopy::take_add(std::span<const Reply> replies) {
+  const Reply& added = replies.front();
+  ++adds_;
+  if (replies.size() > 1 && !replies[1].failed()) fence_ = replies[1].number;
+  if (added.outcome == Outcome::stored) return won(added.cas);
+  // A number drawn before the add that will count may be older than another holder's.
+  fence_.reset();
+  if (added.outcome == Outcome::not_stored || added.unknown()) {
+    in_doubt_ = in_doubt_ || added.unknown();
+    if (added.failed()) failure_ = added;
+    step_ = Step::read;
+    return;
+  }
+  failure_ = added;
+  settle(Result::failed);
+}
+
+void AcquireCopy::take_read(const Reply& reply) {
+  if (reply.outcome == Outcome::hit) {
+    LockValue stored = LockValue::parse(reply.value);
+    if (stored.token == plan_.token) {
+      read_back_ = true;
+      return won(reply.cas);
+    }
+    rival_ = std::move(stored);
+    return settle(Result::busy);
+  }
+  if (reply.outcome == Outcome::miss && adds_ < most_adds) {
+    step_ = Step::add;
+    return;
+  }
+  settle(in_doubt_ ? Result::failed : Result::busy);
+}
+
+void AcquireCopy::take_fence(const Reply& reply) {
+  if (!reply.failed()) {
+    fence_ = reply.number;
+    return settle(Result::won);
+  }
+  failure_ = reply;
+  // A number that was drawn and got lost is a gap, which does no harm.
+  if (++fences_ >= most_fences || !reply.unknown()) settle(Result::won);
+}
+
+void AcquireCopy::won(CasUnique cas) {
+  if (cas.value != 0) cas_ = cas;
+  result_ = Result::won;
+  step_ = plan_.fence_key.empty() || fence_ ? Step::settled : Step::fence;
+}
+
+void AcquireCopy::settle(Result result) {
+  result_ = result;
+  step_ = Step::settled;
+}
+
+RenewCopy::RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
+                     Exptime exptime, std::optional<CasUnique> cas)
+    : server_(server), key_(std::move(key)), token_(std::move(token)), value_(std::move(value)), exptime_(exptime),
+      cas_(value_ ? cas : std::nullopt) {}
+
+std::vector<Request> RenewCopy::requests() const {
+  if (result_ != Result::pending) return {};
+  if (!cas_) return {Request::gets(key_).on(server_)};
+  return {Request::compare_and_set(key_, *value_, exptime_, *cas_).on(server_)};
+}
+
+void RenewCopy::take(std::span<const Reply> replies, SteadyTime sent) {
+  if (!cas_) return take_read(replies.front());
+  sent_ = sent;
+  take_cas(replies.front());
+}
+
+void RenewCopy::take_read(const Reply& reply) {
+  if (reply.failed()) return fail(reply);
+  if (reply.outcome == Outcome::hit) {
+    LockValue stored = LockValue::parse(reply.value);
+    if (stored.token == token_) {
+      cas_ = reply.cas;
+      if (!value_) value_ = reply.value;
+      return;
+    }
+    rival_ = std::move(stored);
+  }
+  result_ = Result::lost;
+}
+
+void RenewCopy::take_cas(const Reply& reply) {
+  cas_.reset();
+  if (reply.outcome == Outcome::stored) {
+    if (reply.cas.value != 0) cas_ = reply.cas;
+    result_ = Result::renewed;
+    return;
+  }
+  if (reply.failed() && !reply.unknown()) return fail(reply);
+  // exists may be spurious, and a renewal whose reply was lost may be repeated: only reading tells.
+  if (++attempts_ >= most_attempts) result_ = Result::contended;
+}
+
+void RenewCopy::fail(const Reply& reply) {
+  failure_ = reply;
+  result_ = Result::failed;
+}
+
+ReleaseCopy::ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
+                         std::optional<CasUnique> cas)
+    : server_(server), key_(std::move(key)), token_(std::move(token)), cas_(cas) {}
+
+std::vector<Request> ReleaseCopy::requests() const {
+  if (result_ != Result::pending) return {};
+  if (cas_) return {Request::remove_if(key_, *cas_).on(server_)};
+  return {Request::gets(key_).on(server_)};
+}
+
+void ReleaseCopy::take(std::span<const Reply> replies, SteadyTime) {
+  cas_ ? take_remove(replies.front()) : take_read(replies.front());
+}
+
+void ReleaseCopy::take_read(const Reply& reply) {
+  if (reply.failed()) {
+    failure_ = in_doubt_ ? failure_ : reply;
+    result_ = Result::failed;
+    return;
+  }
+  // Ours was there and is not any more: the removal whose reply was lost, or the expiry. It is free of us.
+  const Result gone = in_doubt_ ? Result::released : Result::not_held;
+  if (reply.outcome != Outcome::hit) {
+    result_ = gone;
+    return;
+  }
+  LockValue stored = LockValue::parse(reply.value);
+  if (token_ && stored.token != *token_) {
+    value_ = std::move(stored);
+    result_ = in_doubt_ ? Result::released : Result::not_owner;
+    return;
+  }
+  value_ = std::move(stored);
+  cas_ = reply.cas;
+}
+
+void ReleaseCopy::take_remove(const Reply& reply) {
+  cas_.reset();
+  if (reply.outcome == Outcome::deleted) {
+    result_ = Result::released;
+    return;
+  }
+  if (reply.failed()) {
+    failure_ = reply;
+    if (!reply.unknown()) {
+      result_ = Result::failed;
+      return;
+    }
+    in_doubt_ = true;
+  }
+  if (++attempts_ >= most_attempts) result_ = Result::contended;
+}
+
+}  // namespace mcds

@@ -1,0 +1,338 @@
+#include "common/structures/lock.hpp"
+
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <functional>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// Counts trips, loses replies or requests on demand, and lets a rival act before a trip.
+class ScriptedCluster final : public Cluster {
+ public:
+  enum class Loss { none, request, reply };
+  explicit ScriptedCluster(Cluster& inner) : inner_(inner) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    ++trips;
+    if (const auto act = next(before)) act();
+    const Loss loss = next_loss();
+    std::vector<Reply> replies;
+    if (loss != Loss::request) replies = inner_.execute(batch);
+    if (loss == Loss::none) return replies;
+    replies.assign(batch.size(), Reply::failed_with(ReplyFailure::Kind::unknown, "no reply in time", 0));
+    return replies;
+  }
+  using Cluster::execute;
+  const Placement& placement() const override { return inner_.placement(); }
+
+  int trips = 0;
+  std::deque<std::function<void()>> before;
+  std::deque<Loss> losses;
+
+ private:
+  static std::function<void()> next(std::deque<std::function<void()>>& queue) {
+    if (queue.empty()) return {};
+    auto front = std::move(queue.front());
+    queue.pop_front();
+    return front;
+  }
+  Loss next_loss() {
+    if (losses.empty()) return Loss::none;
+    const Loss front = losses.front();
+    losses.pop_front();
+    return front;
+  }
+  Cluster& inner_;
+};
+
+using Loss = ScriptedCluster::Loss;
+
+struct World {
+  FakeClock clock;
+  MemoryCluster memory{clock.time()};
+  ScriptedCluster cluster{memory};
+  SeededRandom random{1};
+  Context context{cluster, clock, random, ""};
+  Lock lock{context, "nightly"};
+
+  MemoryServer& server() { return memory.server(0); }
+  Lock::Wish wish(Duration ttl, bool fence = true) {
+    return {.ttl = ttl, .holder = {.host = "web3", .user = "deploy", .note = "backup", .pid = 4711}, .fence = fence};
+  }
+  Lease take(Duration ttl = seconds(30)) {
+    auto answer = lock.acquire(wish(ttl));
+    REQUIRE(answer.lease);
+    return *answer.lease;
+  }
+  int trips_of(const std::function<void()>& act) {
+    cluster.trips = 0;
+    act();
+    return cluster.trips;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("lock: acquire is one trip, with fence; a rival learns who holds it") {
+  World world;
+  Lease lease;
+  CHECK(world.trips_of([&] { lease = world.take(); }) == 1);
+  CHECK(lease.token.size() == 16);
+  CHECK(lease.deadline == world.clock.steady() + seconds(30));
+  const auto item = world.server().peek("lock:nightly");
+  REQUIRE(item);
+  CHECK(item->value == lease.token +
+                           R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})");
+  CHECK(world.server().peek("lock:nightly:fence")->value == std::to_string(*lease.fence));
+  Lock::Answer answer;
+  CHECK(world.trips_of([&] { answer = world.lock.acquire(world.wish(seconds(30))); }) == 2);
+  CHECK_FALSE(answer.lease);
+  CHECK(answer.holder == item->value.substr(17));
+}
+
+TEST_CASE("lock: tokens begin with a letter, so that incr refuses the value") {
+  World world;
+  for (int i = 0; i < 50; ++i) {
+    const Lease lease = world.take();
+    CHECK(lease.token.front() >= 'a');
+    CHECK(world.memory.execute(Request::incr("lock:nightly", 1)).is(ReplyFailure::Kind::not_a_number));
+    CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
+  }
+}
+
+TEST_CASE("lock: the holder's ttl ends before the key does, whatever the server's tick") {
+  for (int phase = 0; phase < 10; ++phase) {
+    World world;
+    world.clock.advance(milliseconds(100 * phase));
+    const Lease lease = world.take(seconds(1));
+    world.clock.advance(lease.deadline - world.clock.steady());
+    CHECK(world.server().peek("lock:nightly"));
+    world.clock.advance(seconds(2));
+    CHECK_FALSE(world.server().peek("lock:nightly"));
+  }
+}
+
+TEST_CASE("lock: a ttl above 30 days neither expires at once nor never") {
+  World world;
+  world.take(std::chrono::hours(24 * 40));
+  world.clock.advance(std::chrono::hours(24 * 40));
+  CHECK(world.server().peek("lock:nightly"));
+  world.clock.advance(seconds(4));
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: renewal moves deadline and expiry, in one trip while the cas unique is known") {
+  World world;
+  Lease lease = world.take(seconds(10));
+  world.clock.advance(seconds(9));
+  CHECK(world.trips_of([&] { CHECK(world.lock.renew(lease, seconds(10)) == Lock::Renewal::renewed); }) == 1);
+  CHECK(lease.deadline == world.clock.steady() + seconds(10));
+  world.clock.advance(seconds(9));
+  CHECK(world.server().peek("lock:nightly"));
+  lease.copies.front().cas.reset();
+  CHECK(world.trips_of([&] { CHECK(world.lock.renew(lease, seconds(10)) == Lock::Renewal::renewed); }) == 2);
+}
+
+TEST_CASE("lock: a spurious exists is no loss") {
+  World world;
+  Lease lease = world.take();
+  lease.copies.front().cas->value += 77;
+  CHECK(world.lock.renew(lease, seconds(30)) == Lock::Renewal::renewed);
+  lease.copies.front().cas->value += 77;
+  CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
+}
+
+TEST_CASE("lock: a renewal after expiry never prolongs or takes another's lock") {
+  World world;
+  Lease mine = world.take(seconds(1));
+  world.clock.advance(seconds(5));
+  CHECK(world.lock.renew(mine, seconds(1)) == Lock::Renewal::not_held);
+  const Lease other = world.take(seconds(60));
+  const std::string before = world.server().peek("lock:nightly")->value;
+  CHECK(world.lock.renew(mine, seconds(1)) == Lock::Renewal::not_owner);
+  CHECK(world.lock.release(mine).result == Lock::Freed::Result::not_owner);
+  CHECK(world.server().peek("lock:nightly")->value == before);
+}
+
+TEST_CASE("lock: a rival between the read and the compare-and-delete keeps his lock") {
+  World world;
+  Lease mine = world.take(seconds(1));
+  mine.copies.front().cas.reset();
+  world.cluster.before = {{}, [&] {
+    world.clock.advance(seconds(5));
+    Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
+    REQUIRE(rival.acquire(world.wish(seconds(60))).lease);
+  }};
+  const auto freed = world.lock.release(mine);
+  CHECK(freed.result == Lock::Freed::Result::not_owner);
+  CHECK(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: an owner whose add lost its reply is not locked out of his own lock") {
+  World world;
+  world.cluster.losses = {Loss::reply};
+  const SteadyTime before = world.clock.steady();
+  const Lease lease = world.take();
+  CHECK(lease.deadline == before + seconds(30));
+  CHECK(lease.fence);
+  CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
+}
+
+TEST_CASE("lock: an add that never arrived is repeated, with the same token") {
+  World world;
+  world.cluster.losses = {Loss::request};
+  const Lease lease = world.take();
+  CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
+}
+
+TEST_CASE("lock: what stays unknown is said") {
+  World world;
+  world.cluster.losses = {Loss::reply, Loss::reply};
+  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), UnknownOutcome);
+}
+
+TEST_CASE("lock: a found token of an earlier attempt counts from its renewal, not from this attempt's add") {
+  World world;
+  auto wish = world.wish(seconds(5));
+  wish.wait = seconds(20);
+  world.cluster.losses = {Loss::reply, Loss::reply};
+  world.cluster.before = {{}, {}, [&] { world.clock.advance(seconds(4)); }};
+  const auto answer = world.lock.acquire(wish);
+  REQUIRE(answer.lease);
+  world.clock.advance(answer.lease->deadline - world.clock.steady());
+  CHECK(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: lost replies of renewals and releases are settled by reading") {
+  World world;
+  Lease lease = world.take();
+  world.cluster.losses = {Loss::reply};
+  CHECK(world.lock.renew(lease, seconds(30)) == Lock::Renewal::renewed);
+  world.cluster.losses = {Loss::request};
+  CHECK(world.lock.renew(lease, seconds(30)) == Lock::Renewal::renewed);
+  world.cluster.losses = {Loss::reply};
+  CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: a lease that ended before its reply came is no lease") {
+  World world;
+  world.cluster.before = {[&] { world.clock.advance(seconds(40)); }};
+  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), NotApplied);
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: fences grow over release, expiry and the loss of the counter") {
+  World world;
+  std::uint64_t last = 0;
+  for (int i = 0; i < 6; ++i) {
+    const Lease lease = world.take();
+    CHECK(*lease.fence > last);
+    last = *lease.fence;
+    world.clock.advance(seconds(1));
+    if (i == 2) world.memory.restart(0);
+    else world.lock.release(lease);
+  }
+}
+
+TEST_CASE("lock: a fence that is no number frees the lock again and says so") {
+  World world;
+  world.memory.execute(Request::set("lock:nightly:fence", "text", Exptime::never()));
+  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), CorruptData);
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: waiting ends when the lock is free, or when the time is over") {
+  World world;
+  world.take(seconds(5));
+  auto wish = world.wish(seconds(5));
+  wish.wait = seconds(2);
+  const SteadyTime start = world.clock.steady();
+  CHECK_FALSE(world.lock.acquire(wish).lease);
+  CHECK(world.clock.steady() - start == seconds(2));
+  wish.wait = Duration::max();
+  CHECK(world.lock.acquire(wish).lease);
+}
+
+TEST_CASE("lock: waiting outlasts a server that is down") {
+  World world;
+  world.memory.kill(0);
+  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(5))), NotApplied);
+  auto wish = world.wish(seconds(5));
+  wish.wait = seconds(60);
+  world.cluster.before = {{}, {}, {}, [&] { world.memory.restart(0); }};
+  CHECK(world.lock.acquire(wish).lease);
+}
+
+TEST_CASE("lock: left to expire, it stays at least as long and says that it is finished") {
+  World world;
+  const Lease lease = world.take(seconds(5));
+  CHECK(world.lock.leave(lease, seconds(100)) == Lock::Renewal::renewed);
+  world.clock.advance(seconds(100));
+  const auto item = world.server().peek("lock:nightly");
+  REQUIRE(item);
+  const LockValue value = LockValue::parse(item->value);
+  CHECK(value.token == lease.token);
+  CHECK(value.holder.ends_with(R"(,"finished_at":"2026-11-21T04:08:53.945Z"})"));
+  world.clock.advance(seconds(3));
+  CHECK_FALSE(world.server().peek("lock:nightly"));
+}
+
+TEST_CASE("lock: renew, release by token; force; foreign values hold the lock") {
+  World world;
+  const Lease lease = world.take();
+  CHECK(world.lock.renew("bbbb", seconds(9)).renewal == Lock::Renewal::not_owner);
+  CHECK(world.lock.renew(lease.token, seconds(9)).renewal == Lock::Renewal::renewed);
+  CHECK(world.lock.release("bbbb").result == Lock::Freed::Result::not_owner);
+  CHECK(world.lock.release(lease.token).result == Lock::Freed::Result::released);
+  CHECK(world.lock.release(lease.token).result == Lock::Freed::Result::not_held);
+  for (const std::string foreign : {"", " ", "5", "abc", "abc {", "abc [1]", "\xff\xfe 1"}) {
+    world.memory.execute(Request::set("lock:nightly", foreign, Exptime::never()));
+    const auto answer = world.lock.acquire(world.wish(seconds(5)));
+    CHECK_FALSE(answer.lease);
+    CHECK(answer.holder.empty());
+    CHECK(world.lock.force_release().result == Lock::Freed::Result::released);
+  }
+  CHECK(world.lock.force_release().result == Lock::Freed::Result::not_held);
+}
+
+TEST_CASE("lock: show answers many names in one trip") {
+  World world;
+  world.take();
+  const std::vector<std::string> names{"nightly", "other"};
+  std::vector<Lock::Shown> shown;
+  CHECK(world.trips_of([&] { shown = Lock::show(world.context, names); }) == 1);
+  CHECK(shown[0].held);
+  CHECK(shown[0].holder.starts_with(R"({"host":"web3")"));
+  CHECK_FALSE(shown[1].held);
+}
+
+TEST_CASE("lock: no lock's key is another's fence") {
+  World world;
+  CHECK_THROWS_AS(Lock(world.context, "a:fence"), InvalidInput);
+  CHECK_THROWS_AS(Lock(world.context, ":fence"), InvalidInput);
+  CHECK_NOTHROW(Lock(world.context, "a:fence:b"));
+  CHECK_NOTHROW(Lock(world.context, "fence"));
+  CHECK_THROWS_AS(Lock(world.context, ""), InvalidInput);
+  CHECK_THROWS_AS(Lock(world.context, "a b"), InvalidInput);
+}
+
+TEST_CASE("lock: a ttl of zero and an endless note are refused before anything is sent") {
+  World world;
+  CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(0))), InvalidInput);
+  auto wish = world.wish(seconds(5));
+  wish.holder.note = std::string(2000, 'x');
+  CHECK_THROWS_AS(world.lock.acquire(wish), InvalidInput);
+  CHECK(world.cluster.trips == 0);
+}
+
+}  // namespace mcds
