@@ -14,7 +14,7 @@
 //   A counter is plain or exact from its creation until it is removed; decrements stop at 0.
 // Round trips (steady / worst)
 //   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival overtaking;
-//   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (if_absent 1, 2 when present);
+//   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (1 when if_absent finds one);
 //   take 2; limit 1, denied with a cost above 1: 2; remove 1. A batch of plain increments: as one.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook
@@ -85,6 +85,12 @@ struct LimitResult {
   std::size_t server = 0;
 };
 
+struct CounterRemoval {
+  bool removed = false;            // false: there was none
+  std::optional<Failure> failure;  // then `removed` says nothing
+  std::size_t server = 0;
+};
+
 class Counter {
  public:
   enum class Names {
@@ -108,15 +114,15 @@ class Counter {
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
-  // Whether there was one.
-  std::vector<bool> remove(std::span<const std::string> names);
+  std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
   std::string key_of(const std::string& name) const;
 
  private:
-  CounterValue incr_exact(const std::string& name, const std::string& key, std::uint64_t delta,
-                          const IncrOptions& options);
-  std::optional<CounterValue> decr_exact(const std::string& key, std::uint64_t delta);
+  CounterValue finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
+                           const IncrOptions& options, const Reply& reply);
+  CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
+                              const IncrOptions& options);
 
   Context context_;
   Names names_;

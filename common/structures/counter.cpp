@@ -1,0 +1,246 @@
+#include "common/structures/counter.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/key_names.hpp"
+#include "common/structures/counter_update.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
+
+void check_value(std::uint64_t value, std::string_view what) {
+  if (value < end_of_safe_values) return;
+  throw InvalidInput(std::string(what) +
+                     " is 2^63 or more, which some servers misread; stay below 9223372036854775808");
+}
+
+std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what) {
+  check_value(a, what);
+  check_value(b, what);
+  check_value(a + b, what);
+  return a + b;
+}
+
+Exptime exptime_of(const Context& context, std::optional<Duration> ttl) {
+  return ttl ? Exptime::after(*ttl, context.clock.wall()) : Exptime::never();
+}
+
+std::string in_quotes(const std::string& name) {
+  return '\'' + name + '\'';
+}
+
+// Throws what `reply`, which is no answer, means for a change of a counter.
+[[noreturn]] void fail(const Context& context, const std::string& name, const Reply& reply) {
+  if (reply.unknown()) {
+    throw UnknownOutcome("no reply to a change of " + in_quotes(name) +
+                             ": it may have been counted; compare its value before trying again",
+                         context.cluster.address_of(reply.server));
+  }
+  expect(context.cluster, reply);
+  throw NotApplied(ErrorCode::refused,
+                   "the server did not store " + in_quotes(name) + "; it may be out of memory",
+                   context.cluster.address_of(reply.server));
+}
+
+CounterValue value_of(const CounterUpdateResult& result) {
+  return {*result.after, !result.before, result.exact, result.server};
+}
+
+CounterValue parse_value(const Context& context, const std::string& name, const Reply& reply) {
+  if (const auto number = plain_number(reply.value)) return {*number, false, false, reply.server};
+  if (const auto record = CounterRecord::parse(reply.value)) return {record->sum, false, true, reply.server};
+  throw CorruptData("what is stored for " + in_quotes(name) + " is no counter; remove it or use another name",
+                    context.cluster.address_of(reply.server));
+}
+
+CounterUpdate::Next adding(std::uint64_t delta, std::uint64_t initial) {
+  return [=](std::optional<std::uint64_t> now) {
+    return checked_sum(now.value_or(initial), delta, "the new value");
+  };
+}
+
+CounterUpdate::Next subtracting(std::uint64_t delta) {
+  return [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
+    if (!now) return std::nullopt;
+    return *now - std::min(*now, delta);
+  };
+}
+
+// One result per distinct name, in the order of their first lines.
+std::vector<IncrementResult> group(std::span<const Increment> batch) {
+  std::vector<IncrementResult> results;
+  std::unordered_map<std::string_view, std::size_t> index_of;
+  for (std::size_t line = 0; line < batch.size(); ++line) {
+    const Increment& increment = batch[line];
+    const auto [at, is_new] = index_of.try_emplace(increment.name, results.size());
+    if (is_new) results.push_back({increment.name, 0, {}, {}, {}});
+    IncrementResult& result = results[at->second];
+    result.lines.push_back(line);
+    try {
+      result.delta = checked_sum(result.delta, increment.delta,
+                                 "the sum of the increments of " + in_quotes(increment.name));
+    } catch (const Failure& failure) {
+      if (!result.failure) result.failure = failure;
+    }
+  }
+  return results;
+}
+
+// Runs `work` and keeps its failure, if any, in the result.
+template <typename Result, typename Work>
+void keep_failure(Result& result, Work work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    result.failure = failure;
+  }
+}
+
+}  // namespace
+
+std::string Counter::key_of(const std::string& name) const {
+  return names_ == Names::whole_keys ? whole_key(context_, name) : structure_key(context_, "counter", name);
+}
+
+CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {
+  const std::string key = key_of(name);
+  const std::uint64_t first = checked_sum(options.initial, delta, "the value");
+  if (options.exact) return incr_by_update(name, key, delta, options);
+  const Reply reply =
+      context_.cluster.execute(Request::incr_or_create(key, delta, first, exptime_of(context_, options.ttl)));
+  return finish_incr(name, key, delta, options, reply);
+}
+
+CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
+                                  const IncrOptions& options, const Reply& reply) {
+  if (reply.outcome == Outcome::stored) return {reply.number, reply.created, false, reply.server};
+  if (reply.is(ReplyFailure::Kind::not_a_number)) return incr_by_update(name, key, delta, options);
+  fail(context_, name, reply);
+}
+
+CounterValue Counter::incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
+                                     const IncrOptions& options) {
+  const CounterUpdateOptions how{
+      .create_exact = options.exact, .exact_only = options.exact, .ttl = options.ttl};
+  return value_of(CounterUpdate(context_, name, key, adding(delta, options.initial), how).run());
+}
+
+std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, const IncrOptions& options) {
+  std::vector<IncrementResult> results = group(batch);
+  std::vector<Request> requests;
+  std::vector<IncrementResult*> sent;
+  for (IncrementResult& result : results) {
+    if (result.failure) continue;
+    keep_failure(result, [&] {
+      const std::string key = key_of(result.name);
+      const std::uint64_t first = checked_sum(options.initial, result.delta, "the value");
+      if (options.exact) {
+        result.value = incr_by_update(result.name, key, result.delta, options);
+        return;
+      }
+      requests.push_back(
+          Request::incr_or_create(key, result.delta, first, exptime_of(context_, options.ttl)));
+      sent.push_back(&result);
+    });
+  }
+  if (requests.empty()) return results;
+  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    IncrementResult& result = *sent[i];
+    keep_failure(result, [&] {
+      result.value = finish_incr(result.name, requests[i].key, result.delta, options, replies[i]);
+    });
+  }
+  return results;
+}
+
+std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
+  const std::string key = key_of(name);
+  const Reply reply = context_.cluster.execute(Request::decr(key, delta));
+  if (reply.outcome == Outcome::stored) return CounterValue{reply.number, false, false, reply.server};
+  if (reply.outcome == Outcome::not_found) return std::nullopt;
+  if (!reply.is(ReplyFailure::Kind::not_a_number)) fail(context_, name, reply);
+  const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
+  if (!result.before) return std::nullopt;
+  return value_of(result);
+}
+
+std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
+  std::vector<Request> requests;
+  for (const std::string& name : names) requests.push_back(Request::get(key_of(name)));
+  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  std::vector<CounterReading> readings(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    readings[i].server = replies[i].server;
+    keep_failure(readings[i], [&] {
+      if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) return;
+      readings[i].value = parse_value(context_, names[i], replies[i]);
+    });
+  }
+  return readings;
+}
+
+SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                       bool if_absent) {
+  check_value(value, "the value");
+  const auto next = [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
+    if (if_absent && now) return std::nullopt;
+    return value;
+  };
+  const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
+  const auto result = CounterUpdate(context_, name, key_of(name), next, how).run();
+  return {!(if_absent && result.before), *result.after, result.server};
+}
+
+std::optional<CounterValue> Counter::take(const std::string& name) {
+  const auto next = [](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
+    if (!now || *now == 0) return std::nullopt;
+    return 0;
+  };
+  const auto result = CounterUpdate(context_, name, key_of(name), next, {}).run();
+  if (!result.before) return std::nullopt;
+  return CounterValue{*result.before, false, result.exact, result.server};
+}
+
+LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
+  check_value(max, "--max");
+  if (cost == 0 || cost > max)
+    throw InvalidInput("a cost must be at least 1 and at most --max: it could never be allowed");
+  const auto period_ms = std::chrono::duration_cast<std::chrono::milliseconds>(period);
+  if (period_ms.count() < 1) throw InvalidInput("--per must be at least a millisecond");
+  const WallTime now = context_.clock.wall();
+  const auto window = now.time_since_epoch() / period_ms;
+  const WallTime end{(window + 1) * period_ms};
+  const std::string key =
+      key_of(name) + ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
+  if (key.size() > max_key_size) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
+  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+  const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
+  const Reply reply = context_.cluster.execute(Request::incr_or_create(key, cost, cost, exptime));
+  if (reply.outcome != Outcome::stored) fail(context_, name, reply);
+  const bool allowed = reply.number <= max;
+  // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
+  if (!allowed && cost > 1) context_.cluster.execute(Request::decr(key, cost));
+  const std::uint64_t used = allowed ? reply.number : std::min(reply.number - cost, max);
+  return {allowed, used, end - now, reply.server};
+}
+
+std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
+  std::vector<Request> requests;
+  for (const std::string& name : names) requests.push_back(Request::remove(key_of(name)));
+  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  std::vector<CounterRemoval> removals(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    removals[i].server = replies[i].server;
+    removals[i].removed = replies[i].outcome == Outcome::deleted;
+    keep_failure(removals[i], [&] { expect(context_.cluster, replies[i]); });
+  }
+  return removals;
+}
+
+}  // namespace mcds

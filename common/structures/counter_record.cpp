@@ -1,0 +1,73 @@
+#include "common/structures/counter_record.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/record.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const std::size_t end = text.find(separator);
+    parts.push_back(text.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+std::string CounterRecord::text() const {
+  std::string body = "C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ';
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (i != 0) body += ',';
+    body += ids[i];
+  }
+  if (expires_at) body += " @" + std::to_string(*expires_at);
+  return seal(body);
+}
+
+std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {
+  const auto body = unseal(text);
+  if (!body) return std::nullopt;
+  const auto words = split(*body, ' ');
+  if (words.size() < 4 || words.size() > 5 || words[0] != "C1") return std::nullopt;
+  const auto sequence = parse_u64(words[1]);
+  const auto sum = parse_u64(words[2]);
+  if (!sequence || !sum) return std::nullopt;
+  CounterRecord record{*sequence, *sum, {}, {}};
+  for (const std::string_view id : split(words[3], ',')) {
+    if (!parse_hex64(id)) return std::nullopt;
+    record.ids.emplace_back(id);
+  }
+  if (words.size() == 5) {
+    if (!words[4].starts_with('@')) return std::nullopt;
+    record.expires_at = parse_i64(words[4].substr(1));
+    if (!record.expires_at) return std::nullopt;
+  }
+  return record;
+}
+
+bool CounterRecord::has(std::string_view id) const {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
+
+CounterRecord CounterRecord::changed(std::uint64_t new_sum, std::string id) const {
+  CounterRecord next = *this;
+  ++next.sequence;
+  next.sum = new_sum;
+  if (next.ids.size() == kept_ids) next.ids.erase(next.ids.begin());
+  next.ids.push_back(std::move(id));
+  return next;
+}
+
+std::optional<std::uint64_t> plain_number(std::string_view value) {
+  const std::size_t last = value.find_last_not_of(' ');
+  return parse_u64(value.substr(0, last == std::string_view::npos ? 0 : last + 1));
+}
+
+}  // namespace mcds

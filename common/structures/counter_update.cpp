@@ -1,0 +1,121 @@
+#include "common/structures/counter_update.hpp"
+
+#include <algorithm>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+CounterUpdateResult CounterUpdate::run() {
+  const auto done = cas_update(context_, key_, [this](const Observed& observed) { return decide(observed); });
+  if (done.written) result_ = attempts_.back().result;
+  result_.server = done.server;
+  return result_;
+}
+
+std::optional<Write> CounterUpdate::decide(const Observed& observed) {
+  if (!observed.uncertain) attempts_.clear();  // all of them were refused
+  if (!observed.found) return change_missing(observed);
+  if (const auto record = CounterRecord::parse(observed.value)) return change_exact(observed, *record);
+  return change_plain(observed);
+}
+
+std::optional<Write> CounterUpdate::change_missing(const Observed& observed) {
+  check_unchanged(observed);
+  const auto next = next_(std::nullopt);
+  if (!next) return leave(observed, std::nullopt, false);
+  CounterRecord created;
+  created.expires_at = new_expiry();
+  return attempt(observed, created, {std::nullopt, next, options_.create_exact, observed.server});
+}
+
+std::optional<Write> CounterUpdate::change_exact(const Observed& observed, const CounterRecord& record) {
+  if (observed.uncertain) {
+    for (const Attempt& earlier : attempts_) {
+      if (!record.has(earlier.id)) continue;
+      result_ = earlier.result;
+      return std::nullopt;
+    }
+    check_conclusive(record);
+  }
+  const auto next = next_(record.sum);
+  if (!next) return leave(observed, record.sum, true);
+  CounterRecord base = record;
+  if (options_.new_expiry) base.expires_at = new_expiry();
+  return attempt(observed, base, {record.sum, next, true, observed.server});
+}
+
+std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
+  const auto value = plain_number(observed.value);
+  const std::string server = context_.cluster.address_of(observed.server);
+  if (!value) {
+    throw CorruptData("what is stored for '" + name_ + "' is no counter; remove it or use another name",
+                      server);
+  }
+  if (options_.exact_only) {
+    throw InvalidInput("the counter '" + name_ +
+                       "' exists and is plain; leave out --exact, or remove it first");
+  }
+  check_unchanged(observed);
+  const auto next = next_(value);
+  if (!next) return leave(observed, value, false);
+  return attempt(observed, {}, {value, next, false, observed.server});
+}
+
+std::optional<Write> CounterUpdate::leave(const Observed& observed, std::optional<std::uint64_t> value,
+                                          bool exact) {
+  result_ = {value, value, exact, observed.server};
+  return std::nullopt;
+}
+
+Write CounterUpdate::attempt(const Observed& observed, const CounterRecord& record,
+                             CounterUpdateResult result) {
+  attempts_.push_back({context_.random.token(), record.sequence, observed, result});
+  attempts_.back().observed.value.clear();
+  if (!result.exact) return {std::to_string(*result.after), plain_exptime(observed)};
+  return {record.changed(*result.after, attempts_.back().id).text(), exptime_of(record)};
+}
+
+// A plain value, or none, does not tell whether an earlier attempt was applied; that nothing changed since
+// does.
+void CounterUpdate::check_unchanged(const Observed& observed) const {
+  if (!observed.uncertain) return;
+  const Observed& before = attempts_.back().observed;
+  if (before.found != observed.found || before.cas != observed.cas) give_up();
+}
+
+// The id of an attempt that was applied is among the kept ones while no more than 64 changes followed.
+void CounterUpdate::check_conclusive(const CounterRecord& record) const {
+  for (const Attempt& earlier : attempts_) {
+    const bool same_life = earlier.result.exact && record.sequence >= earlier.sequence;
+    if (!same_life || record.sequence - earlier.sequence > CounterRecord::kept_ids) give_up();
+  }
+}
+
+void CounterUpdate::give_up() const {
+  throw UnknownOutcome("no reply to a change of '" + name_ +
+                       "': it may have been applied; compare its value before trying again");
+}
+
+std::optional<std::int64_t> CounterUpdate::new_expiry() const {
+  if (!options_.ttl) return std::nullopt;
+  return std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *options_.ttl)
+      .time_since_epoch()
+      .count();
+}
+
+Exptime CounterUpdate::exptime_of(const CounterRecord& record) const {
+  if (!record.expires_at) return Exptime::never();
+  return Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), context_.clock.wall());
+}
+
+Exptime CounterUpdate::plain_exptime(const Observed& observed) const {
+  const WallTime now = context_.clock.wall();
+  if (options_.new_expiry || !observed.found) {
+    return options_.ttl ? Exptime::after(*options_.ttl, now) : Exptime::never();
+  }
+  if (!observed.ttl || observed.ttl->count() < 0) return Exptime::never();
+  return Exptime::after(*observed.ttl, now);
+}
+
+}  // namespace mcds

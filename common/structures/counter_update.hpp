@@ -1,0 +1,76 @@
+// One change of a counter's whole value, plain or exact, by the cas loop.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/primitives/cas_update.hpp"
+#include "common/structures/counter_record.hpp"
+
+namespace mcds {
+
+struct CounterUpdateOptions {
+  bool create_exact = false;  // what a missing counter becomes
+  bool exact_only = false;    // a plain one is InvalidInput
+  bool new_expiry = false;    // `ttl` also replaces the expiry of an existing counter
+  std::optional<Duration> ttl = {};
+};
+
+struct CounterUpdateResult {
+  std::optional<std::uint64_t> before;  // nullopt: was missing
+  std::optional<std::uint64_t> after;   // nullopt: is missing
+  bool exact = false;
+  std::size_t server = 0;
+};
+
+class CounterUpdate {
+ public:
+  // What becomes of the present value (nullopt: missing); nullopt leaves it alone.
+  using Next = std::function<std::optional<std::uint64_t>(std::optional<std::uint64_t> now)>;
+
+  // `name` is for messages only.
+  CounterUpdate(const Context& context, std::string name, std::string key, Next next,
+                CounterUpdateOptions options)
+      : context_(context),
+        name_(std::move(name)),
+        key_(std::move(key)),
+        next_(std::move(next)),
+        options_(options) {}
+
+  // `next` is applied once or not at all; UnknownOutcome when that cannot be told.
+  CounterUpdateResult run();
+
+ private:
+  // What one round tried to write; the round's id is in the record if and only if it was applied.
+  struct Attempt {
+    std::string id;
+    std::uint64_t sequence = 0;  // of the record it started from; 0: created
+    Observed observed;
+    CounterUpdateResult result;
+  };
+
+  std::optional<Write> decide(const Observed& observed);
+  std::optional<Write> change_missing(const Observed& observed);
+  std::optional<Write> change_exact(const Observed& observed, const CounterRecord& record);
+  std::optional<Write> change_plain(const Observed& observed);
+  std::optional<Write> leave(const Observed& observed, std::optional<std::uint64_t> value, bool exact);
+  Write attempt(const Observed& observed, const CounterRecord& record, CounterUpdateResult result);
+  void check_unchanged(const Observed& observed) const;
+  void check_conclusive(const CounterRecord& record) const;
+  [[noreturn]] void give_up() const;
+  std::optional<std::int64_t> new_expiry() const;
+  Exptime exptime_of(const CounterRecord& record) const;
+  Exptime plain_exptime(const Observed& observed) const;
+
+  const Context& context_;
+  std::string name_;
+  std::string key_;
+  Next next_;
+  CounterUpdateOptions options_;
+  std::vector<Attempt> attempts_;
+  CounterUpdateResult result_;
+};
+
+}  // namespace mcds
