@@ -223,11 +223,14 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
   const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
   const Reply reply = context_.cluster.execute(Request::incr_or_create(key, cost, cost, exptime));
   if (reply.outcome != Outcome::stored) fail(context_, name, reply);
-  const bool allowed = reply.number <= max;
+  // An answer that took so long that the window's key may have expired before the request arrived allows
+  // nothing.
+  const bool late = context_.clock.wall() >= end + period_ms / 2;
+  const bool allowed = reply.number <= max && !late;
   // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
   if (!allowed && cost > 1) context_.cluster.execute(Request::decr(key, cost));
   const std::uint64_t used = allowed ? reply.number : std::min(reply.number - cost, max);
-  return {allowed, used, end - now, reply.server};
+  return {allowed, used, late ? Duration(0) : end - now, reply.server};
 }
 
 std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {

@@ -20,14 +20,14 @@ struct Ledger {
   std::uint64_t acknowledged = 0;
   std::uint64_t unknown = 0;
   std::uint64_t taken = 0;
-  bool unknown_take = false;
+  int unknown_takes = 0;
 
   std::optional<std::string> violation(std::uint64_t left) const {
     const std::uint64_t total = taken + left;
     if (total > acknowledged + unknown) {
       return std::to_string(total) + " counted, at most " + std::to_string(acknowledged + unknown) + " added";
     }
-    if (total < acknowledged && !unknown_take) {
+    if (total < acknowledged && unknown_takes == 0) {
       return std::to_string(total) + " counted, " + std::to_string(acknowledged) + " acknowledged";
     }
     return std::nullopt;
@@ -51,14 +51,13 @@ void add(Ledger& ledger, Context& context, Increment increment) {
 }
 
 void take(Ledger& ledger, Counter& counter) {
-  const bool before = ledger.unknown_take;
-  ledger.unknown_take = true;
+  ++ledger.unknown_takes;
   try {
     if (const auto taken = counter.take("n")) ledger.taken += taken->value;
-    ledger.unknown_take = before;
+    --ledger.unknown_takes;
   } catch (const UnknownOutcome&) {
   } catch (const Failure&) {
-    ledger.unknown_take = before;
+    --ledger.unknown_takes;
   }
 }
 
