@@ -9,10 +9,14 @@ const Reply& expect(const Cluster& cluster, const Reply& reply) {
   const ReplyFailure& failure = *reply.failure;
   const std::string server = cluster.address_of(reply.server);
   switch (failure.kind) {
-    case ReplyFailure::Kind::unreachable: throw NotApplied(ErrorCode::unavailable, failure.message, server);
-    case ReplyFailure::Kind::refused: throw NotApplied(ErrorCode::refused, failure.message, server);
-    case ReplyFailure::Kind::not_a_number: throw CorruptData(failure.message, server);
-    case ReplyFailure::Kind::unknown: break;
+    case ReplyFailure::Kind::unreachable:
+      throw NotApplied(ErrorCode::unavailable, failure.message, server);
+    case ReplyFailure::Kind::refused:
+      throw NotApplied(ErrorCode::refused, failure.message, server);
+    case ReplyFailure::Kind::not_a_number:
+      throw CorruptData(failure.message, server);
+    case ReplyFailure::Kind::unknown:
+      break;
   }
   throw UnknownOutcome(failure.message, server);
 }

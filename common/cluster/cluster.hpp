@@ -1,12 +1,13 @@
 // The one seam between data structures and servers.
 //
-// A batch of requests goes in, replies come out in the same order. One call is at most one round trip to each server
-// involved (the composites may take more on servers without meta commands), all servers in parallel. Requests to
-// the same server are executed in the order of the batch; between servers there is no order. Nothing is ever resent.
-// execute() never throws for what servers or networks do: each reply says for itself. No call lasts longer than
-// the transport's deadlines allow.
+// A batch of requests goes in, replies come out in the same order. One call is at most one round trip to each
+// server involved (the composites may take more on servers without meta commands), all servers in parallel.
+// Requests to the same server are executed in the order of the batch; between servers there is no order.
+// Nothing is ever resent. execute() never throws for what servers or networks do: each reply says for itself.
+// No call lasts longer than the transport's deadlines allow.
 //
-// Implementations: connect() (classic or meta transport), MemoryCluster in tests; decorators in decorators.hpp.
+// Implementations: connect() (classic or meta transport), MemoryCluster in tests; decorators in
+// decorators.hpp.
 #pragma once
 
 #include <memory>
@@ -33,14 +34,15 @@ class Cluster {
   std::string address_of(std::size_t server) const { return placement().pool().at(server).address(); }
 };
 
-// The reply itself, unless it failed: then NotApplied, UnknownOutcome or CorruptData (incr on text) is thrown.
+// The reply itself, unless it failed: then NotApplied, UnknownOutcome or CorruptData (incr on text) is
+// thrown.
 const Reply& expect(const Cluster& cluster, const Reply& reply);
 Reply expect(const Cluster& cluster, Reply&& reply);
 // As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
 const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 
 struct ConnectOptions {
-  Duration timeout = std::chrono::seconds(1);               // longest wait for one reply
+  Duration timeout = std::chrono::seconds(1);  // longest wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
 };

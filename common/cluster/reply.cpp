@@ -6,14 +6,22 @@ namespace mcds {
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::hit: return "hit";
-    case Outcome::miss: return "miss";
-    case Outcome::stored: return "stored";
-    case Outcome::not_stored: return "not_stored";
-    case Outcome::exists: return "exists";
-    case Outcome::not_found: return "not_found";
-    case Outcome::deleted: return "deleted";
-    case Outcome::failed: return "failed";
+    case Outcome::hit:
+      return "hit";
+    case Outcome::miss:
+      return "miss";
+    case Outcome::stored:
+      return "stored";
+    case Outcome::not_stored:
+      return "not_stored";
+    case Outcome::exists:
+      return "exists";
+    case Outcome::not_found:
+      return "not_found";
+    case Outcome::deleted:
+      return "deleted";
+    case Outcome::failed:
+      return "failed";
   }
   return "";
 }

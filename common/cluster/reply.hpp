@@ -45,11 +45,11 @@ struct ItemAge {
 
 struct Reply {
   Outcome outcome = Outcome::failed;
-  bool created = false;        // composites: it was missing
-  std::size_t server = 0;      // index into the pool
-  std::uint64_t number = 0;    // incr, decr, incr_or_create: the new value
+  bool created = false;      // composites: it was missing
+  std::size_t server = 0;    // index into the pool
+  std::uint64_t number = 0;  // incr, decr, incr_or_create: the new value
   std::uint32_t flags = 0;
-  CasUnique cas;               // gets, probe; after a store only under meta, else 0
+  CasUnique cas;  // gets, probe; after a store only under meta, else 0
   std::string value;
   ItemAge age;
   std::shared_ptr<const ReplyFailure> failure;  // set exactly when outcome is failed

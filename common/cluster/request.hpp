@@ -15,7 +15,8 @@ namespace mcds {
 constexpr std::size_t max_key_size = 250;
 constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) - 2 - 4;
 
-// What is sent as the exptime. Seconds relative to the server's clock up to 30 days, an absolute UNIX time beyond.
+// What is sent as the exptime. Seconds relative to the server's clock up to 30 days, an absolute UNIX time
+// beyond.
 class Exptime {
  public:
   static constexpr Exptime never() { return Exptime(0); }
@@ -31,21 +32,21 @@ class Exptime {
   std::int64_t wire_;
 };
 
-// A server's stamp on a value. Valid only on the connection that fetched it: a restarted server counts from 1 again.
-// 0 is never valid (servers started with -C).
+// A server's stamp on a value. Valid only on the connection that fetched it: a restarted server counts from 1
+// again. 0 is never valid (servers started with -C).
 struct CasUnique {
   std::uint64_t value = 0;
   bool operator==(const CasUnique&) const = default;
 };
 
 enum class Op {
-  get,               // value, flags
-  gets,              // value, flags, cas
-  probe,             // size, ttl, idle, cas, value; does not touch the LRU where the server can avoid it
-  add,               // under meta also returns cas
+  get,    // value, flags
+  gets,   // value, flags, cas
+  probe,  // size, ttl, idle, cas, value; does not touch the LRU where the server can avoid it
+  add,    // under meta also returns cas
   set,
   replace,
-  cas,               // with Request::cas, which must come from this cluster's last gets of the key
+  cas,  // with Request::cas, which must come from this cluster's last gets of the key
   append,
   incr,
   decr,
@@ -103,11 +104,19 @@ struct Request {
   static Request remove_if(std::string key, CasUnique cas) {
     return {.op = Op::remove_if, .key = std::move(key), .cas = cas};
   }
-  static Request incr_or_create(std::string key, std::uint64_t delta, std::uint64_t initial, Exptime exptime) {
-    return {.op = Op::incr_or_create, .key = std::move(key), .exptime = exptime, .delta = delta, .initial = initial};
+  static Request incr_or_create(std::string key, std::uint64_t delta, std::uint64_t initial,
+                                Exptime exptime) {
+    return {.op = Op::incr_or_create,
+            .key = std::move(key),
+            .exptime = exptime,
+            .delta = delta,
+            .initial = initial};
   }
   static Request append_or_create(std::string key, std::string prefix, std::string value, Exptime exptime) {
-    return {.op = Op::append_or_create, .key = std::move(key), .value = std::move(value), .prefix = std::move(prefix),
+    return {.op = Op::append_or_create,
+            .key = std::move(key),
+            .value = std::move(value),
+            .prefix = std::move(prefix),
             .exptime = exptime};
   }
   static Request version(std::size_t server) { return {.op = Op::version, .server = server}; }

@@ -1,0 +1,88 @@
+// Decorators for tests: count trips, fail on purpose, let a rival act between two trips.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/random.hpp"
+#include "common/cluster/decorators.hpp"
+
+namespace mcds::test {
+
+// Counts calls of execute(): each is one round trip to every server involved.
+class TripCounter final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    ++trips_;
+    requests_ += batch.size();
+    return inner().execute(batch);
+  }
+  std::size_t trips() const { return trips_; }
+  std::size_t requests() const { return requests_; }
+  // The trips `action` costs.
+  template <typename Action>
+  std::size_t trips_of(Action&& action) {
+    const std::size_t before = trips_;
+    action();
+    return trips_ - before;
+  }
+
+ private:
+  std::size_t trips_ = 0;
+  std::size_t requests_ = 0;
+};
+
+enum class Mishap {
+  unreachable,   // not executed, and the client knows
+  refused,       // not executed: SERVER_ERROR
+  lost_request,  // not executed, the client does not know: unknown
+  lost_reply,    // executed, the client does not know: unknown
+};
+
+// Makes chosen requests fail.
+class ScriptedFaults final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  using Chooser = std::function<std::optional<Mishap>(const Request&)>;
+
+  // Asked for every request, until it is replaced.
+  void choose(Chooser chooser) { chooser_ = std::move(chooser); }
+  // The `skip`-th next request with this operation (0: the next one), once.
+  void once(Op op, Mishap mishap, std::size_t skip = 0);
+  // Every request with this probability; any of `mishaps`.
+  void randomly(Random& random, double probability, std::vector<Mishap> mishaps);
+  void none() { chooser_ = nullptr; }
+  std::size_t injected() const { return injected_; }
+
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+
+ private:
+  Chooser chooser_;
+  std::size_t injected_ = 0;
+};
+
+// Runs something before chosen trips: what another client does in between.
+class Rival final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  // Before trip `trip` of this decorator, counted from 0.
+  void before(std::size_t trip, std::function<void()> action) { actions_[trip] = std::move(action); }
+  // Before every trip.
+  void always(std::function<void()> action) { always_ = std::move(action); }
+  std::size_t trips() const { return trips_; }
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+
+ private:
+  std::map<std::size_t, std::function<void()>> actions_;
+  std::function<void()> always_;
+  std::size_t trips_ = 0;
+};
+
+}  // namespace mcds::test
