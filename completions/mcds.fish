@@ -1,0 +1,15 @@
+# fish completion: asks the binary, which knows its own words and never touches the network for them.
+function __mcds_complete
+    set -l words (commandline -opc) (commandline -ct)
+    for line in ($words[1] __complete $words[2..-1] 2>/dev/null)
+        switch $line
+            case '!files'
+                __fish_complete_path (commandline -ct)
+            case '!command *'
+                __fish_complete_subcommand --commandline $words[(math (string split ' ' -- $line)[2] + 2)..-1]
+            case '*'
+                echo $line
+        end
+    end
+end
+complete -c mcds -f -a '(__mcds_complete)'
