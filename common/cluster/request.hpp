@@ -46,7 +46,7 @@ enum class Op {
   add,    // under meta also returns cas
   set,
   replace,
-  cas,  // with Request::cas, which must come from this cluster's last gets of the key
+  cas,  // with Request::cas, which must come from this cluster's last gets or probe of the key
   append,
   incr,
   decr,

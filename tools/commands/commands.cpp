@@ -8,6 +8,7 @@ namespace mcds {
 namespace {
 
 constexpr std::array entries{
+    CommandEntry{"counter", "count without losing or inventing events", declare_counter},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
 };
 

@@ -5,6 +5,7 @@
 
 namespace mcds {
 
+void declare_counter(Command& command);
 void declare_key(Command& command);
 
 }  // namespace mcds

@@ -146,7 +146,8 @@ void Lane::finish_command(const Command& command) {
   answered_ += command.count;
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
-  if (request.op == Op::gets && reply.outcome == Outcome::hit) uniques_[request.key] = reply.cas.value;
+  const bool fetched = request.op == Op::gets || request.op == Op::probe;
+  if (fetched && reply.outcome == Outcome::hit) uniques_[request.key] = reply.cas.value;
   if (compares(request.op)) uniques_.erase(request.key);
 }
 

@@ -227,11 +227,11 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   return Step::progress;
 }
 
-// EN, or VA <bytes> <flags>* and the data.
+// EN [k<key>] (1.6.18 repeats the key even then), or VA <bytes> <flags>* and the data.
 Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  if (line.text == "EN") {
+  if (line.text == "EN" || line.text == "EN k" + request.key) {
     reply.outcome = Outcome::miss;
     position = line.end;
     return Step::done;

@@ -1,0 +1,303 @@
+// mcds counter: parsing and printing; the algorithm is in common/structures/counter.cpp.
+#include "common/structures/counter.hpp"
+
+#include <map>
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t window_lines = 8192;
+constexpr std::uint64_t largest_exact_json = std::uint64_t{1} << 53;
+
+struct CounterOptions {
+  std::string name;
+  std::vector<std::string> names;
+  std::optional<std::uint64_t> delta;
+  std::uint64_t value = 0, initial = 0, max = 0, cost = 1;
+  std::optional<std::uint64_t> otherwise;
+  std::optional<Duration> ttl;
+  Duration period{};
+  bool exact = false, whole_key = false, if_absent = false, fail_fast = false;
+};
+
+using Options = std::shared_ptr<CounterOptions>;
+
+Counter counter_of(Session& session, const CounterOptions& options) {
+  return Counter(session.context(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+}
+
+void check_ttl(const std::optional<Duration>& ttl) {
+  if (ttl && *ttl <= Duration::zero()) throw InvalidInput("--ttl must be longer than 0; leave it out for a counter that stays");
+}
+
+// jq and JavaScript round numbers above 2^53: those come as text too.
+JsonObject& add_value(JsonObject& object, std::string_view name, std::uint64_t value) {
+  object.number(name, value);
+  if (value > largest_exact_json) object.bytes(std::string(name) + "_str", std::to_string(value));
+  return object;
+}
+
+JsonObject increment_line(Session& session, const std::string& name, std::uint64_t delta, const CounterValue& value) {
+  JsonObject line;
+  line.bytes("counter", name);
+  add_value(line, "value", value.value).number("delta", delta).boolean("created", value.created);
+  if (value.exact) line.boolean("exact", true);
+  line.bytes("server", session.server_address(value.server));
+  return line;
+}
+
+ExitStatus not_found(Session& session, const std::string& name, std::size_t server) {
+  JsonObject line;
+  line.bytes("counter", name).boolean("found", false).bytes("server", session.server_address(server));
+  if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
+  return ExitStatus::no;
+}
+
+IncrOptions incr_options(const CounterOptions& options) {
+  check_ttl(options.ttl);
+  return {options.ttl, options.initial, options.exact};
+}
+
+// `NAME` or `NAME DELTA`.
+Increment parse_line(const std::string& line) {
+  const auto space = line.find_first_of(" \t");
+  if (space == std::string::npos) return {line, 1};
+  const auto delta = parse_u64(std::string_view(line).substr(line.find_first_not_of(" \t", space)));
+  if (!delta) throw Failure(ErrorCode::bad_data, "no whole number behind the name; write NAME or NAME DELTA");
+  return {line.substr(0, space), *delta};
+}
+
+// One window of lines of a batch: equal names are one increment; every failed line is told by its number.
+class BatchWindow {
+ public:
+  BatchWindow(Session& session, const CounterOptions& options) : session_(session), options_(options), counter_(counter_of(session, options)) {}
+
+  void add(const std::string& line, std::size_t number) {
+    try {
+      Increment increment = parse_line(line);
+      static_cast<void>(counter_.key_of(increment.name));
+      increments_.push_back(std::move(increment));
+      numbers_.push_back(number);
+    } catch (const Failure& failure) {
+      fail(Failure(ErrorCode::bad_data, failure.what()), number);
+    }
+  }
+
+  void send() {
+    if (increments_.empty()) return;
+    for (const IncrementResult& result : counter_.incr(increments_, incr_options(options_))) {
+      if (result.value) {
+        session_.output().answer(increment_line(session_, result.name, result.delta, *result.value), std::to_string(result.value->value));
+        continue;
+      }
+      for (const std::size_t line : result.lines) fail(*result.failure, numbers_[line]);
+    }
+    increments_.clear();
+    numbers_.clear();
+  }
+
+  bool full() const { return increments_.size() >= window_lines; }
+  ExitStatus status() const { return status_; }
+  bool stop() const { return options_.fail_fast && status_ != ExitStatus::ok; }
+
+ private:
+  void fail(const Failure& failure, std::size_t number) {
+    session_.output().error(failure, number);
+    status_ = worse(status_, status_of(failure.code()));
+  }
+
+  Session& session_;
+  const CounterOptions& options_;
+  Counter counter_;
+  std::vector<Increment> increments_;
+  std::vector<std::size_t> numbers_;
+  ExitStatus status_ = ExitStatus::ok;
+};
+
+ExitStatus incr_batch(Session& session, const CounterOptions& options) {
+  session.output().buffered(true);
+  BatchWindow window(session, options);
+  LineReader lines;
+  while (const auto line = window.stop() ? std::nullopt : lines.next()) {
+    if (!line->empty()) window.add(*line, lines.number());
+    if (window.full()) window.send();
+  }
+  if (!window.stop()) window.send();
+  return window.status();
+}
+
+ExitStatus incr(Session& session, const CounterOptions& options) {
+  if (options.name == "-") {
+    if (options.delta) throw InvalidInput("with - the deltas come from standard input: NAME DELTA per line");
+    return incr_batch(session, options);
+  }
+  const std::uint64_t delta = options.delta.value_or(1);
+  const CounterValue value = counter_of(session, options).incr(options.name, delta, incr_options(options));
+  session.output().answer(increment_line(session, options.name, delta, value), std::to_string(value.value));
+  return ExitStatus::ok;
+}
+
+ExitStatus decr(Session& session, const CounterOptions& options) {
+  Counter counter = counter_of(session, options);
+  const std::uint64_t delta = options.delta.value_or(1);
+  const auto value = counter.decr(options.name, delta);
+  if (!value) return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
+  JsonObject line;
+  line.bytes("counter", options.name);
+  add_value(line, "value", value->value).signed_number("delta", -static_cast<std::int64_t>(delta));
+  line.bytes("server", session.server_address(value->server));
+  session.output().answer(line, std::to_string(value->value));
+  return ExitStatus::ok;
+}
+
+ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name, const CounterReading& reading) {
+  if (reading.failure) {
+    session.output().error(*reading.failure);
+    return status_of(reading.failure->code());
+  }
+  if (!reading.value && !options.otherwise) return not_found(session, name, reading.server);
+  JsonObject line;
+  line.bytes("counter", name);
+  const std::uint64_t value = reading.value ? reading.value->value : *options.otherwise;
+  add_value(line, "value", value).boolean("found", reading.value.has_value());
+  if (reading.value && reading.value->exact) line.boolean("exact", true);
+  line.bytes("server", session.server_address(reading.server));
+  session.output().answer(line, std::to_string(value));
+  return ExitStatus::ok;
+}
+
+ExitStatus get(Session& session, const CounterOptions& options) {
+  const auto readings = counter_of(session, options).get(options.names);
+  ExitStatus status = ExitStatus::ok;
+  for (std::size_t i = 0; i < readings.size(); ++i) {
+    status = worse(status, print_reading(session, options, options.names[i], readings[i]));
+  }
+  return status;
+}
+
+ExitStatus set(Session& session, const CounterOptions& options) {
+  check_ttl(options.ttl);
+  const SetResult result = counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
+  JsonObject line;
+  line.bytes("counter", options.name).boolean("stored", result.stored);
+  add_value(line, "value", result.value).bytes("server", session.server_address(result.server));
+  session.output().answer(line, std::to_string(result.value));
+  return result.stored ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus take(Session& session, const CounterOptions& options) {
+  Counter counter = counter_of(session, options);
+  const auto taken = counter.take(options.name);
+  if (!taken) return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
+  JsonObject line;
+  line.bytes("counter", options.name);
+  add_value(line, "taken", taken->value).bytes("server", session.server_address(taken->server));
+  session.output().answer(line, std::to_string(taken->value));
+  return ExitStatus::ok;
+}
+
+ExitStatus limit(Session& session, const CounterOptions& options) {
+  if (options.period <= Duration::zero()) throw InvalidInput("--per must be longer than 0");
+  const LimitResult result = counter_of(session, options).limit(options.name, options.max, options.period, options.cost);
+  JsonObject line;
+  line.bytes("counter", options.name).boolean("allowed", result.allowed).number("used", result.used).number("max", options.max);
+  if (!result.allowed) line.real("retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
+  line.bytes("server", session.server_address(result.server));
+  session.output().answer(line, result.allowed ? "1" : "0");
+  return result.allowed ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus remove(Session& session, const CounterOptions& options) {
+  const auto removals = counter_of(session, options).remove(options.names);
+  ExitStatus status = ExitStatus::ok;
+  for (std::size_t i = 0; i < removals.size(); ++i) {
+    const CounterRemoval& removal = removals[i];
+    if (removal.failure) {
+      session.output().error(*removal.failure);
+      status = worse(status, status_of(removal.failure->code()));
+      continue;
+    }
+    JsonObject line;
+    line.bytes("counter", options.names[i]).boolean("removed", removal.removed).bytes("server", session.server_address(removal.server));
+    session.output().answer(line, removal.removed ? "1" : "0");
+    status = worse(status, removal.removed ? ExitStatus::ok : ExitStatus::no);
+  }
+  return status;
+}
+
+ExitStatus where(Session& session, const CounterOptions& options) {
+  const Counter counter(session.context(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+  std::vector<std::string> keys;
+  for (const std::string& name : options.names) keys.push_back(counter.key_of(name));
+  return print_where(session, keys);
+}
+
+using VerbFunction = ExitStatus (*)(Session&, const CounterOptions&);
+
+void finish(Verb& verb, const Options& options, VerbFunction function) {
+  verb.flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key);
+  verb.action([options, function](Session& session) { return function(session, *options); });
+}
+
+constexpr const char* ttl_help = "lifetime of a counter that is created; an existing one keeps its own";
+
+}  // namespace
+
+void declare_counter(Command& counter) {
+  const auto options = std::make_shared<CounterOptions>();
+  Verb& incr_verb = counter.verb("incr", "add to a counter, creating it if it is missing")
+                        .example("mcds counter incr hits")
+                        .example("mcds counter incr bytes:in 1500 --ttl 1h")
+                        .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
+                        .argument("NAME", "the counter; - reads NAME[ DELTA] lines, equal names are summed before sending", &options->name)
+                        .optional_argument("DELTA", "how much; 1 without it", &options->delta)
+                        .option("--ttl", "D", ttl_help, &options->ttl)
+                        .option("--init", "N", "what a missing counter counts from; default 0", &options->initial)
+                        .flag("--exact", "create it exact: a lost reply is found out by its id", options->exact)
+                        .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast);
+  finish(incr_verb, options, incr);
+  finish(counter.verb("decr", "subtract from a counter; stops at 0")
+             .example("mcds counter decr stock:44")
+             .argument("NAME", "the counter", &options->name)
+             .optional_argument("DELTA", "how much; 1 without it", &options->delta),
+         options, decr);
+  finish(counter.verb("get", "the values of counters")
+             .example("mcds counter get hits")
+             .example("mcds counter get hits misses --default 0 -o value")
+             .argument("NAME", "the counters", &options->names)
+             .option("--default", "N", "answer N for a missing counter instead of exit 1", &options->otherwise),
+         options, get);
+  finish(counter.verb("set", "give a counter a value")
+             .example("mcds counter set stock:44 120")
+             .argument("NAME", "the counter", &options->name)
+             .argument("VALUE", "a whole number", &options->value)
+             .option("--ttl", "D", "its lifetime", &options->ttl)
+             .flag("--if-absent", "only if there is none; exit 1 otherwise", options->if_absent),
+         options, set);
+  finish(counter.verb("take", "read and reset to 0, losing no increment")
+             .example("mcds counter take hits -o value")
+             .argument("NAME", "the counter", &options->name),
+         options, take);
+  Verb& limit_verb = counter.verb("limit", "allow at most N uses per period; exit 1 when over the limit")
+                         .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
+                         .argument("NAME", "what is limited", &options->name)
+                         .option("--max", "N", "uses allowed in one period", &options->max)
+                         .option("--per", "D", "the period; windows are aligned to it", &options->period)
+                         .option("--cost", "K", "uses this one counts for; default 1", &options->cost);
+  finish(limit_verb, options, limit);
+  finish(counter.verb("remove", "forget counters").example("mcds counter remove hits").argument("NAME", "the counters", &options->names),
+         options, remove);
+  finish(counter.verb("where", "the servers that hold counters").example("mcds counter where hits").argument("NAME", "the counters", &options->names),
+         options, where);
+}
+
+}  // namespace mcds
