@@ -33,7 +33,8 @@ std::string new_token(Random& random) {
 }
 
 std::string holder_json(const LockHolder& holder, WallTime now) {
-  if (holder.note.size() > max_note_size) throw InvalidInput("the note is longer than 1024 bytes; shorten it");
+  if (holder.note.size() > max_note_size)
+    throw InvalidInput("the note is longer than 1024 bytes; shorten it");
   JsonObject json;
   json.bytes("host", holder.host).number("pid", holder.pid).bytes("user", holder.user);
   if (!holder.note.empty()) json.bytes("note", holder.note);
@@ -48,10 +49,6 @@ std::string finished(const std::string& value, WallTime now) {
   end.time("finished_at", now);
   if (stored.holder.size() <= 2) return stored.token + ' ' + end.text();
   return stored.token + ' ' + stored.holder.substr(0, stored.holder.size() - 1) + ',' + end.text().substr(1);
-}
-
-std::uint64_t microseconds(WallTime time) {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(time.time_since_epoch().count(), 1));
 }
 
 Duration until(SteadyTime deadline, SteadyTime now) {
@@ -69,7 +66,9 @@ Exptime exptime_for(Duration ttl, const Clock& clock) {
 }  // namespace
 
 Lock::Lock(Context context, std::string_view name)
-    : context_(std::move(context)), key_(checked_key(context_, name)), fence_key_(key_ + std::string(fence_part)) {}
+    : context_(std::move(context)),
+      key_(checked_key(context_, name)),
+      fence_key_(key_ + std::string(fence_part)) {}
 
 Lock::Lock(Context context, std::string key, std::string fence_key)
     : context_(std::move(context)), key_(std::move(key)), fence_key_(std::move(fence_key)) {}
@@ -110,8 +109,8 @@ Lock::Answer Lock::acquire(const Wish& wish) {
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::usage || waited() >= wish.wait) throw;
     }
-    const auto jittered = Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) *
-                                                              (0.5 + context_.random.unit())));
+    const auto jittered = Duration(
+        static_cast<Duration::rep>(static_cast<double>(pause.count()) * (0.5 + context_.random.unit())));
     const Duration left = wish.wait == Duration::max() ? jittered : wish.wait - waited();
     context_.clock.sleep_for(std::min(jittered, left));
     pause = std::min(pause + pause / 2, slowest_poll);
@@ -125,9 +124,14 @@ Lock::Answer Lock::try_once(const Wish& wish, const std::string& token, bool fir
   Lease lease;
   lease.token = token;
   lease.value = token + ' ' + holder_json(wish.holder, now);
-  AcquireCopy copy({.server = servers().front(), .key = key_, .token = token, .value = lease.value,
-                    .fence_key = wish.fence ? fence_key_ : std::string(), .fence_start = microseconds(now),
-                    .exptime = exptime_for(wish.ttl, context_.clock), .fence_with_add = first});
+  AcquireCopy copy({.server = servers().front(),
+                    .key = key_,
+                    .token = token,
+                    .value = lease.value,
+                    .fence_key = wish.fence ? fence_key_ : std::string(),
+                    .clock = context_.clock,
+                    .exptime = exptime_for(wish.ttl, context_.clock),
+                    .fence_with_add = first});
   LockExchange* exchange = &copy;
   drive(context_, {&exchange, 1});
   if (copy.result() == AcquireCopy::Result::won) return won(wish, copy, std::move(lease), first);
@@ -155,8 +159,8 @@ Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, b
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
     give_back(lease);
-    throw NotApplied(ErrorCode::try_again, "the server took longer than the ttl to answer; try again or raise the ttl",
-                     address());
+    throw NotApplied(ErrorCode::try_again,
+                     "the server took longer than the ttl to answer; try again or raise the ttl", address());
   }
   if (wish.fence && !lease.fence) {
     give_back(lease);
@@ -178,15 +182,21 @@ void Lock::give_back(const Lease& lease) {
 // With further copies: renewed where a majority was; lost where a majority is not ours any more.
 Lock::Renewal Lock::renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl) {
   Lease::Copy& copy = lease.copies.front();
-  RenewCopy renewal(copy.server, key_, lease.token, std::move(value), exptime_for(ttl, context_.clock), copy.cas);
+  RenewCopy renewal(copy.server, key_, lease.token, std::move(value), exptime_for(ttl, context_.clock),
+                    copy.cas);
   copy.cas.reset();
   LockExchange* exchange = &renewal;
   drive(context_, {&exchange, 1});
   switch (renewal.result()) {
-    case RenewCopy::Result::renewed: break;
-    case RenewCopy::Result::lost: return renewal.rival() ? Renewal::not_owner : Renewal::not_held;
-    case RenewCopy::Result::failed: expect(context_.cluster, renewal.failure()); [[fallthrough]];
-    default: throw Contention("the lock's key kept changing under the renewal; try again", address());
+    case RenewCopy::Result::renewed:
+      break;
+    case RenewCopy::Result::lost:
+      return renewal.rival() ? Renewal::not_owner : Renewal::not_held;
+    case RenewCopy::Result::failed:
+      expect(context_.cluster, renewal.failure());
+      [[fallthrough]];
+    default:
+      throw Contention("the lock's key kept changing under the renewal; try again", address());
   }
   copy.cas = renewal.cas();
   lease.deadline = renewal.counts_from() + ttl;
@@ -223,11 +233,17 @@ Lock::Freed Lock::release_copies(std::optional<std::string> token, std::span<con
   drive(context_, {&exchange, 1});
   const std::string holder = release.value() ? release.value()->holder : std::string();
   switch (release.result()) {
-    case ReleaseCopy::Result::released: return {Freed::Result::released, holder};
-    case ReleaseCopy::Result::not_owner: return {Freed::Result::not_owner, holder};
-    case ReleaseCopy::Result::not_held: return {Freed::Result::not_held, holder};
-    case ReleaseCopy::Result::failed: expect(context_.cluster, release.failure()); [[fallthrough]];
-    default: throw Contention("the lock's key kept changing under the release; try again", address());
+    case ReleaseCopy::Result::released:
+      return {Freed::Result::released, holder};
+    case ReleaseCopy::Result::not_owner:
+      return {Freed::Result::not_owner, holder};
+    case ReleaseCopy::Result::not_held:
+      return {Freed::Result::not_held, holder};
+    case ReleaseCopy::Result::failed:
+      expect(context_.cluster, release.failure());
+      [[fallthrough]];
+    default:
+      throw Contention("the lock's key kept changing under the release; try again", address());
   }
 }
 

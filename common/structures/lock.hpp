@@ -1,39 +1,45 @@
-// A lock with a time to live. It prevents duplicate work; where it must guarantee exclusion, the resource has to
-// check the fencing token.
+// A lock with a time to live. It prevents duplicate work; where it must guarantee exclusion, the resource has
+// to check the fencing token.
 //
 // Key layout
 //   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
-//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"…Z"}
+//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z"}
 //   lock:<name>:fence = decimal digits            no exptime; on the server of lock:<name>
 //     lock:nightly:fence = 1795234747290139
-//   The token is 16 hex digits of which the first is a letter: incr cannot take the value for a number. Whatever else
-//   stands under the key holds the lock too. The fence stays with its lock, not where its own bytes would place it: so
-//   it can be drawn in the same trip, after the add, and needs no second server. Names that end in ":fence" are
-//   refused: only such a name's lock could be another lock's fence (`lock:` + x + `:fence` = `lock:` + name).
+//   The token is 16 hex digits of which the first is a letter: incr cannot take the value for a number.
+//   Whatever else stands under the key holds the lock too. The fence stays with its lock, not where its own
+//   bytes would place it: so it can be drawn in the same trip, after the add, and needs no second server.
+//   Names that end in ":fence" are refused: only such a name's lock could be another lock's fence (`lock:` +
+//   x + `:fence` = `lock:` + name).
 //
 // Invariants
-//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time: the holder
-//     counts its ttl from before the add, the server holds the key 2 s longer (exptime n lives n-2 … n when the server
-//     was stalled over its tick).
+//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time:
+//     the holder counts its ttl from before the add, the server holds the key 2 s longer (exptime n lives
+//     n-2 … n when the server was stalled over its tick).
 //   - Only what carries our token is renewed or removed, by its cas unique.
 //   - Fencing tokens of successive holders strictly grow: each is drawn after its add and counts only if it
-//     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock in
-//     microseconds, hence above all before unless the clocks differ by more than the lost one's age.
+//     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock
+//     in microseconds, hence above all before, unless clocks differ by more than the lost one's age or a
+//     request delayed for as long creates it.
 //
 // Round trips
-//   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection, else 2,
-//   release the same, show 1 for any number of names. Worst cases are bounded by the attempts in lock_copy.cpp.
+//   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection,
+//   else 2, release the same, show 1 for any number of names. Worst cases are bounded by the attempts in
+//   lock_copy.cpp.
 //
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
 //   lost reply: read back; our token means ours. What stays unknown is thrown as UnknownOutcome: the add may
-//     still be applied and then nobody owns it until it expires. Renewals and releases are repeated after a read.
-//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. Never "lost".
-//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal tells (lost). The fence
+//     still be applied and then nobody owns it until it expires. Renewals and releases are repeated after a
+//     read.
+//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. Never
+//     "lost".
+//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal tells. The fence
 //     still grows.
 //   skew: only the clock's rate matters (steady clock, which counts suspended time), except for ttls above 30
 //     days, whose exptime is absolute, and for the start of a lost fence.
-//   holder stalled beyond its deadline after acquire() returned: nothing here can help; the fencing token can.
+//   holder stalled beyond its deadline after acquire() returned: nothing here can help; the fencing token
+//   can.
 //
 // Source: Redlock's discussion of fencing (Kleppmann 2016); memcached's `add` idiom.
 #pragma once
@@ -87,12 +93,13 @@ class Lock {
     std::string holder;          // busy: JSON of who holds it; empty if unreadable
     std::size_t server = 0;
   };
-  // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too. Throws
-  // UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
+  // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too.
+  // Throws UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
   Answer acquire(const Wish& wish);
 
   enum class Renewal { renewed, not_owner, not_held };
-  // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try again.
+  // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try
+  // again.
   Renewal renew(Lease& lease, Duration ttl);
   // By token only, as another process does that was told it; the lease as it then is, or why not.
   struct RenewalByToken {
@@ -101,8 +108,8 @@ class Lock {
   };
   RenewalByToken renew(std::string_view token, Duration ttl);
 
-  // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at` joins the
-  // holder's fields. Throws like renew.
+  // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at`
+  // joins the holder's fields. Throws like renew.
   Renewal leave(const Lease& lease, Duration hold);
 
   struct Freed {

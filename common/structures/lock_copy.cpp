@@ -1,5 +1,6 @@
 #include "common/structures/lock_copy.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 #include "common/base/json.hpp"
@@ -8,8 +9,8 @@ namespace mcds {
 
 namespace {
 
-// Bounds of every loop. A cas or remove_if on our own value conflicts only with a server's slab mover or somebody
-// breaking the lock; an add finds a key that is gone when read only when holders change just then.
+// Bounds of every loop. A cas or remove_if on our own value conflicts only with a server's slab mover or
+// somebody breaking the lock; an add finds a key that is gone when read only when holders change just then.
 constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
 constexpr int most_fences = 2;
@@ -54,26 +55,35 @@ std::vector<Request> AcquireCopy::requests() const {
       if (!plan_.fence_key.empty() && plan_.fence_with_add) requests.push_back(fence_request());
       return requests;
     }
-    case Step::read: return {Request::gets(plan_.key).on(plan_.server)};
-    case Step::fence: return {fence_request()};
-    case Step::settled: break;
+    case Step::read:
+      return {Request::gets(plan_.key).on(plan_.server)};
+    case Step::fence:
+      return {fence_request()};
+    case Step::settled:
+      break;
   }
   return {};
 }
 
 Request AcquireCopy::fence_request() const {
-  return Request::incr_or_create(plan_.fence_key, 1, plan_.fence_start, Exptime::never()).on(plan_.server);
+  const auto now = std::max<std::int64_t>(plan_.clock.wall().time_since_epoch().count(), 1);
+  return Request::incr_or_create(plan_.fence_key, 1, static_cast<std::uint64_t>(now), Exptime::never())
+      .on(plan_.server);
 }
 
 void AcquireCopy::take(std::span<const Reply> replies, SteadyTime sent) {
   switch (step_) {
     case Step::add:
-      // After a lost reply an earlier add may turn out to be the one that counts; otherwise only this one can.
+      // After a lost reply an earlier add may turn out to be the one that counts; otherwise only this one
+      // can.
       if (!in_doubt_) counts_from_ = sent;
       return take_add(replies);
-    case Step::read: return take_read(replies.front());
-    case Step::fence: return take_fence(replies.front());
-    case Step::settled: break;
+    case Step::read:
+      return take_read(replies.front());
+    case Step::fence:
+      return take_fence(replies.front());
+    case Step::settled:
+      break;
   }
 }
 
@@ -134,7 +144,11 @@ void AcquireCopy::settle(Result result) {
 
 RenewCopy::RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
                      Exptime exptime, std::optional<CasUnique> cas)
-    : server_(server), key_(std::move(key)), token_(std::move(token)), value_(std::move(value)), exptime_(exptime),
+    : server_(server),
+      key_(std::move(key)),
+      token_(std::move(token)),
+      value_(std::move(value)),
+      exptime_(exptime),
       cas_(value_ ? cas : std::nullopt) {}
 
 std::vector<Request> RenewCopy::requests() const {

@@ -35,14 +35,15 @@ class LockExchange {
 // Runs exchanges to their end, all of them in one batch per round.
 void drive(Context& context, std::span<LockExchange* const> exchanges);
 
-// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means ours.
+// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means
+// ours.
 class AcquireCopy final : public LockExchange {
  public:
   struct Plan {
     std::size_t server;
     std::string key, token, value;
     std::string fence_key;  // empty: no fence
-    std::uint64_t fence_start = 0;
+    const Clock& clock;     // a missing fence starts from its microseconds
     Exptime exptime = Exptime::never();
     bool fence_with_add = true;  // otherwise only after the add succeeded
   };
@@ -96,8 +97,8 @@ class RenewCopy final : public LockExchange {
   enum class Result { pending, renewed, lost, contended, failed };
 
   // Without `value` what is stored stays. `cas`: of our value on this connection, if known: saves the read.
-  RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value, Exptime exptime,
-            std::optional<CasUnique> cas);
+  RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
+            Exptime exptime, std::optional<CasUnique> cas);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
@@ -131,7 +132,8 @@ class ReleaseCopy final : public LockExchange {
  public:
   enum class Result { pending, released, not_owner, not_held, contended, failed };
 
-  ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token, std::optional<CasUnique> cas);
+  ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
+              std::optional<CasUnique> cas);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 

@@ -66,7 +66,9 @@ struct World {
 
   MemoryServer& server() { return memory.server(0); }
   Lock::Wish wish(Duration ttl, bool fence = true) {
-    return {.ttl = ttl, .holder = {.host = "web3", .user = "deploy", .note = "backup", .pid = 4711}, .fence = fence};
+    return {.ttl = ttl,
+            .holder = {.host = "web3", .user = "deploy", .note = "backup", .pid = 4711},
+            .fence = fence};
   }
   Lease take(Duration ttl = seconds(30)) {
     auto answer = lock.acquire(wish(ttl));
@@ -90,8 +92,10 @@ TEST_CASE("lock: acquire is one trip, with fence; a rival learns who holds it") 
   CHECK(lease.deadline == world.clock.steady() + seconds(30));
   const auto item = world.server().peek("lock:nightly");
   REQUIRE(item);
-  CHECK(item->value == lease.token +
-                           R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})");
+  CHECK(
+      item->value ==
+      lease.token +
+          R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})");
   CHECK(world.server().peek("lock:nightly:fence")->value == std::to_string(*lease.fence));
   Lock::Answer answer;
   CHECK(world.trips_of([&] { answer = world.lock.acquire(world.wish(seconds(30))); }) == 2);
@@ -168,10 +172,10 @@ TEST_CASE("lock: a rival between the read and the compare-and-delete keeps his l
   Lease mine = world.take(seconds(1));
   mine.copies.front().cas.reset();
   world.cluster.before = {{}, [&] {
-    world.clock.advance(seconds(5));
-    Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
-    REQUIRE(rival.acquire(world.wish(seconds(60))).lease);
-  }};
+                            world.clock.advance(seconds(5));
+                            Lock rival(Context{world.memory, world.clock, world.random, ""}, "nightly");
+                            REQUIRE(rival.acquire(world.wish(seconds(60))).lease);
+                          }};
   const auto freed = world.lock.release(mine);
   CHECK(freed.result == Lock::Freed::Result::not_owner);
   CHECK(world.server().peek("lock:nightly"));
@@ -239,8 +243,10 @@ TEST_CASE("lock: fences grow over release, expiry and the loss of the counter") 
     CHECK(*lease.fence > last);
     last = *lease.fence;
     world.clock.advance(seconds(1));
-    if (i == 2) world.memory.restart(0);
-    else world.lock.release(lease);
+    if (i == 2)
+      world.memory.restart(0);
+    else
+      world.lock.release(lease);
   }
 }
 

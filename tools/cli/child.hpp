@@ -1,0 +1,84 @@
+// Runs one child command, exec'ed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
+//
+// The child has a process group of its own, and the terminal's foreground if we have it, so that Ctrl-C, Ctrl-Z, a
+// pager or an editor work as without us: when the child stops we stop too, when we are continued so is it. INT TERM
+// HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were started stay ignored for
+// both. When the child has exited, what is left of its group is ended (TERM, grace, KILL). Whatever ends us, the
+// guardian ends the group.
+//
+// One loop waits for signals, the child's end, deadlines and the child's pipes alike; it does no other I/O,
+// so nothing can delay a deadline.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.hpp"
+#include "tools/cli/guardian.hpp"
+
+namespace mcds {
+
+// The signals that are passed on are blocked while this lives, so that they end neither us nor what has to be done
+// before and after the child (give back a lock). Those that were ignored stay ignored, for the child too.
+class HeldSignals {
+ public:
+  HeldSignals();
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  const sigset_t& signals() const { return signals_; }
+  // The mask as it was, for the child.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+// What may take back the child's right to run, asked whenever its descriptor is readable and when the time
+// it gave has come. Its functions must not block.
+class ChildWatch {
+ public:
+  virtual ~ChildWatch() = default;
+  // The child runs: the place to start threads.
+  virtual void started() = 0;
+  // The child gets TERM then; may move. SteadyTime::max(): never.
+  virtual SteadyTime stop_at() = 0;
+  // KILL at the latest, even if the grace is not over.
+  virtual SteadyTime kill_at() = 0;
+  // An eventfd, readable when the times have changed.
+  virtual int descriptor() const = 0;
+};
+
+struct ChildOptions {
+  std::vector<std::string> command;
+  std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
+  Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
+  std::optional<Duration> max_run = {};
+  std::optional<std::string> input = {};  // its standard input; without it, ours
+  // Takes what the child writes to stream 1 (stdout) and 2; without it, both go where ours go.
+  std::function<void(int stream, std::string_view bytes)> on_output = {};
+};
+
+struct ChildResult {
+  enum class Reason { ended, max_run, watch, not_executable, not_found };
+  Reason reason = Reason::ended;  // max_run, watch: we stopped it
+  int code = 0;                   // of its exit, if `signal` is 0
+  int signal = 0;                 // that ended it
+  std::string message = {};       // why it could not be executed
+
+  // Of the child alone: its code, 128 + signal, 126 or 127.
+  int exit_code() const;
+};
+
+// Throws Failure(system).
+ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held,
+                      ChildWatch* watch = nullptr);
+
+}  // namespace mcds
