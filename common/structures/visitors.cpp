@@ -1,0 +1,212 @@
+#include "common/structures/visitors.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <unordered_set>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/units.hpp"
+#include "common/primitives/key_names.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int claim_attempts = 3;
+
+std::int64_t whole_seconds(Duration period) {
+  const std::int64_t seconds = ceil_seconds(period);
+  if (seconds < 1 || period != std::chrono::seconds(seconds)) {
+    throw InvalidInput("the period must be a whole number of seconds, at least 1s");
+  }
+  return seconds;
+}
+
+std::uint64_t count_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
+  expect(cluster, reply);
+  if (reply.outcome == Outcome::miss) return 0;
+  const auto number = parse_u64(reply.value);
+  if (number) return *number;
+  throw CorruptData(key + " holds no number: it is another program's, or was overwritten; remove it or use another name",
+                    cluster.address_of(reply.server));
+}
+
+std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
+  try {
+    expect(cluster, reply);
+  } catch (const Failure&) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Visitors::Visitors(Context context, std::string_view name, Duration period)
+    : context_(std::move(context)), period_s_(whole_seconds(period)) {
+  base_ = structure_key(context_, "visitors", name) + ':' + std::to_string(period_s_);
+}
+
+std::int64_t Visitors::period_of(WallTime time) const {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / period_s_;
+}
+
+WallTime Visitors::start_of(std::int64_t period) const { return WallTime(std::chrono::seconds(period * period_s_)); }
+
+std::string Visitors::key_of(std::int64_t period) const { return base_ + ':' + std::to_string(period); }
+
+Exptime Visitors::exptime_of(std::int64_t period) const {
+  const auto guard = std::chrono::seconds(2) + std::chrono::milliseconds(period_s_ * 500);
+  return Exptime::at(start_of(period + 2) + guard, context_.clock.wall());
+}
+
+Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
+  const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
+  const Reply reply = expect(context_.cluster, context_.cluster.execute(request));
+  return {.counted = true, .current = reply.number, .period_started_at = start_of(period), .server = reply.server};
+}
+
+Visitors::Hit Visitors::hit() { return count(period_of(context_.clock.wall()), 1); }
+
+Visitors::Hit Visitors::hit(std::string_view id) {
+  const std::string one(id);
+  IdHit hit = this->hit(std::span(&one, 1)).front();
+  if (hit.failure) std::rethrow_exception(hit.failure);
+  return hit;
+}
+
+// One visitor's attempt to be counted: its add carries its own digits, so that a lost reply can be settled by reading.
+struct Visitors::Claim {
+  std::size_t position;  // of its id in the batch
+  Request add;
+  enum class State { open, ours, taken, failed } state = State::open;
+  bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
+  std::exception_ptr failure{};
+};
+
+std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
+  const std::int64_t period = period_of(context_.clock.wall());
+  IdHit not_counted;
+  not_counted.counted = false;
+  not_counted.period_started_at = start_of(period);
+  not_counted.server = context_.cluster.placement().server_of(key_of(period));
+  std::vector<IdHit> hits(ids.size(), not_counted);
+  const std::vector<Claim> claims = claim(period, ids);
+  std::uint64_t fresh = 0;
+  for (const Claim& one : claims) {
+    hits[one.position].failure = one.failure;
+    if (one.state == Claim::State::ours) ++fresh;
+  }
+  if (fresh == 0) return hits;
+  IdHit counted;
+  try {
+    static_cast<Hit&>(counted) = count(period, fresh);
+  } catch (const Failure&) {
+    counted = not_counted;
+    counted.failure = std::current_exception();
+  }
+  for (const Claim& one : claims) {
+    if (one.state == Claim::State::ours) hits[one.position] = counted;
+  }
+  return hits;
+}
+
+std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<const std::string> ids) {
+  std::vector<Claim> claims;
+  std::unordered_set<std::string_view> seen;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    if (ids[i].empty()) throw InvalidInput("an empty visitor id; leave --id out to count every hit");
+    if (!seen.insert(ids[i]).second) continue;
+    claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), 'V' + context_.random.token(),
+                                      exptime_of(period))});
+  }
+  for (int attempt = 0; attempt < claim_attempts; ++attempt) {
+    add_open(claims);
+    look_up_open(claims);
+  }
+  for (Claim& one : claims) {
+    if (one.state != Claim::State::open) continue;
+    one.state = Claim::State::failed;
+    one.failure = std::make_exception_ptr(
+        UnknownOutcome("no reply while counting a visitor; it may be marked as counted without being counted",
+                       context_.cluster.address_of(context_.cluster.server_of(one.add))));
+  }
+  return claims;
+}
+
+void Visitors::add_open(std::vector<Claim>& claims) {
+  std::vector<Request> batch;
+  std::vector<Claim*> sent;
+  for (Claim& one : claims) {
+    if (one.state != Claim::State::open) continue;
+    batch.push_back(one.add);
+    sent.push_back(&one);
+  }
+  if (batch.empty()) return;
+  const auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const bool maybe_ours = replies[i].unknown() || (sent[i]->looked_up && replies[i].outcome == Outcome::not_stored);
+    if (maybe_ours) continue;
+    sent[i]->failure = failure_of(context_.cluster, replies[i]);
+    sent[i]->state = sent[i]->failure                       ? Claim::State::failed
+                     : replies[i].outcome == Outcome::stored ? Claim::State::ours
+                                                             : Claim::State::taken;
+  }
+}
+
+void Visitors::look_up_open(std::vector<Claim>& claims) {
+  std::vector<Request> batch;
+  std::vector<Claim*> sent;
+  for (Claim& one : claims) {
+    if (one.state != Claim::State::open) continue;
+    batch.push_back(Request::get(one.add.key));
+    sent.push_back(&one);
+    one.looked_up = true;
+  }
+  if (batch.empty()) return;
+  const auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i].outcome != Outcome::hit) continue;
+    sent[i]->state = replies[i].value == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
+  }
+}
+
+Visitors::Value Visitors::value() {
+  const WallTime now = context_.clock.wall();
+  const std::int64_t period = period_of(now);
+  const std::vector<Request> batch{Request::get(key_of(period - 1)), Request::get(key_of(period))};
+  const auto replies = context_.cluster.execute(batch);
+  Value value;
+  value.visitors = count_in(context_.cluster, replies[0], batch[0].key);
+  value.current = count_in(context_.cluster, replies[1], batch[1].key);
+  value.period_started_at = start_of(period - 1);
+  const std::chrono::duration<double> elapsed = now - start_of(period);
+  value.elapsed = std::clamp(elapsed.count() / static_cast<double>(period_s_), 0.0, 1.0);
+  value.server = replies[0].server;
+  return value;
+}
+
+double Visitors::Value::estimate() const {
+  return static_cast<double>(visitors) * (1 - elapsed) + static_cast<double>(current);
+}
+
+double Visitors::Value::standard_error() const {
+  return std::sqrt(static_cast<double>(visitors) * elapsed * (1 - elapsed));
+}
+
+std::uint64_t Visitors::jittered(std::uint64_t visitors, double fraction) {
+  // Box and Muller: two uniform numbers make a normal one.
+  const double radius = std::sqrt(-2 * std::log(1 - context_.random.unit()));
+  const double normal = radius * std::cos(2 * std::numbers::pi * context_.random.unit());
+  const auto mean = static_cast<double>(visitors);
+  return static_cast<std::uint64_t>(std::clamp(std::round(mean * (1 + fraction * normal)), 0.0, 1.8e19));
+}
+
+std::vector<std::string> Visitors::keys() const {
+  const std::int64_t period = period_of(context_.clock.wall());
+  return {key_of(period - 1), key_of(period)};
+}
+
+}  // namespace mcds
