@@ -1,0 +1,209 @@
+#include "common/structures/visitors.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "common/base/errors.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// Counts batches: a batch is a round trip.
+class CountingCluster final : public Cluster {
+ public:
+  explicit CountingCluster(Cluster& inner) : inner_(inner) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    ++trips;
+    return inner_.execute(batch);
+  }
+  using Cluster::execute;
+  const Placement& placement() const override { return inner_.placement(); }
+  int trips = 0;
+
+ private:
+  Cluster& inner_;
+};
+
+struct World {
+  FakeClock clock;
+  MemoryCluster servers{clock.time(), 3};
+  CountingCluster cluster{servers};
+  SeededRandom random{7};
+  Context context{cluster, clock, random, ""};
+
+  Visitors site(Duration period = 10s) { return Visitors(context, "site", period); }
+  // To `offset` after the start of the next period of 10 s.
+  void to_next_period(Duration offset = 0s) {
+    const auto now = clock.wall().time_since_epoch();
+    clock.advance((now / 10s + 1) * 10s - now + offset);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("visitors: the value of the last full period does not move within a period") {
+  World world;
+  world.to_next_period();
+  for (int i = 0; i < 5; ++i) world.site().hit();
+  CHECK(world.site().value().visitors == 0);
+  CHECK(world.site().value().current == 5);
+  world.to_next_period();
+  for (int second = 0; second < 10; ++second) {
+    CHECK(world.site().value().visitors == 5);
+    world.site().hit();
+    world.clock.advance(second == 9 ? 999999us : 1s);
+  }
+  world.to_next_period();
+  CHECK(world.site().value().visitors == 10);
+}
+
+TEST_CASE("visitors: exact at one hit per period, on a period's first and last microsecond") {
+  World world;
+  for (const Duration offset : {Duration(0), Duration(5s), Duration(10s - 1us)}) {
+    for (int period = 0; period < 20; ++period) {
+      world.to_next_period(offset);
+      const auto hit = world.site().hit();
+      CHECK(hit.current == 1);
+      world.to_next_period(0s);
+      CHECK(world.site().value().visitors == 1);
+      world.clock.advance(10s - 1us);
+      CHECK(world.site().value().visitors == 1);
+      CHECK(world.site().value().period_started_at == hit.period_started_at);
+      world.clock.advance(1us);
+      CHECK(world.site().value().visitors == 0);
+    }
+  }
+}
+
+TEST_CASE("visitors: clocks half a period apart lose nothing and mix nothing") {
+  World world;
+  for (int period = 0; period < 20; ++period) {
+    world.to_next_period(1s);
+    world.clock.set_skew(-5s + 1us);
+    const auto behind = world.site().hit();
+    world.clock.set_skew(5s - 1us);
+    const auto ahead = world.site().hit();
+    world.clock.set_skew(0s);
+    CHECK(ahead.period_started_at - behind.period_started_at == 10s);
+    world.clock.set_skew(-5s + 1us);
+    world.clock.advance(8s);  // the slow clock is in the next period too
+    CHECK(world.site().value().visitors == (period == 0 ? 1 : 2));
+    world.clock.set_skew(0s);
+  }
+}
+
+TEST_CASE("visitors: an id counts once per period, in a batch too, whatever its bytes") {
+  World world;
+  world.to_next_period();
+  CHECK(world.site().hit("a b:%\n\xff").counted);
+  CHECK_FALSE(world.site().hit("a b:%\n\xff").counted);
+  const std::vector<std::string> ids{"x", "y", "x", std::string(9000, 'z'), "a b:%\n\xff"};
+  const auto hits = world.site().hit(ids);
+  std::vector<bool> counted;
+  for (const auto& hit : hits) counted.push_back(hit.counted);
+  CHECK(counted == std::vector<bool>{true, true, false, true, false});
+  CHECK(hits.front().current == 4);
+  world.to_next_period();
+  CHECK(world.site().value().visitors == 4);
+  CHECK(world.site().hit("x").counted);
+  CHECK_THROWS_AS(world.site().hit(""), InvalidInput);
+}
+
+TEST_CASE("visitors: a dead server costs only the ids it holds") {
+  World world;
+  const auto counter_server = world.servers.placement().server_of(world.site().keys().back());
+  world.servers.kill((counter_server + 1) % 3);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 60; ++i) ids.push_back(std::to_string(i));
+  std::uint64_t counted = 0;
+  std::uint64_t failed = 0;
+  for (const auto& hit : world.site().hit(ids)) {
+    counted += hit.counted ? 1 : 0;
+    failed += hit.failure ? 1 : 0;
+  }
+  CHECK(counted + failed == 60);
+  CHECK(failed > 0);
+  CHECK(world.site().hit().current == counted + 1);
+}
+
+TEST_CASE("visitors: round trips") {
+  World world;
+  const auto trips = [&](auto&& action) {
+    world.cluster.trips = 0;
+    action();
+    return world.cluster.trips;
+  };
+  CHECK(trips([&] { world.site().hit(); }) == 1);
+  CHECK(trips([&] { world.site().hit(); }) == 1);
+  CHECK(trips([&] { world.site().hit("v"); }) == 2);
+  CHECK(trips([&] { world.site().hit("v"); }) == 1);
+  CHECK(trips([&] { world.site().value(); }) == 1);
+}
+
+TEST_CASE("visitors: a foreign value is an error, a strange period is refused") {
+  World world;
+  world.servers.execute(Request::set(world.site().keys().back(), "Vabc", Exptime::never()));
+  CHECK_THROWS_AS(world.site().value(), CorruptData);
+  CHECK_THROWS_AS(world.site().hit(), CorruptData);
+  CHECK_THROWS_AS(world.site(0s), InvalidInput);
+  CHECK_THROWS_AS(world.site(1500ms), InvalidInput);
+  CHECK_THROWS_AS(Visitors(world.context, "", 10s), InvalidInput);
+}
+
+TEST_CASE("visitors: periods beyond the 30-day rule live as long as they must") {
+  World world;
+  const auto month = std::chrono::hours(20 * 24);
+  world.site(month).hit();
+  const auto key = world.site(month).keys().back();
+  const auto item = world.servers.server_for(key).peek(key);
+  REQUIRE(item);
+  world.clock.advance(month);
+  CHECK(world.site(month).value().visitors == 1);
+}
+
+TEST_CASE("visitors: the estimate's error is 0.41 sqrt(mean), the plain value's sqrt(mean)") {
+  SeededRandom random(11);
+  constexpr double mean = 400;
+  double plain = 0;
+  double interpolated = 0;
+  double predicted = 0;
+  constexpr int rounds = 4000;
+  for (int round = 0; round < rounds; ++round) {
+    const double f = random.unit();
+    Visitors::Value value;
+    value.elapsed = f;
+    double truth = 0;
+    // Arrivals over the last two periods, in slices that each hold one hit with a small probability.
+    for (int slice = 0; slice < 8000; ++slice) {
+      if (random.unit() >= mean / 4000) continue;
+      const double age = (slice + 0.5) / 4000;  // in periods before now
+      truth += age < 1 ? 1 : 0;
+      if (age < f) ++value.current;
+      if (age >= f && age < 1 + f) ++value.visitors;
+    }
+    plain += std::pow(static_cast<double>(value.visitors) - truth, 2);
+    interpolated += std::pow(value.estimate() - truth, 2);
+    predicted += std::pow(value.standard_error(), 2);
+  }
+  const auto relative_rms = [&](double sum) { return std::sqrt(sum / rounds / mean); };
+  CHECK(relative_rms(plain) == doctest::Approx(1).epsilon(0.1));
+  CHECK(relative_rms(interpolated) == doctest::Approx(0.41).epsilon(0.1));
+  CHECK(relative_rms(predicted) == doctest::Approx(0.41).epsilon(0.1));
+}
+
+TEST_CASE("visitors: jitter is centred on the value and never negative") {
+  World world;
+  double sum = 0;
+  for (int i = 0; i < 2000; ++i) sum += static_cast<double>(world.site().jittered(1000, 0.05));
+  CHECK(sum / 2000 == doctest::Approx(1000).epsilon(0.01));
+  for (int i = 0; i < 100; ++i) CHECK(world.site().jittered(1, 1.0) < 10);
+  CHECK(world.site().jittered(1000, 0) == 1000);
+}
+
+}  // namespace mcds
