@@ -8,6 +8,7 @@
 #include <array>
 #include <cassert>
 #include <charconv>
+#include <cstring>
 
 namespace mcds {
 
@@ -66,6 +67,30 @@ std::size_t utf8_sequence(std::string_view bytes) {
   return 0;
 }
 
+void append_json_escape(std::string& out, char c) {
+  switch (c) {
+    case '"': out += "\\\""; return;
+    case '\\': out += "\\\\"; return;
+    case '\b': out += "\\b"; return;
+    case '\f': out += "\\f"; return;
+    case '\n': out += "\\n"; return;
+    case '\r': out += "\\r"; return;
+    case '\t': out += "\\t"; return;
+    default: break;
+  }
+  out += "\\u00";
+  out += hex_digits[static_cast<unsigned char>(c) >> 4];
+  out += hex_digits[c & 15];
+}
+
+// Whether the next eight bytes are all ASCII.
+bool eight_ascii(std::string_view bytes) {
+  std::uint64_t word = 0;
+  if (bytes.size() < sizeof word) return false;
+  std::memcpy(&word, bytes.data(), sizeof word);
+  return (word & 0x8080808080808080) == 0;
+}
+
 }  // namespace
 
 std::string hex64(std::uint64_t value) {
@@ -110,7 +135,7 @@ std::optional<std::string> parse_base64(std::string_view text) {
 
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
-    const std::size_t length = utf8_sequence(bytes);
+    const std::size_t length = eight_ascii(bytes) ? 8 : utf8_sequence(bytes);
     if (length == 0) return false;
     bytes.remove_prefix(length);
   }
@@ -179,32 +204,25 @@ std::string sha256_hex(std::string_view bytes) {
 std::string digest128(std::string_view bytes) { return sha256_hex(bytes).substr(0, 32); }
 
 std::string json_quote(std::string_view utf8) {
-  assert(is_utf8(utf8));
   std::string text;
   text.reserve(utf8.size() + 2);
-  text += '"';
-  for (const char c : utf8) {
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '"': text += "\\\""; break;
-      case '\\': text += "\\\\"; break;
-      case '\b': text += "\\b"; break;
-      case '\f': text += "\\f"; break;
-      case '\n': text += "\\n"; break;
-      case '\r': text += "\\r"; break;
-      case '\t': text += "\\t"; break;
-      default:
-        if (byte < 0x20) {
-          text += "\\u00";
-          text += hex_digits[byte >> 4];
-          text += hex_digits[byte & 15];
-        } else {
-          text += c;
-        }
-    }
-  }
-  text += '"';
+  append_json_quoted(text, utf8);
   return text;
+}
+
+void append_json_quoted(std::string& out, std::string_view utf8) {
+  assert(is_utf8(utf8));
+  out += '"';
+  std::size_t plain = 0;  // start of a run that needs no escape
+  for (std::size_t i = 0; i < utf8.size(); ++i) {
+    const char c = utf8[i];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out += utf8.substr(plain, i - plain);
+    plain = i + 1;
+    append_json_escape(out, c);
+  }
+  out += utf8.substr(plain);
+  out += '"';
 }
 
 }  // namespace mcds

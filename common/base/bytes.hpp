@@ -41,5 +41,6 @@ std::string digest128(std::string_view bytes);
 // A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as it is.
 // Input must be UTF-8.
 std::string json_quote(std::string_view utf8);
+void append_json_quoted(std::string& out, std::string_view utf8);
 
 }  // namespace mcds

@@ -94,6 +94,8 @@ JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
   return *this;
 }
 
+bool is_json(std::string_view text) { return Document::accept(text); }
+
 std::optional<std::string> compact_json(std::string_view text) {
   const auto document = parse(text);
   if (!document) return std::nullopt;

@@ -38,6 +38,9 @@ class JsonObject {
   std::string body_;
 };
 
+// Whether `text` is one JSON value.
+bool is_json(std::string_view text);
+
 // The same value without insignificant white space, object fields in their order; nullopt when `text` is no JSON.
 std::optional<std::string> compact_json(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/base/errors.hpp"
+#include "tests/support/counting_cluster.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -13,22 +14,6 @@ namespace mcds {
 using namespace std::chrono_literals;
 
 namespace {
-
-// Counts batches: a batch is a round trip.
-class CountingCluster final : public Cluster {
- public:
-  explicit CountingCluster(Cluster& inner) : inner_(inner) {}
-  std::vector<Reply> execute(std::span<const Request> batch) override {
-    ++trips;
-    return inner_.execute(batch);
-  }
-  using Cluster::execute;
-  const Placement& placement() const override { return inner_.placement(); }
-  int trips = 0;
-
- private:
-  Cluster& inner_;
-};
 
 struct World {
   FakeClock clock;

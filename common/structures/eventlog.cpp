@@ -1,0 +1,234 @@
+#include "common/structures/eventlog.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "common/base/units.hpp"
+#include "common/primitives/key_names.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int attempts = 3;        // at one append or creation whose replies get lost
+constexpr int largest_walk = 200;  // steps over parts before giving up against rivals
+
+// Below this a refusal is not for the size of the batch.
+constexpr std::size_t smallest_batch = 16 << 10;
+
+// A process's events keep their order although its clock is set back a little.
+constexpr auto tolerated_step_back = std::chrono::seconds(1);
+
+bool holds(std::string_view part, std::string_view lines) {
+  return part.find(lines.substr(0, event_id_size)) != std::string_view::npos;
+}
+
+}  // namespace
+
+// An incarnation this writer has named in a directory for a part it wants to create; cleared when that is settled.
+struct EventLog::Naming {
+  PartName part{};
+  std::string incarnation{};
+};
+
+EventLog::EventLog(Context context, std::string_view name, RingShape shape)
+    : context_(std::move(context)),
+      shape_(shape),
+      keys_(structure_key(context_, "eventlog", name), shape),
+      ids_(context_.random) {}
+
+WallTime EventLog::time_of(std::optional<WallTime> at) {
+  WallTime now = context_.clock.wall();
+  if (!at) {
+    if (now < last_now_ && last_now_ - now < tolerated_step_back) now = last_now_;
+    last_now_ = now;
+    return now;
+  }
+  if (*at < now - shape_.kept() || *at > now + std::chrono::seconds(shape_.chunk_s)) {
+    throw InvalidInput("--at: " + format_time(*at) + " is outside what this log keeps, from " +
+                       format_duration(shape_.kept()) + " ago to " +
+                       format_duration(std::chrono::seconds(shape_.chunk_s)) + " ahead; see --chunk and --chunks");
+  }
+  return *at;
+}
+
+EventLog::Put EventLog::put(std::string_view data, EventData kind, std::optional<WallTime> at) {
+  assert(staged_events_ == 0);
+  const auto id = stage(data, kind, at);
+  return {*id, flush()};
+}
+
+std::optional<EventId> EventLog::stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
+  const WallTime time = time_of(at);
+  const std::int64_t chunk = shape_.chunk_of(time);
+  if (staged_events_ != 0 && chunk != staged_chunk_) return std::nullopt;
+  const std::size_t before = staged_lines_.size();
+  const EventId id = ids_.next(time);
+  append_event_line(staged_lines_, id, data, kind);
+  if (staged_events_ != 0 && staged_lines_.size() > batch_size) {
+    staged_lines_.resize(before);
+    return std::nullopt;
+  }
+  staged_chunk_ = chunk;
+  ++staged_events_;
+  return id;
+}
+
+std::size_t EventLog::flush() {
+  if (staged_events_ == 0) return 0;
+  const std::string lines = std::exchange(staged_lines_, {});
+  staged_lines_.reserve(lines.size());
+  staged_events_ = 0;
+  return append(staged_chunk_, lines);
+}
+
+std::size_t EventLog::append(std::int64_t chunk, const std::string& lines) {
+  try {
+    return append_whole(chunk, lines);
+  } catch (const NotApplied& refusal) {
+    if (refusal.code() != ErrorCode::refused || lines.size() < smallest_batch) throw;
+  }
+  return append_halves(chunk, lines);
+}
+
+// A server whose items are smaller than usual refuses a batch for its size.
+std::size_t EventLog::append_halves(std::int64_t chunk, const std::string& lines) {
+  const std::size_t middle = lines.find('\n', lines.size() / 2);
+  if (middle + 1 >= lines.size()) return append_whole(chunk, lines);
+  append(chunk, lines.substr(0, middle + 1));
+  return append(chunk, lines.substr(middle + 1));
+}
+
+std::size_t EventLog::append_whole(std::int64_t chunk, const std::string& lines) {
+  if (parts_.size() > 1000) parts_.erase(parts_.begin());
+  std::int64_t& part = parts_[chunk];
+  Naming naming;
+  for (int step = 0; step < largest_walk; ++step) {
+    const PartName name{chunk, part};
+    std::int64_t last_part = part;
+    Stored stored = append_to(name, lines);
+    if (stored == Stored::refused && !is_full(name, last_part)) stored = create(name, lines, naming);
+    if (stored == Stored::yes) {
+      settle(naming);
+      return context_.cluster.placement().server_of(keys_.part(name));
+    }
+    if (stored == Stored::refused) part = std::max(part + 1, last_part);
+  }
+  throw Contention("the log's chunk is full and rivals fill each new part at once; try again",
+                   context_.cluster.address_of(context_.cluster.placement().server_of(keys_.part({chunk, part}))));
+}
+
+EventLog::Stored EventLog::append_to(const PartName& name, const std::string& lines) {
+  const Request request = Request::append(keys_.part(name), lines);
+  for (int attempt = 1;; ++attempt) {
+    const Reply reply = context_.cluster.execute(request);
+    if (!reply.unknown()) {
+      return expect(context_.cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+    }
+    const auto value = read_back(name);
+    if (value && holds(*value, lines)) return Stored::yes;
+    if (attempt == attempts) expect(context_.cluster, reply);
+  }
+}
+
+// The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be learned.
+std::optional<std::string> EventLog::read_back(const PartName& name) {
+  Reply reply;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    reply = context_.cluster.execute(Request::get(keys_.part(name)));
+    if (reply.outcome == Outcome::miss) return std::nullopt;
+    if (reply.outcome == Outcome::hit) return std::move(reply.value);
+  }
+  throw UnknownOutcome("no reply to an append, nor to the look whether it was done; the event may be in the log",
+                       context_.cluster.address_of(reply.server));
+}
+
+// Why an append was refused: full, or missing. Learns from the directory which part is the chunk's last.
+bool EventLog::is_full(const PartName& name, std::int64_t& last_part) {
+  const std::vector<Request> batch{Request::touch(keys_.part(name), exptime_of(name.chunk)),
+                                   Request::get(keys_.directory(name.chunk / chunks_per_directory))};
+  const auto replies = context_.cluster.execute(batch);
+  std::string_view lines = replies[1].value;
+  while (!lines.empty()) {
+    const auto line = parse_directory_line(take_line(lines));
+    if (line && line->named && line->name.chunk == name.chunk) last_part = std::max(last_part, line->name.part);
+  }
+  // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for everybody.
+  if (replies[0].unknown() || replies[0].is(ReplyFailure::Kind::refused)) return read_back(name).has_value();
+  return expect(context_.cluster, replies[0]).outcome == Outcome::stored;
+}
+
+// Refused: somebody else created it, and it has no room.
+EventLog::Stored EventLog::create(const PartName& name, const std::string& lines, Naming& naming) {
+  if (naming.part != name || naming.incarnation.empty()) {
+    naming = {name, context_.random.token()};
+    name_part(naming);
+  }
+  const auto request = Request::append_or_create(keys_.part(name), part_header(name, naming.incarnation), lines,
+                                                 exptime_of(name.chunk));
+  const Reply reply = context_.cluster.execute(request);
+  if (reply.unknown()) {
+    const auto value = read_back(name);
+    return value && holds(*value, lines) ? Stored::yes : Stored::again;
+  }
+  if (reply.outcome == Outcome::stored && reply.created) naming.incarnation.clear();
+  if (reply.outcome == Outcome::not_stored || reply.is(ReplyFailure::Kind::refused)) settle(naming);
+  return expect(context_.cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+}
+
+// Withdraws a name under which this writer created nothing. Best effort: without it a reader reports a gap where nothing
+// was lost.
+void EventLog::settle(Naming& naming) {
+  if (naming.incarnation.empty()) return;
+  const std::string incarnation = std::exchange(naming.incarnation, {});
+  const Reply found = context_.cluster.execute(Request::get(keys_.part(naming.part)));
+  const auto header = parse_part_header(found.value, naming.part);
+  if (found.failed() || (header && header->incarnation == incarnation)) return;
+  const auto request = Request::append(keys_.directory(naming.part.chunk / chunks_per_directory),
+                                       withdrawn_line(naming.part, incarnation));
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (!context_.cluster.execute(request).failed()) return;
+  }
+}
+
+// A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply repeated.
+void EventLog::name_part(const Naming& naming) {
+  const std::int64_t group = naming.part.chunk / chunks_per_directory;
+  const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
+  std::vector<Request> batch{
+      Request::append_or_create(keys_.directory(group), "",
+                                named_line(naming.part, naming.incarnation, context_.clock.wall()), exptime),
+      Request::set(keys_.conf(), conf_value(shape_), exptime)};
+  for (int attempt = 1;; ++attempt) {
+    const Reply reply = context_.cluster.execute(batch).front();
+    if (reply.outcome == Outcome::stored) return;
+    if (reply.outcome == Outcome::not_stored) {
+      throw NotApplied(ErrorCode::refused, "the log's directory has no room: the server is without memory; give it more",
+                       context_.cluster.address_of(reply.server));
+    }
+    // Nothing of the event itself has been sent yet.
+    if (reply.unknown() && attempt == attempts) {
+      throw NotApplied(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(reply.server));
+    }
+    if (!reply.unknown()) expect(context_.cluster, reply);
+  }
+}
+
+Exptime EventLog::exptime_of(std::int64_t chunk) const {
+  return Exptime::at(shape_.expiry_of(chunk), context_.clock.wall());
+}
+
+std::vector<std::string> EventLog::current_keys() const {
+  const std::int64_t now = shape_.chunk_of(context_.clock.wall());
+  std::vector<std::string> keys;
+  for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk) keys.push_back(keys_.part({chunk, 0}));
+  for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory; group <= (now + 1) / chunks_per_directory;
+       ++group) {
+    keys.push_back(keys_.directory(group));
+  }
+  keys.push_back(keys_.conf());
+  return keys;
+}
+
+}  // namespace mcds

@@ -1,0 +1,177 @@
+// Event log: a ring of chunks of C seconds that wither by themselves, N of them promised.
+//
+// Key layout
+//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one line per event
+//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: which parts were created, by incarnation
+//   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
+//   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in eventlog:deploys:60x60:29920568,
+//     E1 29920568 5f3a9c0d1e2b4a67 *0c2e8d11
+//     019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *7c9a1f02
+//   and eventlog:deploys:60x60:dir:935017 has the line
+//     N 29920568 5f3a9c0d1e2b4a67 1795234133 *4be21c90
+//   eventlog_format.hpp says what each line may hold. C and N are part of the key: writers that disagree do not meet.
+//   Exptime of parts: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: its last chunk's.
+//
+// Invariants
+//   A slot carries its lap (i, not i mod N): no event can be put into the next lap's key and expire with it.
+//   Every acknowledged event is in exactly one chunk, that of its time, at least until N * C after its time. Lines of one
+//   append are there together or not at all. The same id twice is one event.
+//   Parts are created in order: part k + 1 only by a writer that part k had refused (full, or no memory). Readers ask for
+//   parts until one is missing.
+//   A part is named in its directory before it is created, and withdrawn by a writer that came second. So a name that
+//   is not withdrawn, is older than the grace and does not match the part that is there stands for a part that was
+//   evicted: a gap, not a quiet period. (Named after its creation instead, a part whose writer dies in between would
+//   vanish in silence.)
+//   A cursor counts bytes per part and incarnation, never times: what lies beyond them is undelivered, whatever its time.
+//
+// Round trips (steady / worst)
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create), 3 more per lost reply, three
+//   times at most. fetch, tail, a cursor's read 1; one more while parts continue beyond the second, one more if a part is
+//   in no directory; chunks are read 64 at a time.
+//
+// When things fail
+//   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a gap after the
+//   grace, although nothing acknowledged was in it.
+//   Lost reply: the part is read and the id looked for; absent, the same lines are appended again. What then remains
+//   unknown is UnknownOutcome.
+//   Eviction, flush_all, restart: the events are gone; reported as a gap of the chunk's time where its directory or a cursor
+//   knows of them. If all of a log's keys are lost at once, only a cursor knows. A lost directory is noticed by a part
+//   that it should name: chunks of its range that are missing are then reported too.
+//   Full item, or a server without memory: the next part; refused there too, NotApplied.
+//   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
+//
+// Source
+//   The ring of keys with expiry in "Event log" of the memcached articles, with the lap in the key.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+#include "common/structures/eventlog_cursor.hpp"
+#include "common/structures/eventlog_format.hpp"
+
+namespace mcds {
+
+struct LogGap {
+  enum class Reason { expired, evicted } reason;
+  WallTime from;
+  WallTime to;  // exclusive
+};
+
+// Receives what a read finds, in the order of time.
+class LogSink {
+ public:
+  virtual ~LogSink() = default;
+  // False: enough, the read ends.
+  virtual bool event(const EventLine& event) = 0;
+  virtual void gap(const LogGap& gap) = 0;
+  // Bytes in the log that are not of this format; they are passed over.
+  virtual void damaged(const CorruptData& damage) = 0;
+};
+
+struct LogRange {
+  std::optional<WallTime> first{};  // inclusive
+  std::optional<WallTime> last{};   // inclusive, to the millisecond
+  std::optional<EventId> after{};   // only ids greater than this
+  std::optional<std::uint64_t> limit{};
+};
+
+// What a read came across.
+struct LogSummary {
+  std::uint64_t events = 0;
+  std::uint64_t chunks = 0;  // that hold something
+  std::uint64_t parts = 0;
+  std::uint64_t bytes = 0;
+  bool directory = false;  // one was there
+  std::optional<RingShape> conf;
+  // Servers that could not be asked; only reads that tolerate this have any.
+  std::vector<Failure> unreachable;
+
+  bool found_nothing() const { return parts == 0 && !directory; }
+};
+
+class EventLog {
+ public:
+  // Throws InvalidInput for an unusable name.
+  EventLog(Context context, std::string_view name, RingShape shape);
+
+  // The largest append: stdin batches stay below it.
+  static constexpr std::size_t batch_size = std::size_t{256} << 10;
+  // How long after naming a part its absence is taken for a loss.
+  static constexpr std::chrono::seconds grace{5};
+
+  // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
+  struct Put {
+    EventId id;
+    std::size_t server;
+  };
+  Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+
+  // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush that throws has
+  // dropped its lines.
+  std::optional<EventId> stage(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+  std::size_t staged() const { return staged_events_; }
+  std::size_t flush();  // the server it went to; nothing staged: 0
+
+  // The events of the range, sorted by id, each once, complete for every put acknowledged before; and the gaps.
+  LogSummary fetch(const LogRange& range, LogSink& sink);
+
+  // What this cursor has not delivered yet, each event once; moves `state`. With `limit` at most so many events; with
+  // `tolerant` servers that do not answer are left for the next time.
+  LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
+                     bool tolerant = false);
+  // The same for a reader that comes back every moment: reads the newest chunks, and of the older ones, in turn, as many
+  // as make about a megabyte.
+  LogSummary poll(CursorState& state, LogSink& sink);
+
+  const RingShape& shape() const { return shape_; }
+  const LogKeys& keys() const { return keys_; }
+  // The keys a put now would use, and those of the readable window that can exist.
+  std::vector<std::string> current_keys() const;
+
+ private:
+  struct Naming;
+  enum class Stored { yes, refused, again };
+
+  WallTime time_of(std::optional<WallTime> at);
+  std::size_t append(std::int64_t chunk, const std::string& lines);
+  std::size_t append_whole(std::int64_t chunk, const std::string& lines);
+  std::size_t append_halves(std::int64_t chunk, const std::string& lines);
+  Stored append_to(const PartName& name, const std::string& lines);
+  bool is_full(const PartName& name, std::int64_t& last_part);
+  Stored create(const PartName& name, const std::string& lines, Naming& naming);
+  void name_part(const Naming& naming);
+  void settle(Naming& naming);
+  std::optional<std::string> read_back(const PartName& name);
+
+  struct Read {
+    LogSummary summary;
+    std::optional<std::int64_t> ended_in{};  // the chunk in which the limit or the sink ended it
+  };
+  std::pair<std::int64_t, std::int64_t> window(WallTime now) const;
+  Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
+            std::optional<std::uint64_t> limit, bool tolerant);
+  void adopt(CursorState& state, std::int64_t low, LogSink& sink) const;
+  Exptime exptime_of(std::int64_t chunk) const;
+
+  Context context_;
+  RingShape shape_;
+  LogKeys keys_;
+  EventIdSource ids_;
+  WallTime last_now_{};
+  std::string staged_lines_;
+  std::int64_t staged_chunk_ = 0;
+  std::size_t staged_events_ = 0;
+  std::map<std::int64_t, std::int64_t> parts_;     // chunk → the part last appended to
+  // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
+  std::map<std::int64_t, std::size_t> sizes_;
+  std::int64_t turn_ = 0;
+  WallTime turn_began_{};
+};
+
+}  // namespace mcds

@@ -1,0 +1,209 @@
+#include "common/structures/eventlog_cursor.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view magic = "mcds-eventlog-cursor 1";
+
+std::vector<std::string_view> words_of(std::string_view line) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t space = line.find(' ');
+    words.push_back(line.substr(0, space));
+    if (space == std::string_view::npos) return words;
+    line.remove_prefix(space + 1);
+  }
+}
+
+// False for a line that no cursor of ours contains.
+bool read_line(CursorState& state, std::string_view line) {
+  const auto words = words_of(line);
+  if (words[0] == "log" && words.size() == 2) {
+    state.ring = words[1];
+    return true;
+  }
+  if (words[0] == "seen" && words.size() == 2) {
+    const auto time = parse_u64(words[1]);
+    if (!time || *time > (std::uint64_t{1} << 62)) return false;
+    state.seen = WallTime(std::chrono::microseconds(*time));
+    return true;
+  }
+  const auto name = words.size() < 3 ? std::nullopt : PartName::parse(words[1]);
+  if (!name || !parse_hex64(words[2])) return false;
+  if (words[0] == "lost" && words.size() == 3) {
+    state.lost.emplace(*name, words[2]);
+    return true;
+  }
+  if (words[0] != "part" || words.size() != 5) return false;
+  const auto bytes = parse_u64(words[3]);
+  const auto last = EventId::parse(words[4]);
+  if (!bytes || (!last && words[4] != "-")) return false;
+  state.parts[*name] = {std::string(words[2]), *bytes, last};
+  return true;
+}
+
+[[noreturn]] void fail(ErrorCode code, const std::string& what, const std::string& path) {
+  throw Failure(code, what + ' ' + path + ": " + std::strerror(errno));
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+// Where symbolic links lead, so that rename replaces the file and not the link.
+std::string resolved(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real ? std::string(real.get()) : path;
+}
+
+bool is_still_at(int fd, const std::string& path) {
+  struct stat open_file {};
+  struct stat named_file {};
+  return ::fstat(fd, &open_file) == 0 && ::stat(path.c_str(), &named_file) == 0 &&
+         open_file.st_dev == named_file.st_dev && open_file.st_ino == named_file.st_ino;
+}
+
+void lock(int fd, const std::string& path) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) {
+      throw Failure(ErrorCode::try_again, "the cursor " + path + " is in use by another run; try again when it has ended");
+    }
+    fail(ErrorCode::system, "cannot lock the cursor", path);
+  }
+}
+
+void write_all(int fd, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail(ErrorCode::cannot_write, "cannot write the cursor", path);
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void sync_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems refuse to sync a directory; the rename is done all the same.
+  if (fd.get() >= 0) (void)::fsync(fd.get());
+}
+
+}  // namespace
+
+std::string CursorState::text() const {
+  std::string text = std::string(magic) + "\nlog " + ring + '\n';
+  if (seen) text += "seen " + std::to_string(seen->time_since_epoch().count()) + '\n';
+  for (const auto& [name, consumed] : parts) {
+    text += "part " + name.text() + ' ' + consumed.incarnation + ' ' + std::to_string(consumed.bytes) + ' ';
+    text += consumed.last ? consumed.last->text() : "-";
+    text += '\n';
+  }
+  for (const auto& [name, incarnation] : lost) text += "lost " + name.text() + ' ' + incarnation + '\n';
+  const std::string sum = checksum(text);
+  return text + "end *" + sum + '\n';
+}
+
+CursorState CursorState::parse(std::string_view text, std::string_view file) {
+  CursorState state;
+  if (text.empty()) return state;
+  const auto foreign = [&] {
+    return Failure(ErrorCode::bad_data, std::string(file) + " is no cursor of this version, or is damaged; name another "
+                                                            "file, or remove it to read the whole log again");
+  };
+  std::string_view rest = text;
+  if (take_line(rest) != magic) throw foreign();
+  while (!rest.starts_with("end *")) {
+    if (rest.empty() || !read_line(state, take_line(rest))) throw foreign();
+  }
+  const std::string_view body = text.substr(0, text.size() - rest.size());
+  if (rest != "end *" + checksum(body) + '\n' || state.ring.empty()) throw foreign();
+  return state;
+}
+
+void CursorState::forget_before(std::int64_t chunk) {
+  parts.erase(parts.begin(), parts.lower_bound({chunk, 0}));
+  lost.erase(lost.begin(), lost.lower_bound({{chunk, 0}, ""}));
+}
+
+CursorFile::CursorFile(std::string path) : path_(resolved(path)) {
+  // A run that ends between our open and our lock replaces the file: then the lock is on one that is gone.
+  constexpr int attempts = 100;
+  for (int i = 0; i < attempts; ++i) {
+    Descriptor fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+    if (fd.get() < 0) {
+      const bool exists = ::access(path_.c_str(), F_OK) == 0;
+      fail(exists ? ErrorCode::cannot_read : ErrorCode::cannot_write, "cannot open the cursor", path_);
+    }
+    lock(fd.get(), path_);
+    if (!is_still_at(fd.get(), path_)) continue;
+    descriptor_ = fd.release();
+    return;
+  }
+  throw Failure(ErrorCode::try_again, "the cursor " + path_ + " is being replaced all the time; try again");
+}
+
+CursorFile::~CursorFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+CursorState CursorFile::load() const {
+  std::string text;
+  std::array<char, 65536> buffer{};
+  off_t offset = 0;
+  while (true) {
+    const ssize_t size = ::pread(descriptor_, buffer.data(), buffer.size(), offset);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) fail(ErrorCode::cannot_read, "cannot read the cursor", path_);
+    if (size == 0) return CursorState::parse(text, path_);
+    text.append(buffer.data(), static_cast<std::size_t>(size));
+    offset += size;
+    constexpr std::size_t longest = std::size_t{64} << 20;
+    if (text.size() > longest) throw Failure(ErrorCode::bad_data, path_ + " is too large to be a cursor; name another file");
+  }
+}
+
+void CursorFile::save(const CursorState& state) {
+  const std::string temporary = path_ + ".tmp";
+  struct stat old {};
+  const mode_t mode = ::fstat(descriptor_, &old) == 0 ? old.st_mode & 07777 : 0644;
+  Descriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (fd.get() < 0) fail(ErrorCode::cannot_write, "cannot write the cursor", temporary);
+  write_all(fd.get(), state.text(), temporary);
+  if (::fsync(fd.get()) != 0) fail(ErrorCode::cannot_write, "cannot write the cursor", temporary);
+  lock(fd.get(), temporary);
+  if (::rename(temporary.c_str(), path_.c_str()) != 0) fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
+  sync_directory_of(path_);
+  ::close(std::exchange(descriptor_, fd.release()));
+}
+
+}  // namespace mcds

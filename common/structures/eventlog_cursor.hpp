@@ -1,0 +1,65 @@
+// What one reader of a log has consumed, and the file that remembers it.
+//
+// Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
+//   mcds-eventlog-cursor 1
+//   log eventlog:deploys:60x60                      the ring, namespace included
+//   seen 1795234133945000                           microseconds: everything there was then has been consumed
+//   part 29920568 5f3a9c0d1e2b4a67 1834 019aa4c5-…  name, incarnation, bytes consumed, last id in them (`-`: none)
+//   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
+//   end *5d41402a
+// An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/structures/eventlog_format.hpp"
+
+namespace mcds {
+
+struct CursorState {
+  struct Consumed {
+    std::string incarnation;
+    std::size_t bytes = 0;
+    std::optional<EventId> last;
+    bool operator==(const Consumed&) const = default;
+  };
+
+  std::string ring;              // empty: a cursor that has read nothing yet
+  std::optional<WallTime> seen;  // nothing that was there then is undelivered
+  std::map<PartName, Consumed> parts;
+  std::set<std::pair<PartName, std::string>> lost;
+
+  bool operator==(const CursorState&) const = default;
+  std::string text() const;
+  // Throws Failure(bad_data), naming `file`.
+  static CursorState parse(std::string_view text, std::string_view file);
+  // Forgets chunks before `chunk`.
+  void forget_before(std::int64_t chunk);
+};
+
+// The file, locked (flock) as long as this object lives, so that overlapping readers do not deliver twice. The lock
+// moves with the file: save() locks the new file before it takes the old one's place.
+class CursorFile {
+ public:
+  // Creates the file if it is missing. Throws Failure: try_again (another run holds it), cannot_read, cannot_write.
+  explicit CursorFile(std::string path);
+  ~CursorFile();
+  CursorFile(const CursorFile&) = delete;
+  CursorFile& operator=(const CursorFile&) = delete;
+
+  CursorState load() const;
+  // Written to FILE.tmp, fsync, rename, fsync of the directory: after a crash it is the old or the new one, whole.
+  void save(const CursorState& state);
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+}  // namespace mcds

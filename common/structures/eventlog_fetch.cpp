@@ -1,0 +1,154 @@
+// The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in eventlog_read.cpp.
+#include <algorithm>
+
+#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog_read.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t chunks_per_read = 64;
+constexpr std::size_t old_bytes_per_poll = std::size_t{1} << 20;
+constexpr std::size_t old_chunks_per_poll = 256;
+
+WallTime to_milliseconds(WallTime time) { return std::chrono::floor<std::chrono::milliseconds>(time); }
+
+// The events of a range, until its limit.
+class RangeSink final : public LogSink {
+ public:
+  RangeSink(const LogRange& range, LogSink& sink) : range_(range), sink_(sink) {
+    if (range_.first) range_.first = to_milliseconds(*range_.first);
+  }
+  bool event(const EventLine& event) override {
+    const WallTime at = event.id.time();
+    if (range_.first && at < *range_.first) return true;
+    if (range_.last && at > *range_.last) return true;
+    if (range_.after && event.id <= *range_.after) return true;
+    if (range_.limit && *range_.limit == 0) return false;
+    if (range_.limit) --*range_.limit;
+    ++events_;
+    return sink_.event(event) && range_.limit.value_or(1) != 0;
+  }
+  void gap(const LogGap& gap) override { sink_.gap(gap); }
+  void damaged(const CorruptData& damage) override { sink_.damaged(damage); }
+  std::uint64_t events() const { return events_; }
+
+ private:
+  LogRange range_;
+  LogSink& sink_;
+  std::uint64_t events_ = 0;
+};
+
+std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
+  std::vector<std::int64_t> chunks;
+  for (std::int64_t chunk = std::max<std::int64_t>(low, 0); chunk <= high; ++chunk) chunks.push_back(chunk);
+  return chunks;
+}
+
+}  // namespace
+
+// The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts can reach.
+std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
+  const std::int64_t current = shape_.chunk_of(now);
+  return {current - shape_.chunks - 1, current + 2};
+}
+
+EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
+                              std::optional<std::uint64_t> limit, bool tolerant) {
+  Read read;
+  const std::int64_t current = shape_.chunk_of(context_.clock.wall());
+  ChunkDelivery delivery(context_.cluster, shape_, keys_, state, sink, read.summary);
+  for (std::size_t i = 0; i < chunks.size(); i += chunks_per_read) {
+    ChunkReader reader(context_, shape_, keys_, tolerant, sink, read.summary);
+    const auto some = std::span(chunks).subspan(i, std::min(chunks_per_read, chunks.size() - i));
+    for (const ChunkText& chunk : reader.read(some)) {
+      const std::uint64_t bytes = read.summary.bytes;
+      const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
+      if (!delivery.deliver(chunk, promised, limit)) {
+        read.ended_in = chunk.chunk;
+        return read;
+      }
+      sizes_[chunk.chunk] = read.summary.bytes - bytes;
+    }
+  }
+  return read;
+}
+
+LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
+  const WallTime now = context_.clock.wall();
+  auto [low, high] = window(now);
+  std::optional<WallTime> first = range.first;
+  if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
+  const WallTime kept_from = shape_.start_of(low + 1);
+  if (first && *first < kept_from) {
+    sink.gap({LogGap::Reason::expired, *first, std::min(kept_from, range.last.value_or(kept_from))});
+  }
+  if (first) low = std::max(low, shape_.chunk_of(*first));
+  if (range.last) high = std::min(high, shape_.chunk_of(*range.last));
+  CursorState state;
+  RangeSink in_range(range, sink);
+  LogSummary summary = read(span_of(low, high), state, in_range, std::nullopt, false).summary;
+  summary.events = in_range.events();
+  return summary;
+}
+
+LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit, bool tolerant) {
+  const WallTime now = context_.clock.wall();
+  const auto [low, high] = window(now);
+  adopt(state, low, sink);
+  const Read done = read(span_of(low, high), state, sink, limit, tolerant);
+  if (done.ended_in) {
+    state.seen = std::min(now, shape_.start_of(*done.ended_in));
+  } else if (done.summary.unreachable.empty()) {
+    state.seen = now;
+  } else if (!state.seen) {
+    state.seen = shape_.start_of(low + 1);
+  }
+  return done.summary;
+}
+
+// Checks that the cursor is this log's, and reports what expired since it was last here.
+void EventLog::adopt(CursorState& state, std::int64_t low, LogSink& sink) const {
+  if (!state.ring.empty() && state.ring != keys_.ring()) {
+    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
+                                           "; name another file, or remove it to read the whole log again");
+  }
+  state.ring = keys_.ring();
+  const WallTime kept_from = shape_.start_of(low + 1);
+  if (state.seen && shape_.chunk_of(*state.seen) < low + 1) {
+    sink.gap({LogGap::Reason::expired, *state.seen, kept_from});
+    state.seen = kept_from;
+  }
+  state.forget_before(low);
+}
+
+LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
+  const WallTime now = context_.clock.wall();
+  const auto [low, high] = window(now);
+  const bool behind = !state.seen || *state.seen < now - shape_.kept() / 2;
+  if (behind || state.ring != keys_.ring()) return deliver(state, sink, std::nullopt, true);
+  state.forget_before(low);
+  sizes_.erase(sizes_.begin(), sizes_.lower_bound(low));
+  const std::int64_t recent = std::max(low, high - 3);
+  std::vector<std::int64_t> chunks;
+  if (turn_ <= low) {
+    turn_ = low;
+    turn_began_ = now;
+  }
+  for (std::size_t bytes = 0; turn_ < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll;
+       ++turn_) {
+    const auto size = sizes_.find(turn_);
+    if (size != sizes_.end()) bytes += size->second;
+    chunks.push_back(turn_);
+  }
+  for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
+  LogSummary summary = read(chunks, state, sink, std::nullopt, true).summary;
+  if (turn_ >= recent) {
+    if (summary.unreachable.empty()) state.seen = turn_began_;
+    turn_ = 0;
+  }
+  return summary;
+}
+
+}  // namespace mcds

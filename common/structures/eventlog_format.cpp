@@ -1,0 +1,295 @@
+#include "common/structures/eventlog_format.hpp"
+
+#include <algorithm>
+#include <cassert>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view hex_digits = "0123456789abcdef";
+constexpr std::size_t checksum_size = 10;  // ` *` and 8 digits
+constexpr std::uint64_t version_bits = 0x7000;
+constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
+constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
+
+void append_hex(std::string& out, std::uint64_t value, int digits) {
+  for (int shift = (digits - 1) * 4; shift >= 0; shift -= 4) out += hex_digits[(value >> shift) & 15];
+}
+
+int hex_value(char digit) {
+  if (digit >= '0' && digit <= '9') return digit - '0';
+  if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+  return -1;
+}
+
+bool is_dash_position(std::size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
+
+// JSON without the white space between its tokens. Numbers keep their digits, unlike in a document that is parsed and
+// printed.
+std::string without_space(std::string_view json) {
+  std::string compact;
+  compact.reserve(json.size());
+  bool in_string = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (!in_string && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) continue;
+    compact += c;
+    if (c == '"') in_string = !in_string;
+    if (c == '\\') compact += json[++i];
+  }
+  return compact;
+}
+
+// Words of a line, separated by single spaces.
+std::string_view take_word(std::string_view& text) {
+  const std::size_t end = std::min(text.find(' '), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+std::optional<std::int64_t> parse_index(std::string_view text) {
+  const auto value = parse_u64(text);
+  if (!value || *value > (std::uint64_t{1} << 53)) return std::nullopt;
+  return static_cast<std::int64_t>(*value);
+}
+
+std::string with_checksum(std::string text) {
+  append_checksum(text, 0);
+  text += '\n';
+  return text;
+}
+
+bool looks_like_id(std::string_view text) {
+  return text.size() > event_id_size && text[8] == '-' && text[13] == '-' && text[14] == '7' && text[18] == '-' &&
+         text[23] == '-' && text[event_id_size] == ' ';
+}
+
+}  // namespace
+
+void EventId::append_to(std::string& out) const {
+  append_hex(out, high >> 32, 8);
+  out += '-';
+  append_hex(out, high >> 16, 4);
+  out += '-';
+  append_hex(out, high, 4);
+  out += '-';
+  append_hex(out, low >> 48, 4);
+  out += '-';
+  append_hex(out, low, 12);
+}
+
+std::string EventId::text() const {
+  std::string text;
+  append_to(text);
+  return text;
+}
+
+WallTime EventId::time() const { return WallTime(std::chrono::milliseconds(high >> 16)); }
+
+std::optional<EventId> EventId::parse(std::string_view text) {
+  if (text.size() != event_id_size) return std::nullopt;
+  EventId id;
+  int digits = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_dash_position(i)) {
+      if (text[i] != '-') return std::nullopt;
+      continue;
+    }
+    const int value = hex_value(text[i]);
+    if (value < 0) return std::nullopt;
+    std::uint64_t& half = digits < 16 ? id.high : id.low;
+    half = half << 4 | static_cast<std::uint64_t>(value);
+    ++digits;
+  }
+  if ((id.high & 0xf000) != version_bits || id.low >> 62 != 2) return std::nullopt;
+  return id;
+}
+
+EventId EventIdSource::next(WallTime at) {
+  const auto ms =
+      static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count());
+  if (ms != last_ms_) {
+    last_ms_ = ms;
+    // The counter's top bit starts as 0: there is room for 2^73 steps.
+    last_.high = ms << 16 | version_bits | (random_.bits() & 0x7ff);
+    last_.low = variant_bits | (random_.bits() & counter_mask);
+    return last_;
+  }
+  if (steps_ == 0) steps_ = random_.bits();
+  const std::uint64_t counter = (last_.low & counter_mask) + 1 + (steps_ & 0xffff);
+  steps_ >>= 16;
+  if (counter > counter_mask) {
+    ++last_.high;
+    assert((last_.high & 0xf000) == version_bits);
+  }
+  last_.low = variant_bits | (counter & counter_mask);
+  return last_;
+}
+
+RingShape RingShape::of(Duration chunk, std::uint64_t chunks) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(chunk);
+  if (seconds != chunk || seconds.count() < 1 || seconds > std::chrono::hours(366 * 24)) {
+    throw InvalidInput("--chunk: a chunk lasts a whole number of seconds, from 1s to 366d");
+  }
+  if (chunks < 1 || chunks > 100000) throw InvalidInput("--chunks: from 1 to 100000 chunks can be kept");
+  return {seconds.count(), static_cast<std::int64_t>(chunks)};
+}
+
+std::int64_t RingShape::chunk_of(WallTime time) const {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / chunk_s;
+}
+
+WallTime RingShape::expiry_of(std::int64_t chunk) const {
+  return start_of(chunk + 1 + chunks) + std::chrono::seconds(2) + std::chrono::milliseconds(chunk_s * 500);
+}
+
+std::optional<RingShape> RingShape::parse(std::string_view text) {
+  const std::size_t x = text.find('x');
+  if (x == std::string_view::npos) return std::nullopt;
+  const auto chunk_s = parse_index(text.substr(0, x));
+  const auto chunks = parse_index(text.substr(x + 1));
+  if (!chunk_s || !chunks || *chunk_s < 1 || *chunks < 1 || *chunk_s > 366 * 86400 || *chunks > 100000) {
+    return std::nullopt;
+  }
+  return RingShape{*chunk_s, *chunks};
+}
+
+std::string PartName::text() const {
+  return part == 0 ? std::to_string(chunk) : std::to_string(chunk) + '.' + std::to_string(part);
+}
+
+std::optional<PartName> PartName::parse(std::string_view text) {
+  const std::size_t dot = text.find('.');
+  const auto chunk = parse_index(text.substr(0, dot));
+  const auto part = dot == std::string_view::npos ? std::optional<std::int64_t>(0) : parse_index(text.substr(dot + 1));
+  if (!chunk || !part) return std::nullopt;
+  return PartName{*chunk, *part};
+}
+
+void append_checksum(std::string& text, std::size_t start) {
+  const std::uint32_t sum = crc32(std::string_view(text).substr(start));
+  text += " *";
+  append_hex(text, sum, 8);
+}
+
+std::optional<std::string_view> without_checksum(std::string_view line) {
+  if (line.size() < checksum_size) return std::nullopt;
+  const std::string_view body = line.substr(0, line.size() - checksum_size);
+  std::string expected;
+  expected += " *";
+  append_hex(expected, crc32(body), 8);
+  if (line.substr(body.size()) != expected) return std::nullopt;
+  return body;
+}
+
+void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
+  const std::size_t start = out.size();
+  id.append_to(out);
+  out += ' ';
+  if (kind == EventData::json) {
+    if (!is_json(data)) throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
+    out += without_space(data);
+  } else if (is_utf8(data)) {
+    append_json_quoted(out, data);
+  } else {
+    out += "b\"";
+    out += base64(data);
+    out += '"';
+  }
+  append_checksum(out, start);
+  out += '\n';
+  constexpr std::size_t header_room = 100;
+  if (out.size() - start <= max_value_size - header_room) return;
+  const std::size_t size = data.size();
+  out.resize(start);
+  throw Failure(ErrorCode::bad_data, "an event of " + std::to_string(size) +
+                                         " bytes does not fit into an item of 1 MiB; store it elsewhere and log where");
+}
+
+std::string EventLine::bytes() const {
+  if (base64) return parse_base64(data).value_or(std::string(data));
+  if (!data.starts_with('"')) return std::string(data);
+  return json_unquote(data).value_or(std::string(data));
+}
+
+std::optional<EventLine> parse_event_line(std::string_view line) {
+  if (!looks_like_id(line)) return std::nullopt;
+  const auto body = without_checksum(line);
+  if (!body || body->size() <= event_id_size + 1) return std::nullopt;
+  const auto id = EventId::parse(body->substr(0, event_id_size));
+  if (!id) return std::nullopt;
+  EventLine event{*id, body->substr(event_id_size + 1)};
+  if (event.data.starts_with('b')) {
+    if (event.data.size() < 3 || event.data[1] != '"' || event.data.back() != '"') return std::nullopt;
+    event.data = event.data.substr(2, event.data.size() - 3);
+    event.base64 = true;
+  }
+  return event;
+}
+
+std::optional<EventLine> salvage_event_line(std::string_view line) {
+  for (std::size_t i = 1; i + event_id_size < line.size(); ++i) {
+    if (!looks_like_id(line.substr(i))) continue;
+    if (const auto event = parse_event_line(line.substr(i))) return event;
+  }
+  return std::nullopt;
+}
+
+std::string part_header(const PartName& name, std::string_view incarnation) {
+  return with_checksum("E1 " + name.text() + ' ' + std::string(incarnation));
+}
+
+std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name) {
+  std::string_view rest = value;
+  const auto body = without_checksum(take_line(rest));
+  if (!body || rest.size() == value.size() || value[value.size() - rest.size() - 1] != '\n') return std::nullopt;
+  std::string_view words = *body;
+  if (take_word(words) != "E1" || take_word(words) != name.text() || !parse_hex64(words)) return std::nullopt;
+  return PartHeader{words, value.size() - rest.size()};
+}
+
+std::string named_line(const PartName& name, std::string_view incarnation, WallTime now) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
+  return with_checksum("N " + name.text() + ' ' + std::string(incarnation) + ' ' + std::to_string(seconds));
+}
+
+std::string withdrawn_line(const PartName& name, std::string_view incarnation) {
+  return with_checksum("W " + name.text() + ' ' + std::string(incarnation));
+}
+
+std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
+  const auto body = without_checksum(line);
+  if (!body) return std::nullopt;
+  std::string_view words = *body;
+  const std::string_view kind = take_word(words);
+  const auto name = PartName::parse(take_word(words));
+  const std::string_view incarnation = take_word(words);
+  if (!name || !parse_hex64(incarnation)) return std::nullopt;
+  if (kind == "W" && words.empty()) return DirectoryLine{false, *name, incarnation, {}};
+  const auto at = parse_index(words);
+  if (kind != "N" || !at) return std::nullopt;
+  return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
+}
+
+std::string conf_value(const RingShape& shape) { return with_checksum("P1 " + shape.text()); }
+
+std::optional<RingShape> parse_conf(std::string_view value) {
+  const auto body = without_checksum(take_line(value));
+  if (!body || !body->starts_with("P1 ")) return std::nullopt;
+  return RingShape::parse(body->substr(3));
+}
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+}  // namespace mcds

@@ -1,0 +1,306 @@
+#include "common/structures/eventlog_read.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace mcds {
+
+void LogDirectory::add(std::string_view value) {
+  while (!value.empty()) {
+    const auto line = parse_directory_line(take_line(value));
+    if (!line) {
+      ++damaged_;
+    } else if (line->named) {
+      named_.try_emplace({line->name, std::string(line->incarnation)}, line->at);
+    } else {
+      withdrawn_.emplace(line->name, line->incarnation);
+    }
+  }
+}
+
+std::vector<std::pair<PartName, std::string>> LogDirectory::named(std::int64_t chunk, WallTime until) const {
+  std::vector<std::pair<PartName, std::string>> found;
+  for (auto entry = named_.lower_bound({{chunk, 0}, ""}); entry != named_.end(); ++entry) {
+    if (entry->first.first.chunk != chunk) break;
+    if (entry->second <= until && !withdrawn_.contains(entry->first)) found.push_back(entry->first);
+  }
+  return found;
+}
+
+bool LogDirectory::knows(const PartName& name, std::string_view incarnation) const {
+  return named_.contains({name, std::string(incarnation)});
+}
+
+std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
+  const auto after = named_.lower_bound({{chunk + 1, 0}, ""});
+  if (after == named_.begin()) return -1;
+  const PartName& last = std::prev(after)->first.first;
+  return last.chunk == chunk ? last.part : -1;
+}
+
+std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
+  ask_first(chunks);
+  while (ask_further()) {
+  }
+  find_lost_directories();
+  const WallTime named_until =
+      context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
+  for (ChunkText& chunk : chunks_) {
+    chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
+  }
+  return std::move(chunks_);
+}
+
+// Two parts of every chunk: that a first part is small does not prove that there is no second one.
+void ChunkReader::ask_first(std::span<const std::int64_t> chunks) {
+  std::vector<Request> batch;
+  std::vector<Asked> asked;
+  std::vector<std::int64_t> groups;
+  for (const std::int64_t chunk : chunks) {
+    for (std::int64_t part = 0; part < 2; ++part) {
+      asked.push_back({chunks_.size(), {chunk, part}});
+      batch.push_back(Request::get(keys_.part({chunk, part})));
+    }
+    chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
+    groups.push_back(chunk / chunks_per_directory);
+  }
+  next_part_.assign(chunks_.size(), 2);
+  std::sort(groups.begin(), groups.end());
+  groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+  for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
+  batch.push_back(Request::get(keys_.conf()));
+  execute(batch, asked, groups);
+}
+
+bool ChunkReader::ask_further() {
+  std::vector<Request> batch;
+  std::vector<Asked> asked;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const std::int64_t chunk = chunks_[i].chunk;
+    std::int64_t end = directories_[chunk / chunks_per_directory].last_part_of(chunk) + 2;
+    const auto before = chunks_[i].parts.find(next_part_[i] - 1);
+    const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
+    if (goes_on) end = std::max(end, next_part_[i] + 1);
+    if (!goes_on && end <= next_part_[i] + 1) continue;
+    for (std::int64_t part = next_part_[i]; part < end; ++part) {
+      asked.push_back({i, {chunk, part}});
+      batch.push_back(Request::get(keys_.part({chunk, part})));
+    }
+    next_part_[i] = end;
+  }
+  if (batch.empty()) return false;
+  execute(batch, asked, {});
+  return true;
+}
+
+// Parts first, then directories, then the conf key if there is one more.
+void ChunkReader::execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
+                          std::span<const std::int64_t> groups) {
+  auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < asked.size(); ++i) take_part(asked[i], std::move(replies[i]));
+  for (std::size_t i = 0; i < groups.size(); ++i) take_directory(groups[i], replies[asked.size() + i]);
+  if (replies.size() == asked.size() + groups.size()) return;
+  if (replies.back().outcome == Outcome::hit) summary_.conf = parse_conf(replies.back().value);
+}
+
+bool ChunkReader::usable(const Reply& reply) {
+  if (!reply.failed()) return true;
+  if (!tolerant_) expect(context_.cluster, reply);
+  const std::string server = context_.cluster.address_of(reply.server);
+  const auto same = [&](const Failure& failure) { return failure.server() == server; };
+  if (std::none_of(summary_.unreachable.begin(), summary_.unreachable.end(), same)) {
+    summary_.unreachable.emplace_back(ErrorCode::unavailable, reply.failure->message, server);
+  }
+  return false;
+}
+
+void ChunkReader::take_part(const Asked& asked, Reply reply) {
+  const bool known = usable(reply);
+  if (known && reply.outcome != Outcome::hit) return;
+  chunks_[asked.position].parts[asked.name.part] = {std::move(reply.value), reply.server, !known};
+}
+
+void ChunkReader::take_directory(std::int64_t group, const Reply& reply) {
+  LogDirectory& directory = directories_[group];
+  if (!usable(reply)) {
+    directory.state = LogDirectory::State::unreachable;
+    return;
+  }
+  directory.state = reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
+  if (reply.outcome != Outcome::hit) return;
+  summary_.directory = true;
+  directory.add(reply.value);
+  if (directory.damaged_lines() == 0) return;
+  sink_.damaged(CorruptData(keys_.directory(group) + " holds lines that are not of an event log's directory",
+                            context_.cluster.address_of(reply.server)));
+}
+
+std::set<std::int64_t> ChunkReader::groups_without_their_parts() const {
+  std::set<std::int64_t> groups;
+  for (const ChunkText& chunk : chunks_) {
+    const std::int64_t group = chunk.chunk / chunks_per_directory;
+    const LogDirectory& directory = directories_.at(group);
+    if (directory.state == LogDirectory::State::unreachable) continue;
+    for (const auto& [part, text] : chunk.parts) {
+      const PartName name{chunk.chunk, part};
+      const auto header = parse_part_header(text.value, name);
+      if (header && !directory.knows(name, header->incarnation)) groups.insert(group);
+    }
+  }
+  return groups;
+}
+
+// A part is named before it is created; but the directory may have been read just before that.
+void ChunkReader::find_lost_directories() {
+  const auto suspects = groups_without_their_parts();
+  if (suspects.empty()) return;
+  const std::vector<std::int64_t> groups(suspects.begin(), suspects.end());
+  std::vector<Request> batch;
+  for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
+  execute(batch, {}, groups);
+  const auto lost = groups_without_their_parts();
+  for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
+}
+
+// A part that is there, and how far it was consumed.
+struct ChunkDelivery::Part {
+  PartName name;
+  const PartText* text;
+  std::string_view incarnation;
+  std::size_t start;  // of the undelivered bytes
+  std::optional<EventId> last;
+  bool replaced = false;  // what had been consumed of it is not what stands there
+};
+
+bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left) {
+  std::vector<Part> parts = open_parts(chunk);
+  if (promised && report_losses(chunk, parts)) {
+    sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
+  }
+  std::vector<EventLine> events;
+  bool whole = true;
+  for (Part& part : parts) {
+    summary_.bytes += part.text->value.size();
+    whole = collect(part, events, left) && whole;
+  }
+  summary_.parts += parts.size();
+  summary_.chunks += parts.empty() ? 0 : 1;
+  drop_repeated(parts, events);
+  for (const Part& part : parts) {
+    state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
+  }
+  for (const EventLine& event : events) {
+    ++summary_.events;
+    if (!sink_.event(event)) return false;
+  }
+  return whole;
+}
+
+std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chunk) {
+  std::vector<Part> parts;
+  for (const auto& [number, text] : chunk.parts) {
+    if (text.unreachable) continue;
+    Part part{.name = {chunk.chunk, number}, .text = &text, .incarnation = {}, .start = 0, .last = {}};
+    const auto header = parse_part_header(text.value, part.name);
+    if (!header) {
+      damage(part, "is no part of an event log");
+      continue;
+    }
+    part.incarnation = header->incarnation;
+    part.start = header->size;
+    const auto known = state_.parts.find(part.name);
+    if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
+      const auto& consumed = known->second;
+      part.replaced = consumed.bytes > text.value.size() || consumed.bytes < header->size ||
+                      text.value[consumed.bytes - 1] != '\n';
+      if (!part.replaced) std::tie(part.start, part.last) = std::tie(consumed.bytes, consumed.last);
+    }
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
+bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
+  const std::string unnamed(16, '0');
+  auto expected = chunk.named;
+  for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
+    if (known->first.chunk != chunk.chunk) break;
+    expected.emplace_back(known->first, known->second.incarnation);
+  }
+  for (const Part& part : parts) {
+    for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= 0; --before.part) {
+      if (chunk.parts.contains(before.part)) break;
+      const auto reported = state_.lost.lower_bound({before, ""});
+      const bool again = reported != state_.lost.end() && reported->first == before;
+      if (!again) expected.emplace_back(before, unnamed);
+    }
+  }
+  if (chunk.directory_lost && chunk.parts.empty()) expected.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+  bool lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.replaced; });
+  for (const auto& [name, incarnation] : expected) {
+    const auto text = chunk.parts.find(name.part);
+    if (text != chunk.parts.end() && text->second.unreachable) continue;
+    const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };
+    if (std::any_of(parts.begin(), parts.end(), same)) continue;
+    const auto known = state_.parts.find(name);
+    if (known != state_.parts.end() && known->second.incarnation == incarnation) state_.parts.erase(known);
+    lost = state_.lost.emplace(name, incarnation).second || lost;
+  }
+  return lost;
+}
+
+// The part's undelivered events; false when the limit ends before them.
+bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left) {
+  std::string_view rest = std::string_view(part.text->value).substr(part.start);
+  while (!rest.empty()) {
+    if (left && *left == 0) return false;
+    std::string_view after = rest;
+    const std::string_view line = take_line(after);
+    if (line.size() == rest.size()) {
+      damage(part, "ends in the middle of a line");
+      return true;
+    }
+    auto event = parse_event_line(line);
+    if (!event) {
+      damage(part, "has a line that is no event, at byte " + std::to_string(part.start));
+      event = salvage_event_line(line);
+    }
+    part.start += line.size() + 1;
+    rest = after;
+    if (!event) continue;
+    part.last = event->id;
+    events.push_back(*event);
+    if (left) --*left;
+  }
+  return true;
+}
+
+// Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
+void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const {
+  if (events.empty()) return;
+  const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
+  const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
+  std::stable_sort(events.begin(), events.end(), by_id);
+  events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
+  std::vector<EventId> before;
+  for (const Part& part : parts) {
+    const auto known = state_.parts.find(part.name);
+    if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation) continue;
+    std::string_view consumed = std::string_view(part.text->value).substr(0, known->second.bytes);
+    while (!consumed.empty()) {
+      if (const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size))) before.push_back(*id);
+    }
+  }
+  std::sort(before.begin(), before.end());
+  std::erase_if(events, [&](const EventLine& event) {
+    return std::binary_search(before.begin(), before.end(), event.id);
+  });
+}
+
+void ChunkDelivery::damage(const Part& part, const std::string& what) {
+  sink_.damaged(CorruptData(keys_.part(part.name) + ' ' + what + ": somebody else writes to this key",
+                            cluster_.address_of(part.text->server)));
+}
+
+}  // namespace mcds

@@ -1,0 +1,106 @@
+// Reading chunks: from the items of a ring to events in order, and what is missing. Used by eventlog.cpp's reads.
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/structures/eventlog.hpp"
+
+namespace mcds {
+
+// One directory's lines. Names that were withdrawn do not count.
+class LogDirectory {
+ public:
+  enum class State { missing, present, unreachable } state = State::missing;
+  // Lines that are none of ours are left out, and counted.
+  void add(std::string_view value);
+  // The incarnations named for each part of this chunk, up to `until`.
+  std::vector<std::pair<PartName, std::string>> named(std::int64_t chunk, WallTime until) const;
+  bool knows(const PartName& name, std::string_view incarnation) const;
+  std::int64_t last_part_of(std::int64_t chunk) const;
+  std::size_t damaged_lines() const { return damaged_; }
+
+ private:
+  std::map<std::pair<PartName, std::string>, WallTime> named_;
+  std::set<std::pair<PartName, std::string>> withdrawn_;
+  std::size_t damaged_ = 0;
+};
+
+struct PartText {
+  std::string value;
+  std::size_t server = 0;
+  bool unreachable = false;  // then nothing is known about it
+};
+
+struct ChunkText {
+  std::int64_t chunk = 0;
+  std::map<std::int64_t, PartText> parts;  // those that are there, or unreachable
+  bool directory_lost = false;             // a part is there that no directory knows
+  std::vector<std::pair<PartName, std::string>> named;
+};
+
+class ChunkReader {
+ public:
+  ChunkReader(Context& context, const RingShape& shape, const LogKeys& keys, bool tolerant, LogSink& sink,
+              LogSummary& summary)
+      : context_(context), shape_(shape), keys_(keys), tolerant_(tolerant), sink_(sink), summary_(summary) {}
+
+  // In the order given. One round trip, more only for third and further parts and for parts in no directory.
+  std::vector<ChunkText> read(std::span<const std::int64_t> chunks);
+
+ private:
+  struct Asked {
+    std::size_t position;  // in chunks_
+    PartName name;
+  };
+  void ask_first(std::span<const std::int64_t> chunks);
+  bool ask_further();
+  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked, std::span<const std::int64_t> groups);
+  void take_part(const Asked& asked, Reply reply);
+  void take_directory(std::int64_t group, const Reply& reply);
+  bool usable(const Reply& reply);
+  void find_lost_directories();
+  std::set<std::int64_t> groups_without_their_parts() const;
+
+  Context& context_;
+  const RingShape& shape_;
+  const LogKeys& keys_;
+  bool tolerant_;
+  LogSink& sink_;
+  LogSummary& summary_;
+  std::vector<ChunkText> chunks_;
+  std::vector<std::int64_t> next_part_;
+  std::map<std::int64_t, LogDirectory> directories_;
+};
+
+// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them. False: the sink or the
+// limit ended the read.
+class ChunkDelivery {
+ public:
+  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state, LogSink& sink,
+                LogSummary& summary)
+      : cluster_(cluster), shape_(shape), keys_(keys), state_(state), sink_(sink), summary_(summary) {}
+
+  // `promised`: the chunk must still be there. Decreases `left` by the events delivered.
+  bool deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left);
+
+ private:
+  struct Part;
+  std::vector<Part> open_parts(const ChunkText& chunk);
+  bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts);
+  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left);
+  void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const;
+  void damage(const Part& part, const std::string& what);
+
+  Cluster& cluster_;
+  const RingShape& shape_;
+  const LogKeys& keys_;
+  CursorState& state_;
+  LogSink& sink_;
+  LogSummary& summary_;
+};
+
+}  // namespace mcds
