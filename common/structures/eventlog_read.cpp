@@ -207,6 +207,8 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
       continue;
     }
     part.incarnation = header->incarnation;
+    // Its writer was slow to create it after all.
+    state_.lost.erase({part.name, std::string(part.incarnation)});
     part.start = header->size;
     const auto known = state_.parts.find(part.name);
     if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
