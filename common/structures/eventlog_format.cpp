@@ -6,13 +6,13 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/primitives/record.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
-constexpr std::size_t checksum_size = 10;  // ` *` and 8 digits
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
@@ -59,10 +59,13 @@ std::optional<std::int64_t> parse_index(std::string_view text) {
   return static_cast<std::int64_t>(*value);
 }
 
-std::string with_checksum(std::string text) {
-  append_checksum(text, 0);
-  text += '\n';
-  return text;
+std::string sealed_line(const std::string& body) { return seal(body) + '\n'; }
+
+// What seal() appends, for the text from `start` on, without a copy of it.
+void append_seal(std::string& text, std::size_t start) {
+  const std::uint32_t sum = crc32(std::string_view(text).substr(start));
+  text += " *";
+  append_hex(text, sum, 8);
 }
 
 bool looks_like_id(std::string_view text) {
@@ -172,22 +175,6 @@ std::optional<PartName> PartName::parse(std::string_view text) {
   return PartName{*chunk, *part};
 }
 
-void append_checksum(std::string& text, std::size_t start) {
-  const std::uint32_t sum = crc32(std::string_view(text).substr(start));
-  text += " *";
-  append_hex(text, sum, 8);
-}
-
-std::optional<std::string_view> without_checksum(std::string_view line) {
-  if (line.size() < checksum_size) return std::nullopt;
-  const std::string_view body = line.substr(0, line.size() - checksum_size);
-  std::string expected;
-  expected += " *";
-  append_hex(expected, crc32(body), 8);
-  if (line.substr(body.size()) != expected) return std::nullopt;
-  return body;
-}
-
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
   const std::size_t start = out.size();
   id.append_to(out);
@@ -202,7 +189,7 @@ void append_event_line(std::string& out, const EventId& id, std::string_view dat
     out += base64(data);
     out += '"';
   }
-  append_checksum(out, start);
+  append_seal(out, start);
   out += '\n';
   constexpr std::size_t header_room = 100;
   if (out.size() - start <= max_value_size - header_room) return;
@@ -220,7 +207,7 @@ std::string EventLine::bytes() const {
 
 std::optional<EventLine> parse_event_line(std::string_view line) {
   if (!looks_like_id(line)) return std::nullopt;
-  const auto body = without_checksum(line);
+  const auto body = unseal(line);
   if (!body || body->size() <= event_id_size + 1) return std::nullopt;
   const auto id = EventId::parse(body->substr(0, event_id_size));
   if (!id) return std::nullopt;
@@ -242,12 +229,12 @@ std::optional<EventLine> salvage_event_line(std::string_view line) {
 }
 
 std::string part_header(const PartName& name, std::string_view incarnation) {
-  return with_checksum("E1 " + name.text() + ' ' + std::string(incarnation));
+  return sealed_line("E1 " + name.text() + ' ' + std::string(incarnation));
 }
 
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name) {
   std::string_view rest = value;
-  const auto body = without_checksum(take_line(rest));
+  const auto body = unseal(take_line(rest));
   if (!body || rest.size() == value.size() || value[value.size() - rest.size() - 1] != '\n') return std::nullopt;
   std::string_view words = *body;
   if (take_word(words) != "E1" || take_word(words) != name.text() || !parse_hex64(words)) return std::nullopt;
@@ -256,15 +243,15 @@ std::optional<PartHeader> parse_part_header(std::string_view value, const PartNa
 
 std::string named_line(const PartName& name, std::string_view incarnation, WallTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
-  return with_checksum("N " + name.text() + ' ' + std::string(incarnation) + ' ' + std::to_string(seconds));
+  return sealed_line("N " + name.text() + ' ' + std::string(incarnation) + ' ' + std::to_string(seconds));
 }
 
 std::string withdrawn_line(const PartName& name, std::string_view incarnation) {
-  return with_checksum("W " + name.text() + ' ' + std::string(incarnation));
+  return sealed_line("W " + name.text() + ' ' + std::string(incarnation));
 }
 
 std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
-  const auto body = without_checksum(line);
+  const auto body = unseal(line);
   if (!body) return std::nullopt;
   std::string_view words = *body;
   const std::string_view kind = take_word(words);
@@ -277,10 +264,10 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
 }
 
-std::string conf_value(const RingShape& shape) { return with_checksum("P1 " + shape.text()); }
+std::string conf_value(const RingShape& shape) { return sealed_line("P1 " + shape.text()); }
 
 std::optional<RingShape> parse_conf(std::string_view value) {
-  const auto body = without_checksum(take_line(value));
+  const auto body = unseal(take_line(value));
   if (!body || !body->starts_with("P1 ")) return std::nullopt;
   return RingShape::parse(body->substr(3));
 }

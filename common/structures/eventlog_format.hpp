@@ -143,8 +143,4 @@ std::optional<RingShape> parse_conf(std::string_view value);
 // Takes the first line off `text`, without its line feed. The last line may lack one.
 std::string_view take_line(std::string_view& text);
 
-// ` *<8 hex digits>` of `text` from `start` on, appended to it; and the text before a right one.
-void append_checksum(std::string& text, std::size_t start);
-std::optional<std::string_view> without_checksum(std::string_view line);
-
 }  // namespace mcds

@@ -117,8 +117,12 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   std::vector<Claim> claims;
   std::unordered_set<std::string_view> seen;
   for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i].empty()) throw InvalidInput("an empty visitor id; leave --id out to count every hit");
     if (!seen.insert(ids[i]).second) continue;
+    if (ids[i].empty()) {
+      const Failure empty(ErrorCode::bad_data, "an empty visitor id; leave the id out to count every hit");
+      claims.push_back({i, {}, Claim::State::failed, false, std::make_exception_ptr(empty)});
+      continue;
+    }
     claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), 'V' + context_.random.token(),
                                       exptime_of(period))});
   }
@@ -196,12 +200,11 @@ double Visitors::Value::standard_error() const {
   return std::sqrt(static_cast<double>(visitors) * elapsed * (1 - elapsed));
 }
 
-std::uint64_t Visitors::jittered(std::uint64_t visitors, double fraction) {
+std::uint64_t Visitors::jittered(double visitors, double fraction) {
   // Box and Muller: two uniform numbers make a normal one.
   const double radius = std::sqrt(-2 * std::log(1 - context_.random.unit()));
   const double normal = radius * std::cos(2 * std::numbers::pi * context_.random.unit());
-  const auto mean = static_cast<double>(visitors);
-  return static_cast<std::uint64_t>(std::clamp(std::round(mean * (1 + fraction * normal)), 0.0, 1.8e19));
+  return static_cast<std::uint64_t>(std::clamp(std::round(visitors * (1 + fraction * normal)), 0.0, 1.8e19));
 }
 
 std::vector<std::string> Visitors::keys() const {

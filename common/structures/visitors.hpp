@@ -77,7 +77,7 @@ class Visitors {
   Value value();
 
   // `visitors` with normal noise of `fraction` times its value: for display.
-  std::uint64_t jittered(std::uint64_t visitors, double fraction);
+  std::uint64_t jittered(double visitors, double fraction);
 
   // The active and the shadow counter's keys now.
   std::vector<std::string> keys() const;

@@ -1,23 +1,19 @@
 #pragma once
 
-#include "common/cluster/cluster.hpp"
+#include "common/cluster/decorators.hpp"
 
 namespace mcds {
 
 // Counts batches: a batch is a round trip.
-class CountingCluster final : public Cluster {
+class CountingCluster final : public Decorator {
  public:
-  explicit CountingCluster(Cluster& inner) : inner_(inner) {}
+  explicit CountingCluster(Cluster& inner) : Decorator(inner) {}
   std::vector<Reply> execute(std::span<const Request> batch) override {
     ++trips;
-    return inner_.execute(batch);
+    return inner().execute(batch);
   }
   using Cluster::execute;
-  const Placement& placement() const override { return inner_.placement(); }
   int trips = 0;
-
- private:
-  Cluster& inner_;
 };
 
 }  // namespace mcds

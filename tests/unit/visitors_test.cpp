@@ -97,7 +97,7 @@ TEST_CASE("visitors: an id counts once per period, in a batch too, whatever its 
   world.to_next_period();
   CHECK(world.site().value().visitors == 4);
   CHECK(world.site().hit("x").counted);
-  CHECK_THROWS_AS(world.site().hit(""), InvalidInput);
+  CHECK_THROWS_AS(world.site().hit(""), Failure);
 }
 
 TEST_CASE("visitors: a dead server costs only the ids it holds") {

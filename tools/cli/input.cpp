@@ -1,6 +1,7 @@
 #include "tools/cli/input.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -87,6 +88,12 @@ std::optional<std::string> LineReader::next() {
   position_ = searched_ = buffer_.size();
   ++number_;
   return line;
+}
+
+bool LineReader::ready() const {
+  if (ended_ || buffer_.find('\n', std::max(position_, searched_)) != std::string::npos) return true;
+  pollfd input{STDIN_FILENO, POLLIN, 0};
+  return poll(&input, 1, 0) != 0;
 }
 
 bool LineReader::fill() {

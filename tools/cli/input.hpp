@@ -20,6 +20,8 @@ class LineReader {
  public:
   explicit LineReader(std::size_t max_line = std::size_t{16} << 20) : max_line_(max_line) {}
   std::optional<std::string> next();
+  // Whether next() would return without waiting for more input: a stream that pauses is no reason to hold lines back.
+  bool ready() const;
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
 

@@ -7,5 +7,6 @@ namespace mcds {
 
 void declare_counter(Command& command);
 void declare_key(Command& command);
+void declare_visitors(Command& command);
 
 }  // namespace mcds

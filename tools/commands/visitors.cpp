@@ -1,13 +1,17 @@
 // mcds visitors: parsing and printing; the algorithm is in common/structures/visitors.hpp.
 #include "common/structures/visitors.hpp"
 
+#include <cmath>
 #include <memory>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/units.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -24,8 +28,8 @@ struct Options {
 };
 
 void common_options(Verb& verb, const std::shared_ptr<Options>& options) {
-  verb.argument("NAME", "what is visited", options->name)
-      .option("--period", "D", "how long one count lasts, whole seconds; 5m without it", options->period);
+  verb.argument("NAME", "what is visited", &options->name)
+      .option("--period", "D", "how long one count lasts, whole seconds; 5m without it", &options->period);
 }
 
 JsonObject start_answer(const Options& options) {
@@ -110,6 +114,9 @@ double jitter_fraction(std::string_view text) {
   return *percent / 100;
 }
 
+// Digits beyond the estimate's own error say nothing.
+double rounded(double value) { return std::round(value * 100) / 100; }
+
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
   Visitors visitors(session.context(), options.name, options.period);
@@ -136,8 +143,7 @@ ExitStatus value(Session& session, const Options& options) {
 }
 
 ExitStatus where(Session& session, const Options& options) {
-  Visitors visitors(session.context(), options.name, options.period);
-  return answer_where(session, visitors.keys());
+  return print_where(session, Visitors(session.context(), options.name, options.period).keys());
 }
 
 }  // namespace
@@ -149,7 +155,7 @@ void declare_visitors(Command& command) {
       .example("mcds visitors hit site --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
   common_options(hit_verb, options);
-  hit_verb.option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", options->id)
+  hit_verb.option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
       .action([options](Session& session) { return hit(session, *options); });
 
   Verb& value_verb = command.verb("value", "the count of the last full period");
@@ -158,7 +164,7 @@ void declare_visitors(Command& command) {
       .example("mcds visitors value site --jitter 3% -o value");
   common_options(value_verb, options);
   value_verb.flag("--estimate", "also the visits of the last D, interpolated, with their standard error", options->estimate)
-      .option("--jitter", "P%", "also a number with normal noise of P percent, for display", options->jitter)
+      .option("--jitter", "P%", "also a number with normal noise of P percent, for display", &options->jitter)
       .action([options](Session& session) { return value(session, *options); });
 
   Verb& where_verb = command.verb("where", "the keys of this and the last period, and their servers");
