@@ -8,6 +8,7 @@ namespace mcds {
 namespace {
 
 constexpr std::array entries{
+    CommandEntry{"lock", "one at a time in the whole cluster: run a command, or hold a lock by its token", declare_lock},
     CommandEntry{"counter", "count without losing or inventing events", declare_counter},
     CommandEntry{"visitors", "visits or visitors per period, by a double buffer", declare_visitors},
     CommandEntry{"key", "a cache key from query parameters", declare_key},

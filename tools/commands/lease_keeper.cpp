@@ -1,0 +1,112 @@
+#include "tools/commands/lease_keeper.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Should we be frozen: later than our own KILL, earlier than the lease's end.
+constexpr Duration guardian_margin = LeaseKeeper::margin / 2;
+// So that a machine that slept looks at its clock soon after it wakes.
+constexpr Duration longest_pause = std::chrono::seconds(1);
+
+}  // namespace
+
+LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian)
+    : lock_(lock), lease_(std::move(lease)), plan_(std::move(plan)), clock_(clock), guardian_(guardian),
+      changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), deadline_(lease_.deadline.time_since_epoch().count()) {
+  if (changed_ < 0) throw Failure(ErrorCode::system, "cannot make an event descriptor; too many open files?");
+  publish();
+}
+
+LeaseKeeper::~LeaseKeeper() {
+  finish();
+  close(changed_);
+}
+
+void LeaseKeeper::started() {
+  thread_ = std::thread([this] { keep(); });
+}
+
+SteadyTime LeaseKeeper::stop_at() {
+  if (!plan_.stop_child) return SteadyTime::max();
+  if (lost_) return SteadyTime::min();
+  return SteadyTime(Duration(deadline_)) - margin - plan_.grace;
+}
+
+SteadyTime LeaseKeeper::kill_at() {
+  if (!plan_.stop_child) return SteadyTime::max();
+  return SteadyTime(Duration(deadline_)) - margin;
+}
+
+Lease LeaseKeeper::finish() {
+  {
+    const std::lock_guard guard(mutex_);
+    ended_ = true;
+  }
+  ended_changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+  return lease_;
+}
+
+void LeaseKeeper::publish() {
+  deadline_ = lease_.deadline.time_since_epoch().count();
+  if (plan_.stop_child) guardian_.set_deadline(lease_.deadline - guardian_margin);
+  const std::uint64_t one = 1;
+  static_cast<void>(!write(changed_, &one, sizeof one));
+}
+
+void LeaseKeeper::keep() {
+  SteadyTime next = lease_.deadline - plan_.ttl + plan_.ttl / 3;
+  while (next != SteadyTime::max() && pause_until(next)) next = renew_once();
+}
+
+// False: ended meanwhile.
+bool LeaseKeeper::pause_until(SteadyTime when) {
+  std::unique_lock guard(mutex_);
+  while (!ended_) {
+    const Duration left = when - clock_.steady();
+    if (left <= Duration::zero()) return true;
+    ended_changed_.wait_for(guard, std::min(left, longest_pause));
+  }
+  return false;
+}
+
+SteadyTime LeaseKeeper::renew_once() {
+  try {
+    switch (lock_.renew(lease_, plan_.ttl)) {
+      case Lock::Renewal::renewed:
+        ++renewals_;
+        publish();
+        return lease_.deadline - plan_.ttl + plan_.ttl / 3;
+      case Lock::Renewal::not_owner: lose("another has taken it"); break;
+      case Lock::Renewal::not_held: lose("the server does not have it any more (restarted, flushed or evicted?)"); break;
+    }
+    return SteadyTime::max();
+  } catch (const Failure& failure) {
+    const SteadyTime now = clock_.steady();
+    if (now >= lease_.deadline) {
+      lose(failure.what());
+      return SteadyTime::max();
+    }
+    return now + std::min<Duration>(plan_.ttl / 10, std::chrono::seconds(1));
+  } catch (const std::exception& error) {
+    lose(error.what());
+    return SteadyTime::max();
+  }
+}
+
+void LeaseKeeper::lose(std::string_view why) {
+  lost_ = true;
+  plan_.warn("the lock was lost: " + std::string(why));
+  publish();
+}
+
+}  // namespace mcds

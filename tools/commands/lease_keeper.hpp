@@ -1,0 +1,67 @@
+// Renews a lease every third of its ttl while a child runs, and tells when the child must have stopped.
+//
+// Renewals happen in a thread of their own: a frozen server may hold one as long as its timeouts allow, the
+// loop that watches the child never waits for it. The times are those of the last renewal that succeeded, counted
+// from before it was sent.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <thread>
+
+#include "common/structures/lock.hpp"
+#include "tools/cli/child.hpp"
+
+namespace mcds {
+
+class LeaseKeeper final : public ChildWatch {
+ public:
+  struct Plan {
+    Duration ttl;
+    Duration grace;               // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
+    bool stop_child = true;       // otherwise a lost lock is only told
+    std::function<void(std::string_view)> warn;  // from the thread
+  };
+  // Between the child's last moment and the lease's.
+  static constexpr Duration margin = std::chrono::seconds(1);
+
+  LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian);
+  ~LeaseKeeper() override;
+
+  void started() override;
+  SteadyTime stop_at() override;
+  SteadyTime kill_at() override;
+  int descriptor() const override { return changed_; }
+
+  // Ends the thread, within the transport's timeouts; the lease as it is then.
+  Lease finish();
+  bool lost() const { return lost_; }
+  std::uint64_t renewals() const { return renewals_; }
+
+ private:
+  void keep();
+  bool pause_until(SteadyTime when);
+  // When to try next; SteadyTime::max() when it is lost.
+  SteadyTime renew_once();
+  void lose(std::string_view why);
+  void publish();
+
+  Lock& lock_;
+  Lease lease_;
+  Plan plan_;
+  Clock& clock_;
+  const Guardian& guardian_;
+  int changed_;
+  std::atomic<Duration::rep> deadline_;  // of the lease, in the clock's nanoseconds
+  std::atomic<bool> lost_ = false;
+  std::atomic<std::uint64_t> renewals_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ended_changed_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,214 @@
+// mcds lock: parsing and printing; the algorithm is in common/structures/lock.hpp, `run` in lock_run.cpp.
+#include <sys/types.h>
+
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/units.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/lock_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr Duration default_ttl = std::chrono::seconds(60);
+
+JsonObject answer_for(const std::string& name) {
+  JsonObject answer;
+  answer.bytes("lock", name);
+  return answer;
+}
+
+void add_holder(JsonObject& answer, const std::string& holder) {
+  if (!holder.empty()) answer.raw("holder", holder);
+}
+
+void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
+  answer.bytes("token", lease.token);
+  add_seconds(answer, "ttl_s", ttl);
+  answer.time("expires_at", lease.expires_at);
+  if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
+}
+
+ExitStatus acquire(Session& session, const LockOptions& options) {
+  const Duration ttl = options.ttl.value_or(default_ttl);
+  const Lock::Wish wish = wish_of(options, ttl, options.fence);
+  Lock lock(session.context(), options.name);
+  const Lock::Answer answer = lock.acquire(wish);
+  JsonObject line = answer_for(options.name);
+  line.boolean("acquired", answer.lease.has_value());
+  if (answer.lease) add_lease(line, *answer.lease, ttl);
+  else add_holder(line, answer.holder);
+  line.bytes("server", session.server_address(answer.server));
+  if (answer.lease || session.output().mode() != OutputMode::value) {
+    session.output().answer(line, answer.lease ? answer.lease->token : std::string());
+  }
+  return answer.lease ? ExitStatus::ok : busy_status(options);
+}
+
+const std::string& token_of(const LockOptions& options) {
+  if (!options.token || options.token->empty()) {
+    throw InvalidInput("--token: give the token that acquire printed");
+  }
+  return *options.token;
+}
+
+ExitStatus renew(Session& session, const LockOptions& options) {
+  const Duration ttl = options.ttl.value_or(default_ttl);
+  const std::string& token = token_of(options);
+  Lock lock(session.context(), options.name);
+  const auto [renewal, lease] = lock.renew(token, ttl);
+  const bool renewed = renewal == Lock::Renewal::renewed;
+  JsonObject line = answer_for(options.name);
+  line.boolean("renewed", renewed);
+  if (renewed) add_lease(line, lease, ttl);
+  else line.bytes("reason", renewal == Lock::Renewal::not_owner ? "not_owner" : "not_held");
+  line.bytes("server", session.server_address(lock.server()));
+  session.output().answer(line, renewed ? "1" : "0");
+  return renewed ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus release(Session& session, const LockOptions& options) {
+  if (options.force == options.token.has_value()) throw InvalidInput("give either --token T or --force");
+  if (!options.force) token_of(options);
+  Lock lock(session.context(), options.name);
+  const Lock::Freed freed = options.force ? lock.force_release() : lock.release(*options.token);
+  const bool released = freed.result == Lock::Freed::Result::released;
+  JsonObject line = answer_for(options.name);
+  line.boolean("released", released);
+  if (!released) line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
+  if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
+  if (released) line.bytes("server", session.server_address(lock.server()));
+  session.output().answer(line, released ? "1" : "0");
+  return released ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus show_one(Session& session, const Lock::Shown& shown) {
+  if (shown.failure) {
+    try {
+      expect(session.context().cluster, *shown.failure);
+    } catch (const Failure& failure) {
+      session.output().error(failure);
+      return status_of(failure.code());
+    }
+  }
+  JsonObject line = answer_for(shown.name);
+  line.boolean("held", shown.held);
+  add_holder(line, shown.holder);
+  if (shown.ttl && shown.ttl->count() >= 0) line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
+  if (shown.held) line.bytes("server", session.server_address(shown.server));
+  session.output().answer(line, shown.held ? "1" : "0");
+  return shown.held ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus show(Session& session, const LockOptions& options) {
+  ExitStatus worst = ExitStatus::ok;
+  for (const Lock::Shown& shown : Lock::show(session.context(), options.names)) {
+    worst = worse(worst, show_one(session, shown));
+  }
+  return worst;
+}
+
+ExitStatus where(Session& session, const LockOptions& options) {
+  std::vector<std::string> keys;
+  for (const std::string& name : options.names) keys.push_back(Lock(session.context(), name).key());
+  return print_where(session, keys);
+}
+
+using Run = ExitStatus (*)(Session&, const LockOptions&);
+
+void act(Verb& verb, const std::shared_ptr<LockOptions>& options, Run run) {
+  verb.action([options, run](Session& session) { return run(session, *options); });
+}
+
+void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
+  verb.argument("NAME", "the lock", &options->name)
+      .option("--ttl", "D", ttl_help, &options->ttl)
+      .option("-w,--wait", "D", "wait this long for it; inf: for ever. Without it: do not wait", &options->wait)
+      .option("-E,--busy-exit", "N", "the exit code when another has it; 75 without it", &options->busy_status)
+      .option("--note", "TEXT", "shown to others with the holder", &options->note);
+}
+
+void declare_run(Command& command) {
+  auto options = std::make_shared<LockOptions>();
+  Verb& verb = command.verb("run", "run a command while holding the lock");
+  verb.example("mcds lock run nightly -- /usr/local/bin/backup.sh")
+      .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
+      .example("mcds lock run report --once-per 23h -E 0 -- ./send-report");
+  declare_taking(verb, options, "the lock's life between renewals, every third of it; 30s without it");
+  verb.choice("--on-lost", {"term", "warn"}, "when the lock is lost: stop the command (term), or only say so (warn)",
+              &options->on_lost)
+      .option("--grace", "D", "between TERM and KILL; 5s without it, or a quarter of a ttl below 20s", &options->grace)
+      .option("--max-run", "D", "stop the command after this long; exit 124", &options->max_run)
+      .option("--min-hold", "D", "keep the lock at least this long after the start", &options->min_hold)
+      .option("--once-per", "D", "after success keep the lock until this long after the start", &options->once_per)
+      .choice("--if-down", {"fail", "run"}, "when no server answers: fail, or run without the lock", &options->if_down)
+      .option("--report", "FILE", "write what happened to this file, as JSON", &options->report)
+      .child(options->command, true);
+  act(verb, options, run_locked);
+}
+
+void declare_acquire(Command& command) {
+  auto options = std::make_shared<LockOptions>();
+  Verb& verb = command.verb("acquire", "take the lock and print its token");
+  verb.example("mcds lock acquire nightly --ttl 10m")
+      .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
+      .example("mcds lock acquire ledger --fence --note \"month end\"");
+  declare_taking(verb, options, "when it ends by itself; 60s without it");
+  verb.flag("--fence", "draw a fencing token, larger than all before it", options->fence);
+  act(verb, options, acquire);
+}
+
+void declare_owned(Command& command) {
+  auto renewing = std::make_shared<LockOptions>();
+  Verb& renew_verb = command.verb("renew", "prolong a lock you hold");
+  renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
+      .argument("NAME", "the lock", &renewing->name)
+      .option("--token", "T", "as acquire printed it", &renewing->token)
+      .option("--ttl", "D", "from now; 60s without it", &renewing->ttl);
+  act(renew_verb, renewing, renew);
+  auto releasing = std::make_shared<LockOptions>();
+  Verb& release_verb = command.verb("release", "give a lock back");
+  release_verb.example("mcds lock release nightly --token \"$token\"")
+      .example("mcds lock release nightly --force")
+      .argument("NAME", "the lock", &releasing->name)
+      .option("--token", "T", "as acquire printed it", &releasing->token)
+      .flag("--force", "whoever holds it", releasing->force);
+  act(release_verb, releasing, release);
+}
+
+void declare_looking(Command& command) {
+  auto showing = std::make_shared<LockOptions>();
+  Verb& show_verb = command.verb("show", "who holds it; exit 1 if nobody");
+  show_verb.example("mcds lock show nightly").argument("NAME", "the locks", &showing->names);
+  act(show_verb, showing, show);
+  auto finding = std::make_shared<LockOptions>();
+  Verb& where_verb = command.verb("where", "the key and server of a lock");
+  where_verb.example("mcds lock where nightly").argument("NAME", "the locks", &finding->names);
+  act(where_verb, finding, where);
+}
+
+}  // namespace
+
+ExitStatus busy_status(const LockOptions& options) {
+  return options.busy_status ? static_cast<ExitStatus>(*options.busy_status) : ExitStatus::try_again;
+}
+
+void add_seconds(JsonObject& object, std::string_view name, Duration duration) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  if (whole == duration) object.number(name, static_cast<std::uint64_t>(whole.count()));
+  else object.real(name, static_cast<double>(duration / std::chrono::milliseconds(1)) / 1000);
+}
+
+void declare_lock(Command& command) {
+  declare_run(command);
+  declare_acquire(command);
+  declare_owned(command);
+  declare_looking(command);
+}
+
+}  // namespace mcds

@@ -1,0 +1,43 @@
+// What the two sources of `mcds lock` share.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/structures/lock.hpp"
+#include "tools/cli/exit_status.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+struct LockOptions {
+  std::string name;
+  std::vector<std::string> names;
+  std::optional<Duration> ttl;
+  std::optional<std::string> wait;
+  std::optional<std::uint64_t> busy_status;
+  std::string note;
+  bool fence = false;
+  std::optional<std::string> token;
+  bool force = false;
+
+  std::string on_lost = "term";
+  std::string if_down = "fail";
+  std::optional<Duration> grace, max_run, min_hold, once_per;
+  std::optional<std::string> report;
+  std::vector<std::string> command;
+};
+
+// What is asked of the lock; throws InvalidInput.
+Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
+// 75, or what -E says.
+ExitStatus busy_status(const LockOptions& options);
+// Whole seconds when they are, so that scripts read `30`.
+void add_seconds(JsonObject& object, std::string_view name, Duration duration);
+// `deploy@web3 (pid 4711) since 2026-…`, as far as it is known.
+std::string describe_holder(const std::string& holder);
+
+ExitStatus run_locked(Session& session, const LockOptions& options);
+
+}  // namespace mcds

@@ -1,0 +1,258 @@
+// mcds lock run: hold a lock for the life of a child.
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/units.hpp"
+#include "tools/commands/lease_keeper.hpp"
+#include "tools/commands/lock_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr Duration default_ttl = std::chrono::seconds(30);
+constexpr Duration default_grace = std::chrono::seconds(5);
+constexpr Duration time_to_renew = std::chrono::milliseconds(250);
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+struct Times {
+  Duration ttl, grace;
+};
+
+// The first renewal, at a third of the ttl, must be able to come before the child would have to be stopped.
+Times times_of(const LockOptions& options) {
+  const Duration ttl = options.ttl.value_or(default_ttl);
+  const Duration grace = options.grace.value_or(std::min<Duration>(default_grace, ttl / 4));
+  const Duration needed = (grace + LeaseKeeper::margin + time_to_renew) * 3 / 2;
+  if (ttl < needed) {
+    throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " + format_duration(grace) +
+                       ": the command must be stopped before the lock ends; at least " +
+                       format_duration(std::chrono::ceil<std::chrono::milliseconds>(needed)) + " is needed");
+  }
+  return {ttl, grace};
+}
+
+// Opened before anything runs, so that a report that cannot be written is told in time.
+class Report {
+ public:
+  explicit Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
+    if (!path) return;
+    descriptor_ = open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (descriptor_ < 0) fail();
+  }
+  ~Report() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  Report(const Report&) = delete;
+  Report& operator=(const Report&) = delete;
+
+  void write(const JsonObject& object) {
+    if (descriptor_ < 0) return;
+    const std::string line = object.text() + '\n';
+    if (::write(descriptor_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail();
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Failure(ErrorCode::cannot_write, "cannot write the report " + path_ + ": " + std::strerror(errno));
+  }
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+ChildOptions child_options(const LockOptions& options, Duration grace) {
+  ChildOptions child{.command = options.command};
+  child.grace = grace;
+  child.max_run = options.max_run;
+  child.environment.emplace_back("MCDS_LOCK_NAME", options.name);
+  return child;
+}
+
+// 79 and 124 when we stopped it, else its own.
+ExitStatus status_of(const ChildResult& result) {
+  if (result.reason == ChildResult::Reason::watch) return ExitStatus::lock_lost;
+  if (result.reason == ChildResult::Reason::max_run) return ExitStatus::max_run;
+  return static_cast<ExitStatus>(result.exit_code());
+}
+
+const char* word_of(const ChildResult& result) {
+  switch (result.reason) {
+    case ChildResult::Reason::watch: return "lost";
+    case ChildResult::Reason::max_run: return "max_run";
+    case ChildResult::Reason::not_executable: return "not_executable";
+    case ChildResult::Reason::not_found: return "not_found";
+    case ChildResult::Reason::ended: break;
+  }
+  return result.signal != 0 ? "signaled" : "exited";
+}
+
+void add_result(JsonObject& report, const ChildResult& result) {
+  report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(status_of(result)));
+  if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
+}
+
+class LockedRun {
+ public:
+  LockedRun(Session& session, const LockOptions& options)
+      : session_(session), options_(options), times_(times_of(options)), report_(options.report),
+        wish_(wish_of(options, times_.ttl, true)) {
+    record_.bytes("lock", options.name);
+  }
+
+  ExitStatus run() {
+    try {
+      // Here, so that a server list that is wrong is told as what it is.
+      lock_.emplace(session_.context(), options_.name);
+      answer_ = lock_->acquire(wish_);
+    } catch (const Failure& failure) {
+      if (!is_down(failure) || options_.if_down != "run") throw;
+      session_.output().warning(std::string("running without the lock: ") + failure.what());
+      return run_without_lock();
+    }
+    return answer_.lease ? run_with_lock() : busy();
+  }
+
+ private:
+  static bool is_down(const Failure& failure) {
+    return failure.code() == ErrorCode::unavailable || failure.code() == ErrorCode::unknown_outcome ||
+           failure.code() == ErrorCode::refused;
+  }
+
+  ExitStatus busy() {
+    record_.boolean("acquired", false);
+    if (!answer_.holder.empty()) record_.raw("holder", answer_.holder);
+    record_.bytes("server", session_.server_address(answer_.server));
+    report_.write(record_);
+    const ExitStatus status = busy_status(options_);
+    if (status != ExitStatus::ok) {
+      session_.output().error(Failure(ErrorCode::try_again,
+                                      "the lock " + options_.name + " is held by " + describe_holder(answer_.holder) +
+                                          "; wait for it with -w",
+                                      session_.server_address(answer_.server)));
+    }
+    return status;
+  }
+
+  ExitStatus run_without_lock() {
+    const Guardian guardian;
+    const HeldSignals held;
+    record_.boolean("acquired", false).boolean("without_lock", true);
+    const ChildResult result = run_child(child_options(options_, times_.grace), session_.clock(), guardian, held);
+    return finish(result);
+  }
+
+  ExitStatus run_with_lock() {
+    const HeldSignals held;
+    const Lease& lease = *answer_.lease;
+    const SteadyTime started = lease.deadline - times_.ttl;
+    record_.boolean("acquired", true).bytes("token", lease.token).bytes("fence", std::to_string(*lease.fence));
+    record_.bytes("server", session_.server_address(answer_.server)).time("started_at", session_.clock().wall());
+    const ChildResult result = run_child_under(lease, held);
+    record_.time("finished_at", session_.clock().wall()).bytes("outcome", end_hold(result, started));
+    return finish(result);
+  }
+
+  ChildResult run_child_under(const Lease& lease, const HeldSignals& held) {
+    const Guardian guardian;
+    LeaseKeeper keeper(*lock_, lease,
+                       {.ttl = times_.ttl, .grace = times_.grace, .stop_child = options_.on_lost == "term",
+                        .warn = [this](std::string_view message) { session_.output().warning(message); }},
+                       session_.clock(), guardian);
+    ChildOptions child = child_options(options_, times_.grace);
+    child.environment.emplace_back("MCDS_LOCK_TOKEN", lease.token);
+    child.environment.emplace_back("MCDS_LOCK_FENCE", std::to_string(*lease.fence));
+    const ChildResult result = run_child(child, session_.clock(), guardian, held, &keeper);
+    answer_.lease = keeper.finish();
+    lost_ = keeper.lost() || result.reason == ChildResult::Reason::watch;
+    record_.number("renewals", keeper.renewals());
+    return result;
+  }
+
+  // What becomes of the lock: given back, or left to expire by itself at the end of --min-hold or --once-per.
+  std::string end_hold(const ChildResult& result, SteadyTime started) {
+    if (lost_) return "lost";
+    const bool success = result.reason == ChildResult::Reason::ended && result.exit_code() == 0;
+    const bool ran = result.reason != ChildResult::Reason::not_found &&
+                     result.reason != ChildResult::Reason::not_executable;
+    Duration hold = ran ? options_.min_hold.value_or(Duration::zero()) : Duration::zero();
+    if (success) hold = std::max(hold, options_.once_per.value_or(Duration::zero()));
+    const Duration left = started + hold - session_.clock().steady();
+    try {
+      if (left > Duration::zero()) return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
+      return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
+    } catch (const Failure& failure) {
+      session_.output().warning("the lock could not be given back and ends by itself: " + std::string(failure.what()));
+      return "unknown";
+    }
+  }
+
+  ExitStatus finish(const ChildResult& result) {
+    if (!result.message.empty()) {
+      session_.output().error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
+    } else if (result.reason == ChildResult::Reason::watch) {
+      session_.output().error(Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
+    } else if (result.reason == ChildResult::Reason::max_run) {
+      session_.output().error(Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
+    }
+    add_result(record_, result);
+    report_.write(record_);
+    return status_of(result);
+  }
+
+  Session& session_;
+  const LockOptions& options_;
+  Times times_;
+  Report report_;
+  Lock::Wish wish_;
+  std::optional<Lock> lock_;
+  Lock::Answer answer_;
+  bool lost_ = false;
+  JsonObject record_;
+};
+
+}  // namespace
+
+Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
+  if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
+  Lock::Wish wish{.ttl = ttl, .holder = {.host = host_name(), .user = user_name(), .note = options.note, .pid = 0},
+                  .fence = fence};
+  // Who takes a lock by `acquire` holds it beyond that command's end: the script.
+  wish.holder.pid = static_cast<std::uint64_t>(options.command.empty() ? getppid() : getpid());
+  if (options.wait) wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
+  return wish;
+}
+
+std::string describe_holder(const std::string& holder) {
+  const auto field = [&](std::string_view name) {
+    const auto json = json_field(holder, name);
+    return json ? json_unquote(*json).value_or(*json) : std::string();
+  };
+  if (holder.empty() || field("host").empty()) return "another program";
+  std::string text = field("user") + '@' + field("host") + " (pid " + field("pid") + ')';
+  if (const std::string since = field("acquired_at"); !since.empty()) text += " since " + since;
+  if (!field("finished_at").empty()) text += ", finished, kept by --min-hold or --once-per";
+  if (const std::string note = field("note"); !note.empty()) text += ": " + note;
+  return text;
+}
+
+ExitStatus run_locked(Session& session, const LockOptions& options) { return LockedRun(session, options).run(); }
+
+}  // namespace mcds
