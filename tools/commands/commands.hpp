@@ -8,6 +8,7 @@ namespace mcds {
 void declare_counter(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
+void declare_sandbox(Command& command);
 void declare_visitors(Command& command);
 
 }  // namespace mcds
