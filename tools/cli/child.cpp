@@ -265,6 +265,8 @@ void Run::reap() {
       child_stopped(WSTOPSIG(status));
       continue;
     }
+    // While we stood still its time may have passed, and the guardian may have ended it.
+    check_deadlines();
     exited_ = true;
     if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
     else result_.code = WEXITSTATUS(status);

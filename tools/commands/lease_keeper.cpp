@@ -80,6 +80,11 @@ bool LeaseKeeper::pause_until(SteadyTime when) {
 }
 
 SteadyTime LeaseKeeper::renew_once() {
+  // We stood still: the guardian may have ended the child already.
+  if (clock_.steady() >= stop_at()) {
+    lose("it was not renewed in time");
+    return SteadyTime::max();
+  }
   try {
     switch (lock_.renew(lease_, plan_.ttl)) {
       case Lock::Renewal::renewed:

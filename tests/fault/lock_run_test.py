@@ -1,0 +1,598 @@
+#!/usr/bin/env python3
+"""mcds lock run and sandbox as processes: whatever dies or freezes, no orphan stays and the child stops in time.
+
+Usage: lock_run_test.py BUILD_DIR
+"""
+import concurrent.futures
+import contextlib
+import json
+import os
+import pty
+import re
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+class Server:
+    def __init__(self, directory):
+        self.path = os.path.join(directory, "m1.sock")
+        self.start()
+
+    def start(self):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        self.process = subprocess.Popen(["memcached", "-s", self.path, "-m", "16", "-t", "1", *user],
+                                        stdin=subprocess.DEVNULL)
+        wait_for(self.answers)
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.path) == 0
+
+    def stop(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.kill()
+        self.process.wait()
+
+    def get(self, key):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(self.path)
+            connection.sendall(f"get {key}\r\n".encode())
+            answer = b""
+            while not answer.endswith(b"END\r\n"):
+                answer += connection.recv(65536)
+        return answer[:-5].decode()
+
+
+def wait_for(condition, limit=10.0):
+    deadline = time.monotonic() + limit
+    while True:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            result = condition()
+            if result:
+                return result
+        assert time.monotonic() < deadline, f"not within {limit} s"
+        time.sleep(0.005)
+
+
+def alive(pid):
+    """Running: a process that has ended but whom nobody reaps does not count."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+class World:
+    def __init__(self, directory):
+        self.directory = directory
+        self.server = Server(directory)
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("MCDS_")}
+        self.environment["MCDS_SERVERS"] = f"m1=unix:{self.server.path}"
+        self.environment["PATH"] = f"{os.path.dirname(mcds)}:{self.environment['PATH']}"
+        self.started = []
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def written(self, name):
+        return wait_for(lambda: self.read(name).endswith("\n") and self.read(name).strip())
+
+    def start(self, *words, **options):
+        process = subprocess.Popen([mcds, *words], cwd=self.directory, env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+        self.started.append(process)
+        return process
+
+    def run(self, *words):
+        process = self.start(*words)
+        out, error = process.communicate(timeout=60)
+        return process.returncode, out, error
+
+    def held(self):
+        return self.server.get("lock:l") != ""
+
+    def end(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        self.server.kill()
+
+
+# Writes its own and its child's process id, then waits.
+FAMILY = 'sleep 100 & echo $$ $! > pids.new; mv pids.new pids; wait'
+
+
+@test
+def exit_codes_pass_through(world):
+    for code in (0, 1, 3, 64, 75, 79, 255):
+        assert world.run("lock", "run", "l", "--", "sh", "-c", f"exit {code}")[0] == code
+    for number in (1, 2, 6, 9, 15):
+        assert world.run("lock", "run", "l", "--", "sh", "-c", f"kill -{number} $$")[0] == 128 + number
+    assert world.run("lock", "run", "l", "--", "no-such-command")[0] == 127
+    assert world.run("lock", "run", "l", "--", "/")[0] == 126
+    assert not world.held()
+
+
+@test
+def the_child_stops_before_the_lock_ends_when_the_server_is_frozen(world):
+    start = time.monotonic()
+    process = world.start("lock", "run", "l", "--ttl", "4s", "--grace", "500ms", "--", "sh", "-c",
+                          "trap '' TERM; " + FAMILY)
+    pids = world.written("pids").split()
+    world.server.stop()
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    assert time.monotonic() - start < 4, "the child outlived the lease"
+    assert process.wait(20) == 79
+    assert '"lock_lost"' in process.stderr.read()
+
+
+@test
+def a_renewal_that_blocks_longer_than_the_lease_does_not_delay_the_stop(world):
+    start = time.monotonic()
+    process = world.start("--timeout", "8s", "lock", "run", "l", "--ttl", "4s", "--grace", "500ms", "--", "sh", "-c",
+                          FAMILY)
+    pids = world.written("pids").split()
+    world.server.stop()
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    assert time.monotonic() - start < 4
+    assert process.wait(60) == 79
+
+
+@test
+def a_frozen_mcds_is_stopped_by_its_guardian_in_time(world):
+    start = time.monotonic()
+    process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
+    pids = world.written("pids").split()
+    process.send_signal(signal.SIGSTOP)
+    wait_for(lambda: not any(alive(pid) for pid in pids))
+    assert time.monotonic() - start < 3
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(10) == 79
+
+
+@test
+def a_lock_lost_to_a_restart_stops_the_child(world):
+    process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
+    pids = world.written("pids").split()
+    world.server.kill()
+    world.server.start()
+    assert process.wait(10) == 79
+    assert not any(alive(pid) for pid in pids)
+
+
+@test
+def a_server_that_is_back_in_time_with_another_holder_is_a_loss(world):
+    process = world.start("lock", "run", "l", "--ttl", "3s", "--", "sh", "-c", FAMILY)
+    world.written("pids")
+    world.server.kill()
+    world.server.start()
+    assert world.run("lock", "acquire", "l")[0] == 0
+    assert process.wait(10) == 79
+    assert world.held(), "the rival's lock was removed"
+
+
+@test
+def on_lost_warn_lets_the_child_finish(world):
+    process = world.start("lock", "run", "l", "--ttl", "3s", "--on-lost", "warn", "--", "sh", "-c",
+                          "echo > pids; sleep 3.5; exit 5")
+    wait_for(lambda: os.path.exists(world.path("pids")))
+    world.server.kill()
+    world.server.start()
+    assert process.wait(10) == 5
+    assert "the lock was lost" in process.stderr.read()
+
+
+@test
+def a_short_outage_is_survived(world):
+    process = world.start("lock", "run", "l", "--ttl", "6s", "--grace", "500ms", "--", "sleep", "5")
+    wait_for(world.held)
+    time.sleep(1.5)
+    world.server.stop()
+    time.sleep(1.2)
+    world.server.process.send_signal(signal.SIGCONT)
+    assert process.wait(10) == 0, process.stderr.read()
+    assert not world.held()
+
+
+@test
+def a_killed_mcds_leaves_no_orphan(world):
+    process = world.start("lock", "run", "l", "--", "sh", "-c", "trap '' TERM HUP; " + FAMILY)
+    pids = world.written("pids").split()
+    process.kill()
+    wait_for(lambda: not any(alive(pid) for pid in pids), 3)
+
+
+@test
+def a_termed_mcds_ends_the_child_and_frees_the_lock(world):
+    process = world.start("lock", "run", "l", "--", "sh", "-c",
+                          "trap 'echo got > term; exit 7' TERM; echo > ready; while :; do sleep 0.05; done")
+    wait_for(lambda: os.path.exists(world.path("ready")))
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 7
+    assert world.written("term") == "got"
+    assert not world.held()
+
+
+@test
+def signals_reach_the_whole_group(world):
+    process = world.start("lock", "run", "l", "--", "sh", "-c",
+                          "for s in HUP INT QUIT USR1 USR2 WINCH; do trap \"echo $s >> got\" $s; done;"
+                          "echo > ready; while [ ! -e end ]; do sleep 0.02; done; exit 9")
+    wait_for(lambda: os.path.exists(world.path("ready")))
+    for number, name in enumerate(("HUP", "INT", "QUIT", "USR1", "USR2", "WINCH"), 1):
+        process.send_signal(getattr(signal, f"SIG{name}"))
+        wait_for(lambda: len(world.read("got").split()) == number and world.read("got").split()[-1] == name)
+    open(world.path("end"), "w", encoding="utf-8").close()
+    assert process.wait(10) == 9
+
+
+@test
+def a_hangup_ignored_by_nohup_stays_ignored(world):
+    process = world.start("lock", "run", "l", "--", "sh", "-c", "echo > ready; sleep 0.3; exit 4",
+                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    wait_for(lambda: os.path.exists(world.path("ready")))
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(10) == 4
+
+
+@test
+def max_run_kills_a_child_that_ignores_term(world):
+    start = time.monotonic()
+    process = world.start("lock", "run", "l", "--max-run", "300ms", "--grace", "300ms", "--", "sh", "-c",
+                          "trap '' TERM; " + FAMILY)
+    pids = world.written("pids").split()
+    assert process.wait(10) == 124
+    assert 0.6 <= time.monotonic() - start < 3
+    assert not any(alive(pid) for pid in pids)
+    assert not world.held()
+
+
+@test
+def leftovers_of_the_group_are_ended_before_the_lock_is_given_back(world):
+    status, _, _ = world.run("lock", "run", "l", "--grace", "300ms", "--", "sh", "-c",
+                             "(trap '' TERM; sleep 100) & echo $! > pid; sleep 0.1; exit 6")
+    assert status == 6
+    assert not alive(world.read("pid").strip())
+    assert not world.held()
+
+
+@test
+def the_output_is_the_childs_alone(world):
+    assert world.run("lock", "run", "l", "--", "echo", "-n", "$HOME  *")[1:] == ("$HOME  *", "")
+    # No process of ours keeps the pipe open.
+    done = subprocess.run([mcds, "lock", "run", "l", "--", "cat"], env=world.environment, input=b"a\0b", timeout=10,
+                          capture_output=True, check=True)
+    assert done.stdout == b"a\0b"
+
+
+@test
+def the_child_knows_its_lock(world):
+    _, out, _ = world.run("lock", "run", "l", "--", "sh", "-c", "echo $MCDS_LOCK_NAME $MCDS_LOCK_TOKEN $MCDS_LOCK_FENCE")
+    assert re.fullmatch(r"l [a-f][0-9a-f]{15} \d{16}\n", out), out
+    last = int(out.split()[2])
+    assert int(world.run("lock", "run", "l", "--", "sh", "-c", "echo $MCDS_LOCK_FENCE")[1]) > last
+
+
+@test
+def nothing_runs_while_another_holds_the_lock(world):
+    assert world.run("lock", "acquire", "l")[0] == 0
+    status, out, error = world.run("lock", "run", "l", "--", "touch", world.path("ran"))
+    assert (status, out) == (75, "") and json.loads(error)["error"]["code"] == "try_again"
+    assert world.run("lock", "run", "l", "-E", "0", "--", "touch", world.path("ran")) == (0, "", "")
+    assert not os.path.exists(world.path("ran"))
+
+
+@test
+def if_down_run_runs_without_the_lock(world):
+    world.server.kill()
+    assert world.run("lock", "run", "l", "--", "true")[0] == 69
+    status, out, error = world.run("lock", "run", "l", "--if-down", "run", "--", "sh", "-c", "echo $MCDS_LOCK_TOKEN; exit 3")
+    assert (status, out) == (3, "\n") and "without the lock" in error
+
+
+@test
+def once_per_and_min_hold_keep_the_lock(world):
+    assert world.run("lock", "run", "l", "--once-per", "1h", "--", "false")[0] == 1
+    assert not world.held(), "kept after a failure"
+    assert world.run("lock", "run", "l", "--min-hold", "1s", "--", "false")[0] == 1
+    assert world.held()
+    assert world.run("lock", "run", "l", "-w", "10s", "--once-per", "1h", "--", "true")[0] == 0
+    assert world.run("lock", "run", "l", "--", "true")[0] == 75
+    shown = json.loads(world.run("lock", "show", "l")[1])
+    assert 3590 < shown["ttl_s"] <= 3603 and "finished_at" in shown["holder"]
+
+
+@test
+def two_at_once_run_one_after_the_other(world):
+    script = "test ! -e in && touch in && sleep 0.05 && rm in"
+    processes = [world.start("lock", "run", "l", "-w", "inf", "--", "sh", "-c", script) for _ in range(8)]
+    assert [process.wait(60) for process in processes] == [0] * 8
+
+
+class Terminal:
+    """An interactive bash on a terminal of its own."""
+
+    def __init__(self, world):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.chdir(world.directory)
+            os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "-i"],
+                      {**world.environment, "PS1": "ready> ", "TERM": "dumb", "HISTFILE": ""})
+        self.seen = ""
+        self.expect("ready> ")
+
+    def send(self, text):
+        os.write(self.master, text.encode())
+
+    def expect(self, text, limit=8):
+        deadline = time.monotonic() + limit
+        while text not in self.seen:
+            left = deadline - time.monotonic()
+            assert left > 0 and select.select([self.master], [], [], left)[0], f"no {text!r} in {self.seen!r}"
+            self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
+        before, self.seen = self.seen.split(text, 1)
+        return before
+
+    def line(self, text, answer):
+        self.send(text + "\n")
+        self.expect("\n")
+        return self.expect(answer)
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.close(self.master)
+        os.waitpid(self.pid, 0)
+
+
+def on_terminal(function):
+    def run(world):
+        terminal = Terminal(world)
+        try:
+            function(world, terminal)
+        finally:
+            terminal.close()
+    run.__name__ = function.__name__
+    tests.append(run)
+    return run
+
+
+@on_terminal
+def control_c_ends_the_child_as_without_us(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'echo up; exec sleep 100'\n")
+    terminal.expect("up\r\n")
+    terminal.send("\x03")
+    terminal.expect("ready> ")
+    terminal.line("echo code $?", "code 130")
+    assert not world.held()
+
+
+@on_terminal
+def control_c_is_the_childs_to_handle(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'trap \"echo caught; exit 6\" INT; echo up; while :; do sleep 0.02; done'\n")
+    terminal.expect("up\r\n")
+    terminal.send("\x03")
+    terminal.expect("caught")
+    terminal.expect("ready> ")
+    terminal.line("echo code $?", "code 6")
+
+
+@on_terminal
+def control_z_and_fg(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'echo up; read a; echo got $a; read b; echo got $b'\n")
+    terminal.expect("up\r\n")
+    for word in ("one", "two"):
+        terminal.send("\x1a")
+        terminal.expect("Stopped")
+        terminal.expect("ready> ")
+        terminal.send("fg\n")
+        terminal.expect("mcds lock run")
+        terminal.expect("\n")
+        terminal.send(word + "\n")
+        terminal.expect(f"got {word}")
+    terminal.expect("ready> ")
+    terminal.line("echo code $?", "code 0")
+
+
+@on_terminal
+def control_z_and_bg(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'echo up; while [ ! -e end ]; do sleep 0.02; done; echo done > out'\n")
+    terminal.expect("up\r\n")
+    terminal.send("\x1a")
+    terminal.expect("Stopped")
+    terminal.send("bg; touch end; wait; cat out\n")
+    terminal.expect("done\r\n")
+    terminal.expect("ready> ")
+
+
+@on_terminal
+def a_background_job_that_reads_is_stopped_and_can_be_continued(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'read a; echo got $a' &\n")
+    terminal.expect("ready> ")
+    terminal.send("\n")
+    wait_for(lambda: (terminal.send("\n"), time.sleep(0.1), "Stopped" in terminal.expect("ready> "))[2])
+    terminal.send("fg\n")
+    terminal.expect("read a")
+    time.sleep(0.2)
+    terminal.send("word\n")
+    terminal.expect("got word")
+
+
+@on_terminal
+def stopped_for_longer_than_the_lease_means_lost(world, terminal):
+    terminal.send("mcds lock run l --ttl 3s -- sh -c 'echo up; exec sleep 100'\n")
+    terminal.expect("up\r\n")
+    terminal.send("\x1a")
+    terminal.expect("Stopped")
+    time.sleep(3.2)
+    terminal.send("fg\n")
+    terminal.expect("lock_lost")
+    terminal.expect("ready> ")
+    terminal.line("echo code $?", "code 79")
+
+
+@on_terminal
+def a_reader_behind_a_pipe_keeps_the_terminal(world, terminal):
+    terminal.send("mcds lock run l -- echo up | sh -c 'cat; read a < /dev/tty; echo got $a'\n")
+    terminal.expect("up\r\n")
+    terminal.send("word\n")
+    terminal.expect("got word")
+    terminal.expect("ready> ")
+
+
+@on_terminal
+def a_child_before_a_pipe_gets_the_terminal_when_it_asks(world, terminal):
+    terminal.send("mcds lock run l -- sh -c 'read a; echo got $a' | cat\n")
+    terminal.expect("\n")
+    time.sleep(0.3)
+    terminal.send("word\n")
+    terminal.expect("got word")
+    terminal.expect("ready> ")
+
+
+@on_terminal
+def in_a_script_control_z_stops_the_whole_job(world, terminal):
+    with open(world.path("script"), "w", encoding="utf-8") as file:
+        file.write("mcds lock run l -- sh -c 'echo up; read a; echo got $a'\necho after\n")
+    terminal.send("sh script\n")
+    terminal.expect("up\r\n")
+    terminal.send("\x1a")
+    terminal.expect("Stopped")
+    terminal.send("fg\n")
+    terminal.expect("sh script")
+    time.sleep(0.2)
+    terminal.send("word\n")
+    terminal.expect("got word")
+    terminal.expect("after")
+
+
+@on_terminal
+def an_interactive_shell_as_the_child(world, terminal):
+    terminal.send("PS1='inner> ' mcds sandbox -N 1 -- bash --norc --noprofile -i\n")
+    terminal.expect("inner> ")
+    terminal.send("sleep 100\n")
+    terminal.expect("\n")
+    time.sleep(0.2)
+    terminal.send("\x1a")
+    terminal.expect("Stopped")
+    terminal.expect("inner> ")
+    terminal.line("mcds counter incr hits -o value", "1\r\n")
+    terminal.expect("inner> ")
+    terminal.send("exit 3\nexit 3\n")
+    terminal.expect("ready> ")
+    terminal.line("echo code $?", "code 3")
+
+
+@test
+def a_child_stopped_where_nobody_could_continue_it_is_continued(world):
+    """mcds as the leader of a session: the system ignores a stop from the terminal, as it would for the child alone."""
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(world.directory)
+        os.execve(mcds, [mcds, "lock", "run", "l", "--", "sh", "-c", "echo up; read a; echo got $a"], world.environment)
+    try:
+        seen = b""
+        while b"up" not in seen:
+            seen += os.read(master, 1000)
+        os.write(master, b"\x1a")
+        time.sleep(0.2)
+        os.write(master, b"word\n")
+        while b"got word" not in seen:
+            assert select.select([master], [], [], 5)[0], seen
+            seen += os.read(master, 1000)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        pid = 0
+    finally:
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        os.close(master)
+
+
+def sandbox_facts(world, *ending):
+    process = world.start("sandbox", "-N", "2", "--", "sh", "-c",
+                          "echo $MCDS_SANDBOX_DIR $MCDS_SANDBOX_PIDS $$ > facts.new; mv facts.new facts; " + " ".join(ending))
+    directory, pids, child = world.written("facts").split()
+    return process, directory, pids.split(",") + [child]
+
+
+def nothing_left(directory, pids):
+    return not os.path.exists(directory) and not any(alive(pid) for pid in pids)
+
+
+@test
+def a_sandbox_leaves_nothing_behind_when_its_command_ends(world):
+    process, directory, pids = sandbox_facts(world, "exit 5")
+    assert process.wait(10) == 5
+    assert process.stdout.read() == "" and process.stderr.read() == ""
+    assert nothing_left(directory, pids)
+
+
+@test
+def a_sandbox_leaves_nothing_behind_when_it_is_terminated(world):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+        process, directory, pids = sandbox_facts(world, "sleep 100")
+        process.send_signal(number)
+        process.wait(10)
+        wait_for(lambda: nothing_left(directory, pids), 3)
+        os.unlink(world.path("facts"))
+
+
+@test
+def a_sandbox_outlives_one_of_its_servers(world):
+    process, directory, pids = sandbox_facts(world, "kill -9 ${MCDS_SANDBOX_PIDS##*,}; sleep 0.1; exit 2")
+    assert process.wait(10) == 2
+    assert nothing_left(directory, pids)
+
+
+def run(function):
+    with tempfile.TemporaryDirectory(prefix="mcds-lock-") as directory:
+        world = World(directory)
+        try:
+            function(world)
+            return True
+        except Exception:  # pylint: disable=broad-except
+            print(f"{function.__name__}:")
+            traceback.print_exc(file=sys.stdout)
+            return False
+        finally:
+            world.end()
+
+
+def run_number(number):
+    return run(tests[number])
+
+
+if __name__ == "__main__":
+    mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
+    wanted = sys.argv[2:]
+    chosen = [function for function in tests if not wanted or function.__name__ in wanted]
+    # They mostly wait.
+    with concurrent.futures.ProcessPoolExecutor(4) as pool:
+        results = list(pool.map(run_number, map(tests.index, chosen)))
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    sys.exit(not all(results))
