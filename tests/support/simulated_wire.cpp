@@ -4,12 +4,6 @@
 
 namespace mcds {
 
-namespace {
-
-constexpr int most_composite_attempts = 16;
-
-}  // namespace
-
 SimulatedWire::SimulatedWire(SimulatedClient& client)
     : client_(client), simulation_(*client.simulation().inside_), connections_(simulation_.cluster.size()) {}
 
@@ -149,71 +143,6 @@ void SimulatedWire::haunt(Trip& trip, Lane& lane, Duration due) {
     due += simulation_.between(Duration(1), std::chrono::microseconds(50));
   }
   close(trip, lane, ReplyFailure::Kind::unknown, "no reply in time");
-}
-
-std::vector<Reply> SimulatedComposites::execute(std::span<const Request> batch) {
-  std::vector<Reply> replies;
-  std::size_t from = 0;
-  while (from < batch.size()) {
-    std::size_t to = from;
-    while (to < batch.size() && is_whole(batch[to])) ++to;
-    if (to > from) {
-      for (Reply& reply : wire_.execute(batch.subspan(from, to - from))) replies.push_back(std::move(reply));
-    }
-    if (to < batch.size()) {
-      const Request& request = batch[to++];
-      replies.push_back(request.op == Op::incr_or_create ? incr_or_create(request)
-                                                         : append_or_create(request));
-    }
-    from = to;
-  }
-  return replies;
-}
-
-bool SimulatedComposites::is_whole(const Request& request) const {
-  return request.op != Op::append_or_create && (native_ || request.op != Op::incr_or_create);
-}
-
-Reply SimulatedComposites::incr_or_create(const Request& request) {
-  Reply reply;
-  for (int i = 0; i < most_composite_attempts; ++i) {
-    Request incr = request;
-    incr.op = Op::incr;
-    reply = wire_.execute(incr);
-    if (reply.outcome != Outcome::not_found) return reply;
-    Request add = request;
-    add.op = Op::add;
-    add.value = std::to_string(request.initial);
-    reply = wire_.execute(add);
-    if (reply.outcome == Outcome::not_stored) continue;
-    reply.created = reply.outcome == Outcome::stored;
-    reply.number = request.initial;
-    return reply;
-  }
-  return Reply::failed_with(ReplyFailure::Kind::refused, "the item appears and disappears", reply.server);
-}
-
-Reply SimulatedComposites::append_or_create(const Request& request) {
-  Reply reply;
-  for (int i = 0; i < most_composite_attempts; ++i) {
-    Request append = request;
-    append.op = Op::append;
-    reply = wire_.execute(append);
-    if (reply.outcome != Outcome::not_stored) return reply;
-    Request get = request;
-    get.op = Op::get;
-    const Reply found = wire_.execute(get);
-    if (found.failed()) return found;
-    if (found.outcome == Outcome::hit) return reply;
-    Request add = request;
-    add.op = Op::add;
-    add.value = request.prefix + request.value;
-    reply = wire_.execute(add);
-    if (reply.outcome == Outcome::not_stored) continue;
-    reply.created = reply.outcome == Outcome::stored;
-    return reply;
-  }
-  return Reply::failed_with(ReplyFailure::Kind::refused, "the item appears and disappears", reply.server);
 }
 
 }  // namespace mcds

@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/cluster/decorators.hpp"
 #include "tests/support/simulation_inside.hpp"
 
 namespace mcds {
@@ -185,7 +186,8 @@ SimulatedClient::SimulatedClient(Simulation& simulation, std::size_t index,
   }
   inside_->steady_offset = all.between(0s, 1000s);
   inside_->wire = std::make_unique<SimulatedWire>(*this);
-  inside_->cluster = std::make_unique<SimulatedComposites>(*inside_->wire, all.native);
+  inside_->cluster = std::make_unique<Composites>(
+      *inside_->wire, all.native ? Composites::Expand::append_only : Composites::Expand::both);
   inside_->context = std::make_unique<Context>(Context{*inside_->cluster, *this, inside_->random, {}});
 }
 

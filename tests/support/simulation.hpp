@@ -58,8 +58,8 @@ struct Faults {
 };
 
 enum class CompositeStyle {
-  native,   // incr_or_create is one request, as under meta; append_or_create is append, then get or add
-  classic,  // both are sequences of requests
+  native,   // incr_or_create is one request, as under meta
+  classic,  // both composites are sequences of requests
   either,   // each schedule chooses
 };
 

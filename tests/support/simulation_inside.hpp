@@ -122,21 +122,4 @@ class SimulatedWire final : public Cluster {
   std::vector<std::uint64_t> connections_;  // the incarnation each is connected to; 0: none
 };
 
-// The composites as sequences of requests; `native` leaves incr_or_create whole.
-class SimulatedComposites final : public Cluster {
- public:
-  SimulatedComposites(Cluster& wire, bool native) : wire_(wire), native_(native) {}
-  std::vector<Reply> execute(std::span<const Request> batch) override;
-  using Cluster::execute;
-  const Placement& placement() const override { return wire_.placement(); }
-
- private:
-  bool is_whole(const Request& request) const;
-  Reply incr_or_create(const Request& request);
-  Reply append_or_create(const Request& request);
-
-  Cluster& wire_;
-  bool native_;
-};
-
 }  // namespace mcds
