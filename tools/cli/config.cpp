@@ -9,6 +9,8 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/suggest.hpp"
+#include "common/base/units.hpp"
+#include "common/placement/pool.hpp"
 #include "tools/cli/input.hpp"
 
 namespace mcds {
@@ -33,12 +35,27 @@ struct Reading {
   std::string problem;  // of the first line that is wrong
 };
 
+// Wrong values are told where they stand, not where they would be used.
+bool is_valid(const std::string& name, const char* value, std::string& problem) {
+  try {
+    if (name == "servers") static_cast<void>(parse_pool(value));
+    if (name == "timeout" || name == "connect_timeout") static_cast<void>(parse_duration(value, name));
+    if (name == "protocol" && value != std::string("auto") && value != std::string("classic") && value != std::string("meta")) {
+      throw InvalidInput("protocol: write auto, classic or meta");
+    }
+  } catch (const Failure& failure) {
+    if (problem.empty()) problem = failure.what();
+    return false;
+  }
+  return true;
+}
+
 bool set(const std::vector<Setting>& settings, const std::string& name, const char* value, std::string& problem) {
   std::vector<std::string> names;
   for (const auto& [known, target] : settings) {
     if (name == known) {
       *target = value;
-      return true;
+      return is_valid(name, value, problem);
     }
     names.emplace_back(known);
   }

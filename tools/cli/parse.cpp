@@ -80,6 +80,9 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& options, 
   }
   try {
     app.parse(Words(words.rbegin(), words.rend()));
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string message = error.what();
+    throw InvalidInput(message.substr(0, message.find(':')) + " needs a value; see " + help_of);
   } catch (const CLI::ParseError& error) {
     throw InvalidInput(std::string(error.what()) + "; see " + help_of);
   }
@@ -134,7 +137,7 @@ Words option_words(const std::vector<OptionSpec>& options) {
 
 [[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options, const std::string& help_of) {
   const std::string name = word.substr(0, word.find('='));
-  const std::string hint = did_you_mean(name, option_words(options));
+  const std::string hint = name.size() > 2 ? did_you_mean(name, option_words(options)) : std::string();
   throw InvalidInput("unknown option " + quoted(name) +
                      (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
 }

@@ -141,6 +141,10 @@ const std::string& Session::key_prefix() {
     parts_->key_prefix = first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
                                    settings.config_pool.key_prefix, config().defaults.key_prefix})
                              .value_or("");
+    for (const char c : *parts_->key_prefix) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (byte <= 0x20 || byte == 0x7f) throw InvalidInput("the namespace must not contain spaces or control characters");
+    }
   }
   return *parts_->key_prefix;
 }

@@ -22,8 +22,8 @@ struct CounterOptions {
   std::string name;
   std::vector<std::string> names;
   std::optional<std::uint64_t> delta;
-  std::uint64_t value = 0, initial = 0, max = 0, cost = 1;
-  std::optional<std::uint64_t> otherwise;
+  std::uint64_t value = 0, initial = 0, cost = 1;
+  std::optional<std::uint64_t> otherwise, max;
   std::optional<Duration> ttl;
   Duration period{};
   bool exact = false, whole_key = false, if_absent = false, fail_fast = false;
@@ -206,10 +206,11 @@ ExitStatus take(Session& session, const CounterOptions& options) {
 }
 
 ExitStatus limit(Session& session, const CounterOptions& options) {
-  if (options.period <= Duration::zero()) throw InvalidInput("--per must be longer than 0");
-  const LimitResult result = counter_of(session, options).limit(options.name, options.max, options.period, options.cost);
+  if (!options.max) throw InvalidInput("--max: say how many uses are allowed in one period");
+  if (options.period <= Duration::zero()) throw InvalidInput("--per: give the period, longer than 0");
+  const LimitResult result = counter_of(session, options).limit(options.name, *options.max, options.period, options.cost);
   JsonObject line;
-  line.bytes("counter", options.name).boolean("allowed", result.allowed).number("used", result.used).number("max", options.max);
+  line.bytes("counter", options.name).boolean("allowed", result.allowed).number("used", result.used).number("max", *options.max);
   if (!result.allowed) line.real("retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
   line.bytes("server", session.server_address(result.server));
   session.output().answer(line, result.allowed ? "1" : "0");
