@@ -1,0 +1,281 @@
+// The Cluster contract: every operation and each of its outcomes, on every backend.
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+#include "tests/support/backends.hpp"
+
+using namespace mcds;
+using namespace mcds::test;
+
+namespace {
+
+constexpr auto never = Exptime::never();
+
+template <typename Check>
+void on_every_backend(Check&& check) {
+  for (const std::string& name : backend_names()) {
+    CAPTURE(name);
+    const auto backend = make_backend(name);
+    check(*backend);
+  }
+}
+
+std::string get(Cluster& cluster, const std::string& key) {
+  const Reply reply = cluster.execute(Request::get(key));
+  return reply.outcome == Outcome::hit ? reply.value : '<' + std::string(name_of(reply.outcome)) + '>';
+}
+
+Exptime in(int seconds) {
+  return Exptime::after(std::chrono::seconds(seconds), SystemClock().wall());
+}
+
+}  // namespace
+
+TEST_CASE("contract: get and gets hit and miss; flags, empty values and all bytes come back") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    std::string bytes;
+    for (int i = 0; i < 256; ++i) bytes += static_cast<char>(i);
+    bytes += "\r\nEND\r\nVALUE x 0 1\r\n";
+    Request with_flags = Request::set("bytes", bytes, never);
+    with_flags.flags = 4026531841;
+    CHECK(cluster.execute(with_flags).outcome == Outcome::stored);
+    CHECK(cluster.execute(Request::set("empty", "", never)).outcome == Outcome::stored);
+    const Reply hit = cluster.execute(Request::get("bytes"));
+    CHECK(hit.outcome == Outcome::hit);
+    CHECK(hit.value == bytes);
+    CHECK(hit.flags == 4026531841);
+    const Reply gets = cluster.execute(Request::gets("empty"));
+    CHECK(gets.outcome == Outcome::hit);
+    CHECK(gets.value.empty());
+    CHECK(gets.cas.value != 0);
+    CHECK(cluster.execute(Request::get("missing")).outcome == Outcome::miss);
+    CHECK(cluster.execute(Request::gets("missing")).outcome == Outcome::miss);
+  });
+}
+
+TEST_CASE("contract: add, set, replace and append store only when they may") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    CHECK(cluster.execute(Request::replace("k", "0", never)).outcome == Outcome::not_stored);
+    CHECK(cluster.execute(Request::append("k", "0")).outcome == Outcome::not_stored);
+    CHECK(cluster.execute(Request::add("k", "1", never)).outcome == Outcome::stored);
+    CHECK(cluster.execute(Request::add("k", "2", never)).outcome == Outcome::not_stored);
+    CHECK(cluster.execute(Request::append("k", "3")).outcome == Outcome::stored);
+    CHECK(get(cluster, "k") == "13");
+    CHECK(cluster.execute(Request::replace("k", "4", never)).outcome == Outcome::stored);
+    CHECK(get(cluster, "k") == "4");
+    CHECK(cluster.execute(Request::set("k", "5", never)).outcome == Outcome::stored);
+    CHECK(get(cluster, "k") == "5");
+  });
+}
+
+TEST_CASE("contract: cas stores on the unique of the last gets, and never over a rival's change") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    cluster.execute(Request::set("k", "1", never));
+    CasUnique cas = cluster.execute(Request::gets("k")).cas;
+    CHECK(cluster.execute(Request::compare_and_set("k", "2", never, cas)).outcome == Outcome::stored);
+    CHECK(cluster.execute(Request::compare_and_set("k", "3", never, cas)).outcome == Outcome::exists);
+    for (const Request& change :
+         {Request::set("k", "9", never), Request::append("k", "9"), Request::incr("k", 1)}) {
+      cas = cluster.execute(Request::gets("k")).cas;
+      CHECK(backend.rival().execute(change).outcome == Outcome::stored);
+      CHECK(cluster.execute(Request::compare_and_set("k", "4", never, cas)).outcome == Outcome::exists);
+      cas = cluster.execute(Request::gets("k")).cas;
+      backend.rival().execute(change);
+      CHECK(cluster.execute(Request::remove_if("k", cas)).outcome == Outcome::exists);
+    }
+    cas = cluster.execute(Request::gets("k")).cas;
+    backend.rival().execute(Request::remove("k"));
+    CHECK(cluster.execute(Request::compare_and_set("k", "4", never, cas)).outcome == Outcome::not_found);
+  });
+}
+
+TEST_CASE("contract: remove_if deletes on the right unique only; 0 is refused before sending") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    cluster.execute(Request::set("k", "1", never));
+    const CasUnique cas = cluster.execute(Request::gets("k")).cas;
+    CHECK(cluster.execute(Request::remove_if("k", cas)).outcome == Outcome::deleted);
+    CHECK(get(cluster, "k") == "<miss>");
+    if (&backend.cluster() == &backend.rival()) return;  // in memory it is an assertion
+    cluster.execute(Request::set("k", "1", never));
+    CHECK(cluster.execute(Request::remove_if("k", {})).is(ReplyFailure::Kind::refused));
+    CHECK(cluster.execute(Request::compare_and_set("k", "2", never, {})).is(ReplyFailure::Kind::refused));
+    CHECK(get(cluster, "k") == "1");
+  });
+}
+
+TEST_CASE("contract: incr and decr count, wrap, stop at 0 and leave text alone") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    CHECK(cluster.execute(Request::incr("n", 1)).outcome == Outcome::not_found);
+    CHECK(cluster.execute(Request::decr("n", 1)).outcome == Outcome::not_found);
+    cluster.execute(Request::set("n", "10", never));
+    CHECK(cluster.execute(Request::incr("n", 5'000'000'000)).number == 5'000'000'010);
+    CHECK(cluster.execute(Request::decr("n", 5'000'000'005)).number == 5);
+    CHECK(cluster.execute(Request::decr("n", 6)).number == 0);
+    cluster.execute(Request::set("text", "a word", never));
+    CHECK(cluster.execute(Request::incr("text", 1)).is(ReplyFailure::Kind::not_a_number));
+    CHECK(cluster.execute(Request::decr("text", 1)).is(ReplyFailure::Kind::not_a_number));
+    CHECK(get(cluster, "text") == "a word");
+  });
+}
+
+TEST_CASE("contract: touch and remove say whether there was an item") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    CHECK(cluster.execute(Request::touch("k", in(100))).outcome == Outcome::not_found);
+    CHECK(cluster.execute(Request::remove("k")).outcome == Outcome::not_found);
+    cluster.execute(Request::set("k", "1", never));
+    CHECK(cluster.execute(Request::touch("k", in(100))).outcome == Outcome::stored);
+    CHECK(cluster.execute(Request::remove("k")).outcome == Outcome::deleted);
+    CHECK(get(cluster, "k") == "<miss>");
+  });
+}
+
+TEST_CASE("contract: composites create what is missing and say so") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    Reply reply = cluster.execute(Request::incr_or_create("n", 5, 7, never));
+    CHECK(reply.outcome == Outcome::stored);
+    CHECK(reply.created);
+    CHECK(reply.number == 7);
+    reply = cluster.execute(Request::incr_or_create("n", 5, 7, never));
+    CHECK(!reply.created);
+    CHECK(reply.number == 12);
+    reply = cluster.execute(Request::append_or_create("log", "P", "a", never));
+    CHECK(reply.created);
+    reply = cluster.execute(Request::append_or_create("log", "P", "b", never));
+    CHECK(reply.outcome == Outcome::stored);
+    CHECK(!reply.created);
+    CHECK(get(cluster, "log") == "Pab");
+    cluster.execute(Request::set("text", "word", never));
+    CHECK(cluster.execute(Request::incr_or_create("text", 1, 1, never)).is(ReplyFailure::Kind::not_a_number));
+  });
+}
+
+TEST_CASE("contract: a full item refuses append and keeps its value; too large values are refused") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    const std::string large(max_value_size - 100, 'x');
+    CHECK(cluster.execute(Request::set("k", large, never)).outcome == Outcome::stored);
+    CHECK(cluster.execute(Request::append("k", std::string(1000, 'y'))).outcome == Outcome::not_stored);
+    CHECK(cluster.execute(Request::append_or_create("k", "P", std::string(1000, 'y'), never)).outcome ==
+          Outcome::not_stored);
+    const std::string too_large((1 << 20) + 1, 'z');
+    CHECK(cluster.execute(Request::add("other", too_large, never)).is(ReplyFailure::Kind::refused));
+    CHECK(cluster.execute(Request::append("k", too_large)).is(ReplyFailure::Kind::refused));
+    CHECK(cluster.execute(Request::replace("k", too_large, never)).is(ReplyFailure::Kind::refused));
+    CHECK(get(cluster, "k") == large);
+    CHECK(get(cluster, "other") == "<miss>");
+  });
+}
+
+TEST_CASE("contract: an item is gone when its exptime has passed; incr and append keep the exptime") {
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const std::string& name : backend_names()) {
+    Backend& backend = *backends.emplace_back(make_backend(name));
+    backend.cluster().execute(Request::set("n", "1", in(2)));
+    backend.cluster().execute(Request::set("l", "a", in(2)));
+    backend.cluster().execute(Request::set("stays", "a", in(2)));
+    backend.cluster().execute(Request::incr("n", 1));
+    backend.cluster().execute(Request::append("l", "b"));
+    backend.cluster().execute(Request::touch("stays", in(1000)));
+  }
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    CAPTURE(backend_names()[i]);
+    backends[i]->pass(std::chrono::seconds(i == 0 || backend_names()[i] == "memory" ? 4 : 0));
+    CHECK(get(backends[i]->cluster(), "n") == "<miss>");
+    CHECK(get(backends[i]->cluster(), "l") == "<miss>");
+    CHECK(get(backends[i]->cluster(), "stays") == "a");
+  }
+}
+
+TEST_CASE("contract: unsafe keys are refused and nothing of them reaches the server") {
+  for (const std::string name : {"classic", "meta", "automatic"}) {
+    CAPTURE(name);
+    const auto backend = make_backend(name);
+    Cluster& cluster = backend->cluster();
+    cluster.execute(Request::set("kept", "1", never));
+    for (const std::string& key : {std::string(), std::string("a b"), std::string("a\r\nflush_all\r\n"),
+                                   std::string("a\0b", 3), std::string("\x7f"), std::string(251, 'k')}) {
+      CHECK(cluster.execute(Request::get(key)).is(ReplyFailure::Kind::refused));
+      CHECK(cluster.execute(Request::set(key, "v", never)).is(ReplyFailure::Kind::refused));
+      CHECK(cluster.execute(Request::incr_or_create(key, 1, 1, never)).is(ReplyFailure::Kind::refused));
+    }
+    CHECK(cluster.execute(Request::set(std::string(250, 'k'), "v", never)).outcome == Outcome::stored);
+    CHECK(get(cluster, std::string(250, 'k')) == "v");
+    CHECK(get(cluster, "kept") == "1");
+  }
+}
+
+TEST_CASE("contract: a batch over several servers answers in its order, one key's requests in theirs") {
+  for (const std::string& name : backend_names()) {
+    CAPTURE(name);
+    const auto backend = make_backend(name, 3);
+    Cluster& cluster = backend->cluster();
+    std::vector<Request> batch;
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      batch.push_back(Request::set(key, std::to_string(i), never));
+      batch.push_back(Request::incr(key, 1));
+      batch.push_back(Request::get(key));
+      batch.push_back(Request::get("missing"));
+    }
+    const std::vector<Reply> replies = cluster.execute(batch);
+    REQUIRE(replies.size() == batch.size());
+    for (std::size_t i = 0; i < 300; ++i) {
+      REQUIRE(replies[4 * i].outcome == Outcome::stored);
+      REQUIRE(replies[4 * i + 1].number == i + 1);
+      REQUIRE(replies[4 * i + 2].value == std::to_string(i + 1));
+      REQUIRE(replies[4 * i + 3].outcome == Outcome::miss);
+      REQUIRE(replies[4 * i].server == cluster.server_of(batch[4 * i]));
+    }
+    std::vector<Request> gets;
+    for (int i = 0; i < 5000; ++i) gets.push_back(Request::get("k" + std::to_string(i % 400)));
+    const std::vector<Reply> got = cluster.execute(gets);
+    for (std::size_t i = 0; i < got.size(); ++i)
+      REQUIRE(got[i].outcome == (i % 400 < 300 ? Outcome::hit : Outcome::miss));
+  }
+}
+
+TEST_CASE("contract: version, stats and probe") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    const Reply version = cluster.execute(Request::version(0));
+    CHECK(version.outcome == Outcome::hit);
+    CHECK(version.value.find('.') != std::string::npos);
+    cluster.execute(Request::set("k", "12345", in(1000)));
+    const Reply probe = cluster.execute(Request::probe("k", 0));
+    CHECK(probe.outcome == Outcome::hit);
+    CHECK(probe.value == "12345");
+    CHECK(probe.cas.value != 0);
+    if (probe.age.ttl) CHECK(probe.age.ttl->count() > 990);
+    CHECK(cluster.execute(Request::probe("missing", 0)).outcome == Outcome::miss);
+    const Reply stats = cluster.execute(Request::stats(0));
+    CHECK(stats.outcome == Outcome::hit);
+    CHECK(stats.value.find("curr_items 1\n") != std::string::npos);
+  });
+}
+
+TEST_CASE(
+    "contract: a cas unique is worthless after a restart, although the new server counts from 1 again") {
+  for (const std::string name : {"classic", "meta", "automatic"}) {
+    CAPTURE(name);
+    const auto backend = make_backend(name);
+    Cluster& cluster = backend->cluster();
+    cluster.execute(Request::set("k", "mine", never));
+    const CasUnique cas = cluster.execute(Request::gets("k")).cas;
+    backend->restart(0);
+    CHECK(backend->rival().execute(Request::get("warm-up")).outcome != Outcome::hit);
+    backend->rival().execute(Request::set("k", "a stranger's", never));
+    backend->rival().execute(Request::set("k", "a stranger's", never));
+    for (int i = 0; i < 3; ++i) {
+      const Reply reply = cluster.execute(Request::remove_if("k", cas));
+      CHECK((reply.outcome == Outcome::exists || reply.failed()));
+    }
+    CHECK(get(backend->rival(), "k") == "a stranger's");
+  }
+}

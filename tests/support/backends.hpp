@@ -1,0 +1,36 @@
+// The backends a contract holds for, by name: real servers through each protocol, and servers in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/cluster/cluster.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/memcached_process.hpp"
+
+namespace mcds::test {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual Cluster& cluster() = 0;
+  // Another client of the same servers.
+  virtual Cluster& rival() = 0;
+  // Lets the servers' clocks pass this time.
+  virtual void pass(std::chrono::seconds time) = 0;
+  virtual void restart(std::size_t server) = 0;
+};
+
+// "classic", "meta", "automatic", "memory".
+const std::vector<std::string>& backend_names();
+// `arguments` go to memcached; "memory" knows none of them.
+std::unique_ptr<Backend> make_backend(const std::string& name, std::size_t servers = 1,
+                                      std::vector<std::string> arguments = {});
+
+ConnectOptions::Protocol protocol_named(const std::string& name);
+// Short timeouts, for tests that wait for them.
+ConnectOptions options_of(const std::string& protocol, std::chrono::milliseconds timeout);
+std::shared_ptr<const Placement> placement_over(const std::vector<Server>& servers);
+
+}  // namespace mcds::test
