@@ -1,0 +1,72 @@
+// The pipes of a child, for the verbs that feed it or keep its output; the rest is tested through `mcds lock run`.
+#include "tools/cli/child.hpp"
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+namespace mcds {
+
+namespace {
+
+struct Done {
+  ChildResult result;
+  std::string output, errors;
+};
+
+Done run(std::vector<std::string> command, std::optional<std::string> input = std::nullopt,
+         std::optional<Duration> max_run = std::nullopt) {
+  std::signal(SIGPIPE, SIG_IGN);
+  Done done;
+  SystemClock clock;
+  const Guardian guardian;
+  const HeldSignals held;
+  ChildOptions options{.command = std::move(command)};
+  options.input = std::move(input);
+  options.max_run = max_run;
+  options.environment = {{"CHILD_TEST", "a b"}};
+  options.on_output = [&](int stream, std::string_view bytes) { (stream == 1 ? done.output : done.errors) += bytes; };
+  done.result = run_child(options, clock, guardian, held);
+  return done;
+}
+
+}  // namespace
+
+TEST_CASE("child: input and output of any size go through, byte for byte") {
+  std::string input(3 << 20, '\0');
+  for (std::size_t i = 0; i < input.size(); ++i) input[i] = static_cast<char>(i * 7 + i / 251);
+  const Done done = run({"cat"}, input);
+  CHECK(done.result.exit_code() == 0);
+  CHECK(done.output == input);
+  CHECK(done.errors.empty());
+}
+
+TEST_CASE("child: the streams are kept apart, the environment is added to") {
+  const Done done = run({"sh", "-c", "echo \"$CHILD_TEST\"; echo err >&2; test -n \"$PATH\"; exit 7"}, "");
+  CHECK(done.output == "a b\n");
+  CHECK(done.errors == "err\n");
+  CHECK(done.result.exit_code() == 7);
+}
+
+TEST_CASE("child: one that does not read its input, or closes its output, ends as it likes") {
+  CHECK(run({"true"}, std::string(3 << 20, 'x')).result.exit_code() == 0);
+  CHECK(run({"sh", "-c", "exec >&- 2>&- <&-; sleep 0.1; exit 3"}, std::string(3 << 20, 'x')).result.exit_code() == 3);
+}
+
+TEST_CASE("child: what a process that left the group still writes is not waited for") {
+  const Done done = run({"sh", "-c", "echo first; setsid sleep 1 & sleep 0.1"});
+  CHECK(done.output == "first\n");
+}
+
+TEST_CASE("child: one that writes for ever is stopped in time") {
+  const Done done = run({"yes"}, std::nullopt, std::chrono::milliseconds(200));
+  CHECK(done.result.reason == ChildResult::Reason::max_run);
+  CHECK(done.output.size() > 1000);
+}
+
+TEST_CASE("child: what cannot be run is told apart") {
+  CHECK(run({"no-such-command"}).result.exit_code() == 127);
+  CHECK(run({"/"}).result.exit_code() == 126);
+}
+
+}  // namespace mcds
