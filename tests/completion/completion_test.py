@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The bash completion in a real bash: what it offers for a command line. Usage: completion_test.py BUILD_DIR"""
+import os
+import subprocess
+import sys
+import tempfile
+
+SCRIPT = r"""
+source /usr/share/bash-completion/bash_completion 2>/dev/null
+source "$STUB"
+COMP_LINE="$1"
+read -ra COMP_WORDS <<<"$1"
+[[ $1 == *' ' ]] && COMP_WORDS+=('')
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+COMP_POINT=${#COMP_LINE}
+_mcds
+printf '%s\n' "${COMPREPLY[@]}"
+"""
+
+# Command line, a word that must be offered, a word that must not be.
+CASES = [
+    ("mcds ", "counter", "incr"),
+    ("mcds co", "counter", "lock"),
+    ("mcds counter ", "incr", "counter"),
+    ("mcds counter incr --", "--ttl", "--max"),
+    ("mcds -o value counter limit --", "--max", "--ttl"),
+    ("mcds -o ", "json", "counter"),
+    ("mcds lock run x -- mkd", "mkdir", "--ttl"),
+    ("mcds --config ", "some.conf", "json"),
+    ("mcds -P ", "", "some.conf"),
+    ("mcds --config some.conf -P ", "main", "json"),
+]
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    stub = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../completions/mcds.bash"))
+    failures = []
+    with tempfile.TemporaryDirectory() as directory:
+        with open(os.path.join(directory, "some.conf"), "w", encoding="utf-8") as file:
+            file.write("[pool main]\nservers = 10.0.0.1\n")
+        # The servers named here would hang every answer if completion asked them.
+        environment = {"PATH": f"{build}/tools:/usr/bin:/bin", "HOME": directory, "STUB": stub, "MCDS_SERVERS": "192.0.2.1:11211"}
+        for line, wanted, unwanted in CASES:
+            done = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", line], cwd=directory, env=environment,
+                                  capture_output=True, text=True, timeout=20, check=False)
+            offered = done.stdout.splitlines()
+            if wanted not in offered or unwanted in offered or done.stderr:
+                failures.append(f"{line!r}: offered {offered}, wanted {wanted!r} and not {unwanted!r} {done.stderr}")
+    for failure in failures:
+        print(failure)
+    print(f"{len(CASES) - len(failures)} passed, {len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()

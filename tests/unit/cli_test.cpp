@@ -1,0 +1,121 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/base/errors.hpp"
+#include "tools/cli/complete.hpp"
+#include "tools/cli/config.hpp"
+#include "tools/cli/exit_status.hpp"
+#include "tools/cli/parse.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::vector<std::string> words_of(const std::vector<std::string>& lines) {
+  std::vector<std::string> words;
+  for (const std::string& line : lines) words.push_back(line.substr(0, line.find('\t')));
+  return words;
+}
+
+bool offers(const std::vector<std::string>& typed, const std::string& word) {
+  const auto words = words_of(completions(typed));
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+Invocation parsed(const std::vector<std::string>& words) {
+  Invocation invocation;
+  parse(words, invocation);
+  return invocation;
+}
+
+}  // namespace
+
+TEST_CASE("global options are accepted before and after the command, in every spelling") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"-s", "a", "--timeout", "2s", "counter", "get", "x"},
+           {"counter", "-s", "a", "get", "x", "--timeout=2s"},
+           {"counter", "get", "x", "--servers=a", "--timeout", "2s"},
+           {"-sa", "counter", "get", "--timeout", "2", "x"}}) {
+    const Invocation invocation = parsed(words);
+    CHECK(invocation.globals.servers == "a");
+    CHECK(invocation.globals.timeout == std::chrono::seconds(2));
+    CHECK(invocation.verb->name() == "get");
+  }
+}
+
+TEST_CASE("a dash alone is a value, -- ends the options, brackets stay together") {
+  CHECK_NOTHROW(parsed({"counter", "incr", "-"}));
+  CHECK_NOTHROW(parsed({"counter", "incr", "--", "-name"}));
+  CHECK_NOTHROW(parsed({"key", "[1,2]"}));
+  CHECK_THROWS_AS(parsed({"counter", "incr", "-name"}), InvalidInput);
+  CHECK_THROWS_AS(parsed({"counter", "get"}), InvalidInput);
+  CHECK_THROWS_AS(parsed({"counter", "get", "x", "--timeout", "1", "--timeout", "2"}), InvalidInput);
+}
+
+TEST_CASE("everything behind -- belongs to the child, options and another -- too") {
+  CHECK_NOTHROW(parsed({"lock", "run", "x", "--", "ls", "--nonsense", "--", "-o", "yaml"}));
+  CHECK_THROWS_AS(parsed({"lock", "run", "x"}), InvalidInput);
+  CHECK_THROWS_AS(parsed({"lock", "run", "x", "--"}), InvalidInput);
+}
+
+TEST_CASE("help and version ask for no argument") {
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--help"}, {"-h"}, {"--version"}, {"counter", "--help"}, {"counter", "incr", "-h"}, {"--help", "lock", "run"}}) {
+    CHECK(parsed(words).text.has_value());
+  }
+  const std::string help = *parsed({"counter", "incr", "--help"}).text;
+  CHECK(help.find("Examples:") < help.find("Options:"));
+}
+
+TEST_CASE("the error of a broken command line comes out in the mode asked for") {
+  Invocation invocation;
+  CHECK_THROWS_AS(parse({"counter", "incr", "--nonsense", "-o", "text"}, invocation), InvalidInput);
+  CHECK(invocation.globals.output == "text");
+}
+
+TEST_CASE("completion offers commands, verbs, options, choices and asks the shell for the rest") {
+  CHECK(offers({""}, "counter"));
+  CHECK(offers({"cou"}, "counter"));
+  CHECK_FALSE(offers({"cou"}, "lock"));
+  CHECK(offers({"counter", ""}, "incr"));
+  CHECK(offers({"-o", "value", "counter", "i"}, "incr"));
+  CHECK(offers({"counter", "incr", "--"}, "--ttl"));
+  CHECK(offers({"counter", "incr", "--"}, "--servers"));
+  CHECK_FALSE(offers({"counter", "get", "--"}, "--ttl"));
+  CHECK(offers({"-o", ""}, "json"));
+  CHECK(offers({"--output=v"}, "--output=value"));
+  CHECK(offers({"--config", ""}, "!files"));
+  CHECK(offers({"key", "@"}, "!files"));
+  CHECK(offers({"lock", "run", "x", "--", ""}, "!command 4"));
+  CHECK(offers({"lock", "run", "x", "--", "tar", "--cre"}, "!command 4"));
+  CHECK(completions({"counter", "incr", "--", ""}).empty());
+}
+
+TEST_CASE("config: later files win key by key, errors name file and line") {
+  Config config;
+  read_config("pool = a\ntimeout = 2s\n[pool a]\nservers = one,two\nprofile = gomemcache\n", "first", config);
+  read_config("; comment\n[pool a]\nservers = three\n[pool b]\nnamespace = b:\n", "second", config);
+  CHECK(config.pool == "a");
+  CHECK(config.timeout == "2s");
+  CHECK(config.pools["a"].servers == "three");
+  CHECK(config.pools["a"].profile == "gomemcache");
+  CHECK(config.pools["b"].key_prefix == "b:");
+  CHECK_THROWS_WITH_AS(read_config("\nserver = x\n", "f", config), "f:2: unknown key \"server\"; did you mean \"servers\"?", Failure);
+  CHECK_THROWS_WITH_AS(read_config("[pool a]\nservers = h:0\n", "f", config),
+                       "f:2: server 'h:0': the port must be a number from 1 to 65535", Failure);
+  CHECK_THROWS_AS(read_config("[pool ]\nservers = a\n", "f", config), Failure);
+  CHECK_THROWS_AS(read_config("[pool a\n", "f", config), Failure);
+}
+
+TEST_CASE("the exit code of a batch is that of its worst line") {
+  using enum ExitStatus;
+  CHECK(worse(ok, no) == no);
+  CHECK(worse(try_again, no) == try_again);
+  CHECK(worse(bad_data, try_again) == bad_data);
+  CHECK(worse(refused, bad_data) == refused);
+  CHECK(worse(refused, unknown_outcome) == unknown_outcome);
+  CHECK(worse(unavailable, unknown_outcome) == unavailable);
+}
+
+}  // namespace mcds
