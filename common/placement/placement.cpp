@@ -26,12 +26,14 @@ class ProfilePlacement final : public Placement {
   ProfilePlacement(const Profile& profile, Pool pool, PlacementOptions options)
       : profile_(profile),
         pool_(std::move(pool)),
-        options_(std::move(options)),
-        distributor_(make_distributor(profile.rule, members_of(profile.rule, pool_, options_.resolver))) {}
+        options_(std::move(options)) {
+    // With one server there is nothing to choose: a hundred points would be a tenth of a cold start.
+    if (pool_.size() > 1 || pool_.front().weight == 0) static_cast<void>(distributor());
+  }
 
   const Pool& pool() const override { return pool_; }
   std::string_view profile() const override { return profile_.name; }
-  const Continuum* continuum() const override { return distributor_->continuum(); }
+  const Continuum* continuum() const override { return distributor().continuum(); }
 
   std::uint64_t hash_of(std::string_view key) const override {
     std::string first, second;
@@ -42,12 +44,19 @@ class ProfilePlacement final : public Placement {
     if (pool_.size() == 1) return 0;
     std::string first, second;
     const auto text = hashed_text(key, first, second);
-    return distributor_->server_of(profile_.rule.hash(text), text);
+    return distributor().server_of(profile_.rule.hash(text), text);
   }
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override;
 
  private:
+  const Distributor& distributor() const {
+    if (distributor_ == nullptr) {
+      distributor_ = make_distributor(profile_.rule, members_of(profile_.rule, pool_, options_.resolver));
+    }
+    return *distributor_;
+  }
+
   std::string_view hashed_text(std::string_view key, std::string& first, std::string& second) const {
     const Rule& rule = profile_.rule;
     if (rule.prefix != Prefix::hashed) key = prefixed(rule, options_.key_prefix, key, first);
@@ -57,7 +66,7 @@ class ProfilePlacement final : public Placement {
   const Profile& profile_;
   Pool pool_;
   PlacementOptions options_;
-  std::unique_ptr<const Distributor> distributor_;
+  mutable std::unique_ptr<const Distributor> distributor_;
 };
 
 void add_once(std::vector<std::size_t>& servers, std::size_t server) {

@@ -115,7 +115,7 @@ double jitter_fraction(std::string_view text) {
 }
 
 // Digits beyond the estimate's own error say nothing.
-double rounded(double value) { return std::round(value * 100) / 100; }
+double rounded(double value) { return std::floor(value * 100 + 0.5) / 100; }
 
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
@@ -130,7 +130,7 @@ ExitStatus value(Session& session, const Options& options) {
   if (options.estimate) {
     shown = value.estimate();
     answer.real("estimate", rounded(shown)).real("standard_error", rounded(value.standard_error()));
-    bare = std::to_string(std::llround(shown));
+    bare = std::to_string(static_cast<std::uint64_t>(shown + 0.5));
   }
   if (options.jitter) {
     const std::uint64_t display = visitors.jittered(shown, jitter);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -108,13 +109,12 @@ std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) const {
 }
 
 std::ptrdiff_t Socket::receive(std::string& into) const {
-  const std::size_t used = into.size();
-  into.resize(used + receive_size);
-  const ssize_t size = recv(descriptor_, into.data() + used, receive_size, 0);
+  // Not straight into the string: growing it would write every byte twice, and touch pages a short reply never needs.
+  std::array<char, receive_size> buffer;
+  const ssize_t size = recv(descriptor_, buffer.data(), buffer.size(), 0);
+  if (size > 0) into.append(buffer.data(), static_cast<std::size_t>(size));
   const bool nothing_yet = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
-  into.resize(used + static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
-  if (size > 0) return size;
-  return nothing_yet ? 0 : -1;
+  return nothing_yet ? 0 : size > 0 ? size : -1;
 }
 
 bool Socket::usable_again() const {
