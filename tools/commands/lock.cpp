@@ -44,10 +44,18 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   if (answer.lease) add_lease(line, *answer.lease, ttl);
   else add_holder(line, answer.holder);
   line.bytes("server", session.server_address(answer.server));
-  if (answer.lease || session.output().mode() != OutputMode::value) {
-    session.output().answer(line, answer.lease ? answer.lease->token : std::string());
+  if (!answer.lease) {
+    if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
+    return busy_status(options);
   }
-  return answer.lease ? ExitStatus::ok : busy_status(options);
+  try {
+    session.output().answer(line, answer.lease->token);
+  } catch (...) {
+    // Nobody learned the token: the lock would stand in everybody's way until its end.
+    lock.release(*answer.lease);
+    throw;
+  }
+  return ExitStatus::ok;
 }
 
 const std::string& token_of(const LockOptions& options) {

@@ -115,6 +115,10 @@ class LockedRun {
       : session_(session), options_(options), times_(times_of(options)), report_(options.report),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
+    // Too long to be kept: told before the command runs.
+    for (const auto& hold : {options.min_hold, options.once_per}) {
+      if (hold) Exptime::after(*hold + times_.ttl, session.clock().wall());
+    }
   }
 
   ExitStatus run() {
@@ -213,7 +217,11 @@ class LockedRun {
       session_.output().error(Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
     }
     add_result(record_, result);
-    report_.write(record_);
+    try {
+      report_.write(record_);
+    } catch (const Failure& failure) {
+      session_.output().error(failure);  // the command's own code matters more
+    }
     return status_of(result);
   }
 
