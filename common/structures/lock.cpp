@@ -112,7 +112,8 @@ Lock::Answer Lock::acquire(const Wish& wish) {
     const auto jittered = Duration(
         static_cast<Duration::rep>(static_cast<double>(pause.count()) * (0.5 + context_.random.unit())));
     const Duration left = wish.wait == Duration::max() ? jittered : wish.wait - waited();
-    context_.clock.sleep_for(std::min(jittered, left));
+    const Duration nap = std::min(jittered, left);
+    context_.clock.sleep_for(nap);
     pause = std::min(pause + pause / 2, slowest_poll);
   }
 }

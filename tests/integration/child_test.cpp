@@ -1,4 +1,5 @@
-// The pipes of a child, for the verbs that feed it or keep its output; the rest is tested through `mcds lock run`.
+// The pipes of a child, for the verbs that feed it or keep its output; the rest is tested through `mcds lock
+// run`.
 #include "tools/cli/child.hpp"
 
 #include <doctest/doctest.h>
@@ -25,7 +26,9 @@ Done run(std::vector<std::string> command, std::optional<std::string> input = st
   options.input = std::move(input);
   options.max_run = max_run;
   options.environment = {{"CHILD_TEST", "a b"}};
-  options.on_output = [&](int stream, std::string_view bytes) { (stream == 1 ? done.output : done.errors) += bytes; };
+  options.on_output = [&](int stream, std::string_view bytes) {
+    (stream == 1 ? done.output : done.errors) += bytes;
+  };
   done.result = run_child(options, clock, guardian, held);
   return done;
 }
@@ -50,7 +53,8 @@ TEST_CASE("child: the streams are kept apart, the environment is added to") {
 
 TEST_CASE("child: one that does not read its input, or closes its output, ends as it likes") {
   CHECK(run({"true"}, std::string(3 << 20, 'x')).result.exit_code() == 0);
-  CHECK(run({"sh", "-c", "exec >&- 2>&- <&-; sleep 0.1; exit 3"}, std::string(3 << 20, 'x')).result.exit_code() == 3);
+  CHECK(run({"sh", "-c", "exec >&- 2>&- <&-; sleep 0.1; exit 3"}, std::string(3 << 20, 'x'))
+            .result.exit_code() == 3);
 }
 
 TEST_CASE("child: what a process that left the group still writes is not waited for") {

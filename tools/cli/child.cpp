@@ -59,7 +59,8 @@ struct Pipe {
 
 class Run {
  public:
-  Run(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held, ChildWatch* watch)
+  Run(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held,
+      ChildWatch* watch)
       : options_(options), clock_(clock), guardian_(guardian), held_(held), watch_(watch) {
     signal_fd_ = Descriptor(signalfd(-1, &held_.signals(), SFD_CLOEXEC | SFD_NONBLOCK));
     timer_ = Descriptor(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
@@ -212,7 +213,8 @@ void Run::wait() {
   poll(descriptors.data(), descriptors.size(), -1);
   std::uint64_t count = 0;
   if ((descriptors[1].revents & POLLIN) != 0) static_cast<void>(!read(timer_.get(), &count, sizeof count));
-  if ((descriptors[2].revents & POLLIN) != 0) static_cast<void>(!read(watch_->descriptor(), &count, sizeof count));
+  if ((descriptors[2].revents & POLLIN) != 0)
+    static_cast<void>(!read(watch_->descriptor(), &count, sizeof count));
 }
 
 void Run::check_deadlines() {
@@ -268,8 +270,10 @@ void Run::reap() {
     // While we stood still its time may have passed, and the guardian may have ended it.
     check_deadlines();
     exited_ = true;
-    if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
-    else result_.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status))
+      result_.signal = WTERMSIG(status);
+    else
+      result_.code = WEXITSTATUS(status);
     terminal_.take_back();
     if (!group_is_gone() && !killed_) {
       kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
@@ -294,8 +298,8 @@ void Run::child_stopped(int signal) {
   }
 }
 
-// With our whole process group, as the terminal would have done: a shell waits for all of a job to stop. False when
-// the system did not stop us, because nobody could continue us.
+// With our whole process group, as the terminal would have done: a shell waits for all of a job to stop.
+// False when the system did not stop us, because nobody could continue us.
 bool Run::stop_ourselves(int signal) {
   if (signal == SIGSTOP) return raise(SIGSTOP) == 0;
   sigset_t one;
@@ -310,7 +314,9 @@ bool Run::stop_ourselves(int signal) {
   return sigismember(&pending, SIGCONT) == 1;
 }
 
-bool Run::group_is_gone() { return ::kill(-pid_, 0) != 0 && errno == ESRCH; }
+bool Run::group_is_gone() {
+  return ::kill(-pid_, 0) != 0 && errno == ESRCH;
+}
 
 void Run::move_bytes() {
   if (input_.write_end.get() >= 0) feed();
@@ -360,8 +366,8 @@ int ChildResult::exit_code() const {
   return signal != 0 ? 128 + signal : code;
 }
 
-ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held,
-                      ChildWatch* watch) {
+ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian,
+                      const HeldSignals& held, ChildWatch* watch) {
   return Run(options, clock, guardian, held, watch).run();
 }
 

@@ -1,10 +1,10 @@
 // Runs one child command, exec'ed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
 //
-// The child has a process group of its own, and the terminal's foreground if we have it, so that Ctrl-C, Ctrl-Z, a
-// pager or an editor work as without us: when the child stops we stop too, when we are continued so is it. INT TERM
-// HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were started stay ignored for
-// both. When the child has exited, what is left of its group is ended (TERM, grace, KILL). Whatever ends us, the
-// guardian ends the group.
+// The child has a process group of its own, and the terminal's foreground if we have it, so that Ctrl-C,
+// Ctrl-Z, a pager or an editor work as without us: when the child stops we stop too, when we are continued so
+// is it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were
+// started stay ignored for both. When the child has exited, what is left of its group is ended (TERM, grace,
+// KILL). Whatever ends us, the guardian ends the group.
 //
 // One loop waits for signals, the child's end, deadlines and the child's pipes alike; it does no other I/O,
 // so nothing can delay a deadline.
@@ -23,8 +23,9 @@
 
 namespace mcds {
 
-// The signals that are passed on are blocked while this lives, so that they end neither us nor what has to be done
-// before and after the child (give back a lock). Those that were ignored stay ignored, for the child too.
+// The signals that are passed on are blocked while this lives, so that they end neither us nor what has to be
+// done before and after the child (give back a lock). Those that were ignored stay ignored, for the child
+// too.
 class HeldSignals {
  public:
   HeldSignals();
@@ -62,7 +63,8 @@ struct ChildOptions {
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
   std::optional<std::string> input = {};  // its standard input; without it, ours
-  // Takes what the child writes to stream 1 (stdout) and 2; without it, both go where ours go.
+  // Takes what the child writes to stream 1 (stdout) and 2, and must not block; without it, both go where
+  // ours go.
   std::function<void(int stream, std::string_view bytes)> on_output = {};
 };
 
@@ -78,7 +80,7 @@ struct ChildResult {
 };
 
 // Throws Failure(system).
-ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian, const HeldSignals& held,
-                      ChildWatch* watch = nullptr);
+ChildResult run_child(const ChildOptions& options, Clock& clock, const Guardian& guardian,
+                      const HeldSignals& held, ChildWatch* watch = nullptr);
 
 }  // namespace mcds

@@ -35,7 +35,8 @@ constexpr char dismiss = 'x';
 void detach(int pipe) {
   setsid();
   prctl(PR_SET_NAME, "mcds-guardian");
-  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  for (const int signal : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGPIPE, SIGUSR1, SIGUSR2})
+    std::signal(signal, SIG_IGN);
   dup2(pipe, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, UINT_MAX, 0);
   static_cast<void>(chdir("/"));
@@ -84,7 +85,8 @@ class Duty {
     if (!deadline_) return -1;
     const auto left = *deadline_ - SystemClock().steady();
     if (left <= Duration::zero()) return 0;
-    return static_cast<int>(std::min<Duration>(left, std::chrono::seconds(1)) / std::chrono::milliseconds(1) + 1);
+    return static_cast<int>(std::min<Duration>(left, std::chrono::seconds(1)) / std::chrono::milliseconds(1) +
+                            1);
   }
 
   const std::string& directory_;
@@ -96,7 +98,8 @@ class Duty {
 
 Guardian::Guardian(const std::string& directory) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
   pid_ = fork();
   if (pid_ < 0) {
     close(ends[0]);
@@ -128,8 +131,14 @@ void Guardian::tell(char what, long long value) const {
   static_cast<void>(!write(pipe_, &message, sizeof message));
 }
 
-void Guardian::watch(pid_t group) const { tell(watch_group, group); }
-void Guardian::forget(pid_t group) const { tell(forget_group, group); }
-void Guardian::set_deadline(SteadyTime when) const { tell(deadline, when.time_since_epoch().count()); }
+void Guardian::watch(pid_t group) const {
+  tell(watch_group, group);
+}
+void Guardian::forget(pid_t group) const {
+  tell(forget_group, group);
+}
+void Guardian::set_deadline(SteadyTime when) const {
+  tell(deadline, when.time_since_epoch().count());
+}
 
 }  // namespace mcds

@@ -12,11 +12,14 @@ Terminal::~Terminal() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-bool Terminal::is_ours() const { return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp(); }
+bool Terminal::is_ours() const {
+  return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp();
+}
 
 bool Terminal::lend_at_start() const {
   struct stat output {};
-  const bool into_pipe = fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode));
+  const bool into_pipe =
+      fstat(STDOUT_FILENO, &output) == 0 && (S_ISFIFO(output.st_mode) || S_ISSOCK(output.st_mode));
   return is_ours() && !into_pipe;
 }
 

@@ -16,8 +16,8 @@ class Terminal {
   bool exists() const { return descriptor_ >= 0; }
   // Our process group has it.
   bool is_ours() const;
-  // Whether the child should have it from the start. Not when our output goes into a pipe: whoever reads there is
-  // in our process group and may want the terminal (`… | less`); the child gets it when it asks.
+  // Whether the child should have it from the start. Not when our output goes into a pipe: whoever reads
+  // there is in our process group and may want the terminal (`… | less`); the child gets it when it asks.
   bool lend_at_start() const;
   void lend(pid_t group);
   // If it was lent: from whoever has it now of those below us.

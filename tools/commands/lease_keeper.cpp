@@ -20,8 +20,13 @@ constexpr Duration longest_pause = std::chrono::seconds(1);
 }  // namespace
 
 LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const Guardian& guardian)
-    : lock_(lock), lease_(std::move(lease)), plan_(std::move(plan)), clock_(clock), guardian_(guardian),
-      changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), deadline_(lease_.deadline.time_since_epoch().count()) {
+    : lock_(lock),
+      lease_(std::move(lease)),
+      plan_(std::move(plan)),
+      clock_(clock),
+      guardian_(guardian),
+      changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      deadline_(lease_.deadline.time_since_epoch().count()) {
   if (changed_ < 0) throw Failure(ErrorCode::system, "cannot make an event descriptor; too many open files?");
   publish();
 }
@@ -91,8 +96,12 @@ SteadyTime LeaseKeeper::renew_once() {
         ++renewals_;
         publish();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
-      case Lock::Renewal::not_owner: lose("another has taken it"); break;
-      case Lock::Renewal::not_held: lose("the server does not have it any more (restarted, flushed or evicted?)"); break;
+      case Lock::Renewal::not_owner:
+        lose("another has taken it");
+        break;
+      case Lock::Renewal::not_held:
+        lose("the server does not have it any more (restarted, flushed or evicted?)");
+        break;
     }
     return SteadyTime::max();
   } catch (const Failure& failure) {

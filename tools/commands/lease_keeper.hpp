@@ -1,8 +1,8 @@
 // Renews a lease every third of its ttl while a child runs, and tells when the child must have stopped.
 //
 // Renewals happen in a thread of their own: a frozen server may hold one as long as its timeouts allow, the
-// loop that watches the child never waits for it. The times are those of the last renewal that succeeded, counted
-// from before it was sent.
+// loop that watches the child never waits for it. The times are those of the last renewal that succeeded,
+// counted from before it was sent.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,8 @@ class LeaseKeeper final : public ChildWatch {
  public:
   struct Plan {
     Duration ttl;
-    Duration grace;               // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
-    bool stop_child = true;       // otherwise a lost lock is only told
+    Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
+    bool stop_child = true;  // otherwise a lost lock is only told
     std::function<void(std::string_view)> warn;  // from the thread
   };
   // Between the child's last moment and the lease's.

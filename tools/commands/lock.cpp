@@ -41,8 +41,10 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   const Lock::Answer answer = lock.acquire(wish);
   JsonObject line = answer_for(options.name);
   line.boolean("acquired", answer.lease.has_value());
-  if (answer.lease) add_lease(line, *answer.lease, ttl);
-  else add_holder(line, answer.holder);
+  if (answer.lease)
+    add_lease(line, *answer.lease, ttl);
+  else
+    add_holder(line, answer.holder);
   line.bytes("server", session.server_address(answer.server));
   if (!answer.lease) {
     if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
@@ -73,8 +75,10 @@ ExitStatus renew(Session& session, const LockOptions& options) {
   const bool renewed = renewal == Lock::Renewal::renewed;
   JsonObject line = answer_for(options.name);
   line.boolean("renewed", renewed);
-  if (renewed) add_lease(line, lease, ttl);
-  else line.bytes("reason", renewal == Lock::Renewal::not_owner ? "not_owner" : "not_held");
+  if (renewed)
+    add_lease(line, lease, ttl);
+  else
+    line.bytes("reason", renewal == Lock::Renewal::not_owner ? "not_owner" : "not_held");
   line.bytes("server", session.server_address(lock.server()));
   session.output().answer(line, renewed ? "1" : "0");
   return renewed ? ExitStatus::ok : ExitStatus::no;
@@ -88,7 +92,8 @@ ExitStatus release(Session& session, const LockOptions& options) {
   const bool released = freed.result == Lock::Freed::Result::released;
   JsonObject line = answer_for(options.name);
   line.boolean("released", released);
-  if (!released) line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
+  if (!released)
+    line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
   if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
   if (released) line.bytes("server", session.server_address(lock.server()));
   session.output().answer(line, released ? "1" : "0");
@@ -107,7 +112,8 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown) {
   JsonObject line = answer_for(shown.name);
   line.boolean("held", shown.held);
   add_holder(line, shown.holder);
-  if (shown.ttl && shown.ttl->count() >= 0) line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
+  if (shown.ttl && shown.ttl->count() >= 0)
+    line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   if (shown.held) line.bytes("server", session.server_address(shown.server));
   session.output().answer(line, shown.held ? "1" : "0");
   return shown.held ? ExitStatus::ok : ExitStatus::no;
@@ -136,8 +142,10 @@ void act(Verb& verb, const std::shared_ptr<LockOptions>& options, Run run) {
 void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
   verb.argument("NAME", "the lock", &options->name)
       .option("--ttl", "D", ttl_help, &options->ttl)
-      .option("-w,--wait", "D", "wait this long for it; inf: for ever. Without it: do not wait", &options->wait)
-      .option("-E,--busy-exit", "N", "the exit code when another has it; 75 without it", &options->busy_status)
+      .option("-w,--wait", "D", "wait this long for it; inf: for ever. Without it: do not wait",
+              &options->wait)
+      .option("-E,--busy-exit", "N", "the exit code when another has it; 75 without it",
+              &options->busy_status)
       .option("--note", "TEXT", "shown to others with the holder", &options->note);
 }
 
@@ -148,13 +156,16 @@ void declare_run(Command& command) {
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report");
   declare_taking(verb, options, "the lock's life between renewals, every third of it; 30s without it");
-  verb.choice("--on-lost", {"term", "warn"}, "when the lock is lost: stop the command (term), or only say so (warn)",
-              &options->on_lost)
-      .option("--grace", "D", "between TERM and KILL; 5s without it, or a quarter of a ttl below 20s", &options->grace)
+  verb.choice("--on-lost", {"term", "warn"},
+              "when the lock is lost: stop the command (term), or only say so (warn)", &options->on_lost)
+      .option("--grace", "D", "between TERM and KILL; 5s without it, or a quarter of a ttl below 20s",
+              &options->grace)
       .option("--max-run", "D", "stop the command after this long; exit 124", &options->max_run)
       .option("--min-hold", "D", "keep the lock at least this long after the start", &options->min_hold)
-      .option("--once-per", "D", "after success keep the lock until this long after the start", &options->once_per)
-      .choice("--if-down", {"fail", "run"}, "when no server answers: fail, or run without the lock", &options->if_down)
+      .option("--once-per", "D", "after success keep the lock until this long after the start",
+              &options->once_per)
+      .choice("--if-down", {"fail", "run"}, "when no server answers: fail, or run without the lock",
+              &options->if_down)
       .option("--report", "FILE", "write what happened to this file, as JSON", &options->report)
       .child(options->command, true);
   act(verb, options, run_locked);
@@ -208,8 +219,10 @@ ExitStatus busy_status(const LockOptions& options) {
 
 void add_seconds(JsonObject& object, std::string_view name, Duration duration) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
-  if (whole == duration) object.number(name, static_cast<std::uint64_t>(whole.count()));
-  else object.real(name, static_cast<double>(duration / std::chrono::milliseconds(1)) / 1000);
+  if (whole == duration)
+    object.number(name, static_cast<std::uint64_t>(whole.count()));
+  else
+    object.real(name, static_cast<double>(duration / std::chrono::milliseconds(1)) / 1000);
 }
 
 void declare_lock(Command& command) {

@@ -43,7 +43,8 @@ Times times_of(const LockOptions& options) {
   const Duration grace = options.grace.value_or(std::min<Duration>(default_grace, ttl / 4));
   const Duration needed = (grace + LeaseKeeper::margin + time_to_renew) * 3 / 2;
   if (ttl < needed) {
-    throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " + format_duration(grace) +
+    throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " +
+                       format_duration(grace) +
                        ": the command must be stopped before the lock ends; at least " +
                        format_duration(std::chrono::ceil<std::chrono::milliseconds>(needed)) + " is needed");
   }
@@ -95,11 +96,16 @@ ExitStatus status_of(const ChildResult& result) {
 
 const char* word_of(const ChildResult& result) {
   switch (result.reason) {
-    case ChildResult::Reason::watch: return "lost";
-    case ChildResult::Reason::max_run: return "max_run";
-    case ChildResult::Reason::not_executable: return "not_executable";
-    case ChildResult::Reason::not_found: return "not_found";
-    case ChildResult::Reason::ended: break;
+    case ChildResult::Reason::watch:
+      return "lost";
+    case ChildResult::Reason::max_run:
+      return "max_run";
+    case ChildResult::Reason::not_executable:
+      return "not_executable";
+    case ChildResult::Reason::not_found:
+      return "not_found";
+    case ChildResult::Reason::ended:
+      break;
   }
   return result.signal != 0 ? "signaled" : "exited";
 }
@@ -112,7 +118,10 @@ void add_result(JsonObject& report, const ChildResult& result) {
 class LockedRun {
  public:
   LockedRun(Session& session, const LockOptions& options)
-      : session_(session), options_(options), times_(times_of(options)), report_(options.report),
+      : session_(session),
+        options_(options),
+        times_(times_of(options)),
+        report_(options.report),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
     // Too long to be kept: told before the command runs.
@@ -148,8 +157,8 @@ class LockedRun {
     const ExitStatus status = busy_status(options_);
     if (status != ExitStatus::ok) {
       session_.output().error(Failure(ErrorCode::try_again,
-                                      "the lock " + options_.name + " is held by " + describe_holder(answer_.holder) +
-                                          "; wait for it with -w",
+                                      "the lock " + options_.name + " is held by " +
+                                          describe_holder(answer_.holder) + "; wait for it with -w",
                                       session_.server_address(answer_.server)));
     }
     return status;
@@ -159,7 +168,8 @@ class LockedRun {
     const Guardian guardian;
     const HeldSignals held;
     record_.boolean("acquired", false).boolean("without_lock", true);
-    const ChildResult result = run_child(child_options(options_, times_.grace), session_.clock(), guardian, held);
+    const ChildResult result =
+        run_child(child_options(options_, times_.grace), session_.clock(), guardian, held);
     return finish(result);
   }
 
@@ -167,8 +177,11 @@ class LockedRun {
     const HeldSignals held;
     const Lease& lease = *answer_.lease;
     const SteadyTime started = lease.deadline - times_.ttl;
-    record_.boolean("acquired", true).bytes("token", lease.token).bytes("fence", std::to_string(*lease.fence));
-    record_.bytes("server", session_.server_address(answer_.server)).time("started_at", session_.clock().wall());
+    record_.boolean("acquired", true)
+        .bytes("token", lease.token)
+        .bytes("fence", std::to_string(*lease.fence));
+    record_.bytes("server", session_.server_address(answer_.server))
+        .time("started_at", session_.clock().wall());
     const ChildResult result = run_child_under(lease, held);
     record_.time("finished_at", session_.clock().wall()).bytes("outcome", end_hold(result, started));
     return finish(result);
@@ -177,7 +190,9 @@ class LockedRun {
   ChildResult run_child_under(const Lease& lease, const HeldSignals& held) {
     const Guardian guardian;
     LeaseKeeper keeper(*lock_, lease,
-                       {.ttl = times_.ttl, .grace = times_.grace, .stop_child = options_.on_lost == "term",
+                       {.ttl = times_.ttl,
+                        .grace = times_.grace,
+                        .stop_child = options_.on_lost == "term",
                         .warn = [this](std::string_view message) { session_.output().warning(message); }},
                        session_.clock(), guardian);
     ChildOptions child = child_options(options_, times_.grace);
@@ -200,10 +215,12 @@ class LockedRun {
     if (success) hold = std::max(hold, options_.once_per.value_or(Duration::zero()));
     const Duration left = started + hold - session_.clock().steady();
     try {
-      if (left > Duration::zero()) return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
+      if (left > Duration::zero())
+        return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
       return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
     } catch (const Failure& failure) {
-      session_.output().warning("the lock could not be given back and ends by itself: " + std::string(failure.what()));
+      session_.output().warning("the lock could not be given back and ends by itself: " +
+                                std::string(failure.what()));
       return "unknown";
     }
   }
@@ -212,9 +229,11 @@ class LockedRun {
     if (!result.message.empty()) {
       session_.output().error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
     } else if (result.reason == ChildResult::Reason::watch) {
-      session_.output().error(Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
+      session_.output().error(
+          Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
     } else if (result.reason == ChildResult::Reason::max_run) {
-      session_.output().error(Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
+      session_.output().error(
+          Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
     }
     add_result(record_, result);
     try {
@@ -240,11 +259,13 @@ class LockedRun {
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
   if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
-  Lock::Wish wish{.ttl = ttl, .holder = {.host = host_name(), .user = user_name(), .note = options.note, .pid = 0},
+  Lock::Wish wish{.ttl = ttl,
+                  .holder = {.host = host_name(), .user = user_name(), .note = options.note, .pid = 0},
                   .fence = fence};
   // Who takes a lock by `acquire` holds it beyond that command's end: the script.
   wish.holder.pid = static_cast<std::uint64_t>(options.command.empty() ? getppid() : getpid());
-  if (options.wait) wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
+  if (options.wait)
+    wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
   return wish;
 }
 
@@ -261,6 +282,8 @@ std::string describe_holder(const std::string& holder) {
   return text;
 }
 
-ExitStatus run_locked(Session& session, const LockOptions& options) { return LockedRun(session, options).run(); }
+ExitStatus run_locked(Session& session, const LockOptions& options) {
+  return LockedRun(session, options).run();
+}
 
 }  // namespace mcds

@@ -40,7 +40,8 @@ struct SandboxOptions {
 
 std::string new_directory_name(Random& random) {
   const char* base = std::getenv("TMPDIR");
-  std::string name = std::string(base != nullptr && *base == '/' ? base : "/tmp") + "/mcds-sandbox-" + random.token();
+  std::string name =
+      std::string(base != nullptr && *base == '/' ? base : "/tmp") + "/mcds-sandbox-" + random.token();
   if (name.size() + sizeof "/m99.sock" > sizeof(sockaddr_un::sun_path)) {
     throw Failure(ErrorCode::system, "TMPDIR is too long for unix sockets; set it to a shorter path");
   }
@@ -53,7 +54,8 @@ bool answers(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  const bool connected = connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const bool connected =
+      connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   close(descriptor);
   return connected;
 }
@@ -126,7 +128,8 @@ class Sandbox {
     std::string line;
     std::ifstream log(path_of(number, ".log"));
     std::getline(log, line);
-    throw Failure(ErrorCode::unavailable, "memcached does not start: " + (line.empty() ? "it says nothing" : line));
+    throw Failure(ErrorCode::unavailable,
+                  "memcached does not start: " + (line.empty() ? "it says nothing" : line));
   }
 
   pid_t start_server(std::size_t number, std::uint64_t megabytes) {
@@ -134,7 +137,8 @@ class Sandbox {
     if (geteuid() == 0) line.insert(line.end(), {"-u", "root"});
     const std::string log = path_of(number, ".log");
     int report[2];
-    if (pipe2(report, O_CLOEXEC) != 0) throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
+    if (pipe2(report, O_CLOEXEC) != 0)
+      throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid == 0) become_server(line, log.c_str(), parent, report[1]);
@@ -146,13 +150,15 @@ class Sandbox {
     if (error == 0) return pid;
     if (pid > 0) waitpid(pid, nullptr, 0);
     if (error == ENOENT) {
-      throw Failure(ErrorCode::unavailable, "memcached is not installed or not in PATH; apt-get install memcached");
+      throw Failure(ErrorCode::unavailable,
+                    "memcached is not installed or not in PATH; apt-get install memcached");
     }
     throw Failure(ErrorCode::unavailable, std::string("cannot run memcached: ") + std::strerror(error));
   }
 
   // A session of its own: signals of our terminal do not reach it.
-  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, pid_t parent, int report) {
+  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, pid_t parent,
+                                  int report) {
     setsid();
     guardian_.watch(getpid());
     prctl(PR_SET_PDEATHSIG, SIGKILL);
