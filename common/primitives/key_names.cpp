@@ -33,9 +33,9 @@ std::string structure_key(const Context& context, std::string_view structure, st
   return key;
 }
 
-std::string whole_key(const Context& context, std::string_view key) {
+std::string whole_key(std::string_view key_prefix, std::string_view key) {
   if (key.empty()) throw InvalidInput("an empty key; give one of 1 to 250 bytes");
-  std::string whole = context.key_prefix + std::string(key);
+  std::string whole = std::string(key_prefix) + std::string(key);
   check_key(whole, "the key", max_key_size);
   return whole;
 }

@@ -24,7 +24,7 @@ constexpr std::size_t max_structure_key_size = 180;
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
 
 // A key the user gave whole (`--key`): checked and prefixed with the namespace, nothing else.
-std::string whole_key(const Context& context, std::string_view key);
+std::string whole_key(std::string_view key_prefix, std::string_view key);
 
 // `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never encoded
 // away, but an encoded element that starts with '~' is digested too, so the two forms cannot meet.

@@ -104,7 +104,7 @@ void keep_failure(Result& result, Work work) {
 }  // namespace
 
 std::string Counter::key_of(const std::string& name) const {
-  return names_ == Names::whole_keys ? whole_key(context_, name) : structure_key(context_, "counter", name);
+  return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name) : structure_key(context_, "counter", name);
 }
 
 CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {

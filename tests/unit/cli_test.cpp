@@ -85,6 +85,7 @@ TEST_CASE("completion offers commands, verbs, options, choices and asks the shel
   CHECK_FALSE(offers({"counter", "get", "--"}, "--ttl"));
   CHECK(offers({"-o", ""}, "json"));
   CHECK(offers({"--output=v"}, "--output=value"));
+  CHECK(offers({"--as", "gom"}, "gomemcache"));
   CHECK(offers({"--config", ""}, "!files"));
   CHECK(offers({"key", "@"}, "!files"));
   CHECK(offers({"lock", "run", "x", "--", ""}, "!command 4"));

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/placement/placement.hpp"
+#include "common/placement/profile.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -116,9 +116,9 @@ class Completion {
     for (const std::string& choice : option.choices) {
       if (choice.starts_with(typed)) found_.push_back(before + choice + '\t');
     }
-    if (option.value == "PROFILE" || option.value.starts_with("P[")) {
-      for (const std::string& profile : std::vector<std::string>()) {
-        if (profile.starts_with(typed)) found_.push_back(before + profile + '\t');
+    if (option.value == "PROFILE") {
+      for (const Profile& profile : all_profiles()) {
+        if (profile.name.starts_with(typed)) found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
       }
     } else if (option.names.find("--pool") != std::string::npos) {
       offer_pools(typed, before);

@@ -5,6 +5,7 @@
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/resolver.hpp"
 #include "tools/cli/servers_from.hpp"
 
 namespace mcds {
@@ -48,6 +49,7 @@ std::string trace_line(const TracedRequest& traced) {
 struct Session::Parts {
   SystemClock clock;
   SystemRandom random;
+  std::optional<PoolFile> pool;
   std::shared_ptr<const Placement> placement;
   std::unique_ptr<Cluster> cluster;
   std::optional<Config> config;
@@ -122,16 +124,26 @@ ConnectOptions Session::connect_options() {
   return result;
 }
 
+const PoolFile& Session::pool() {
+  if (parts_->pool) return *parts_->pool;
+  const Settings settings(options_, config());
+  const Choice choice = choose_servers(options_, config(), settings);
+  parts_->pool = choice.servers_from ? pool_from(*choice.servers_from, connect_options().timeout, clock())
+                                     : PoolFile{parse_pool(*choice.servers), "", ""};
+  return *parts_->pool;
+}
+
+std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
+  return make_placement(profile, pool().pool, {system_resolver(), key_prefix()});
+}
+
 const std::shared_ptr<const Placement>& Session::placement() {
   if (parts_->placement) return parts_->placement;
   const Settings settings(options_, config());
-  const Choice choice = choose_servers(options_, config(), settings);
-  const PoolFile file = choice.servers_from ? pool_from(*choice.servers_from, connect_options().timeout, clock())
-                                            : PoolFile{parse_pool(*choice.servers), "", ""};
-  const Text from_file = file.profile.empty() ? std::nullopt : Text(file.profile);
+  const Text from_file = pool().profile.empty() ? std::nullopt : Text(pool().profile);
   const Text profile = first_of({options_.profile, settings.flag_pool.profile, environment("MCDS_PROFILE"),
                                  settings.config_pool.profile, config().defaults.profile, from_file});
-  parts_->placement = make_placement(profile.value_or("ketama"), file.pool);
+  parts_->placement = placement_as(profile.value_or("ketama"));
   return parts_->placement;
 }
 

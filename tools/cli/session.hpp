@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/cluster/cluster.hpp"
+#include "common/placement/pool_files.hpp"
 #include "common/primitives/context.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"
@@ -32,6 +33,8 @@ class Session {
   // Settled on first use: flags beat the environment, which beats the config. Throw Failure(configuration) or
   // InvalidInput.
   const std::shared_ptr<const Placement>& placement();
+  // The same pool as another client places keys on it.
+  std::shared_ptr<const Placement> placement_as(std::string_view profile);
   const std::string& key_prefix();
   // Everything a structure needs. Connects lazily, per server.
   Context context();
@@ -44,6 +47,7 @@ class Session {
 
  private:
   struct Parts;
+  const PoolFile& pool();
   ConnectOptions connect_options();
   static Duration timeout_of(const std::optional<Duration>& flag, const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);

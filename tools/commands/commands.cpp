@@ -12,6 +12,7 @@ constexpr std::array entries{
     CommandEntry{"counter", "count without losing or inventing events", declare_counter},
     CommandEntry{"visitors", "visits or visitors per period, by a double buffer", declare_visitors},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
+    CommandEntry{"where", "which server holds a key, for any client", declare_where},
     CommandEntry{"sandbox", "real memcached servers for the life of a command", declare_sandbox},
 };
 

@@ -1,0 +1,140 @@
+// mcds where: which server has a key, for any client. Asks no server.
+#include <algorithm>
+#include <memory>
+
+#include "common/placement/profile.hpp"
+#include "common/primitives/key_names.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+struct WhereOptions {
+  std::vector<std::string> keys;
+  bool explain = false;
+  bool profiles = false;
+};
+
+const char* word_of(Distribution distribution) {
+  switch (distribution) {
+    case Distribution::modulo: return "modulo";
+    case Distribution::mask: return "mask";
+    case Distribution::ring: return "ring";
+    case Distribution::bucketed: return "bucketed ring";
+    case Distribution::jump: return "jump";
+    case Distribution::furc: return "furc";
+    case Distribution::rendezvous: return "rendezvous";
+    case Distribution::election: return "election";
+  }
+  return "";
+}
+
+ExitStatus print_profiles(Session& session) {
+  for (const Profile& profile : all_profiles()) {
+    JsonObject line;
+    line.bytes("profile", profile.name).bytes("client", profile.client->name).bytes("language", profile.client->language);
+    line.bytes("versions", profile.client->versions).bytes("selected_by", profile.selected_by);
+    line.bytes("distribution", word_of(profile.rule.distribution)).bytes("fragile", profile.fragile);
+    session.output().answer(line, profile.name);
+  }
+  for (const Alias& alias : all_aliases()) {
+    session.output().answer(JsonObject().bytes("alias", alias.name).bytes("profile", alias.profile), alias.name);
+  }
+  return ExitStatus::ok;
+}
+
+// How the client comes to its answer, step by step.
+JsonObject explanation(const Placement& placement, std::string_view key) {
+  const Profile& profile = profile_named(placement.profile());
+  JsonObject steps;
+  steps.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
+  steps.bytes("distribution", word_of(profile.rule.distribution));
+  const std::uint64_t hash = placement.hash_of(key);
+  if (const Continuum* ring = placement.continuum(); ring != nullptr) {
+    const std::size_t position = ring->find(hash);
+    steps.number("points", ring->points().size()).number("point_index", position);
+    steps.bytes("point", std::to_string(ring->points()[position].value));
+  } else if (profile.rule.distribution == Distribution::modulo) {
+    std::uint64_t slots = placement.pool().size();
+    if (profile.rule.repeats) {
+      slots = 0;
+      for (const Server& server : placement.pool()) slots += server.weight;
+    }
+    steps.bytes("step", std::to_string(hash) + " % " + std::to_string(slots) + " = " + std::to_string(hash % slots));
+  }
+  std::vector<std::string> next;
+  for (const std::size_t server : placement.servers_of(key, placement.pool().size())) {
+    next.push_back(placement.pool()[server].address());
+  }
+  steps.strings("order", next);
+  if (*profile.fragile != '\0') steps.bytes("fragile", profile.fragile);
+  return steps;
+}
+
+using Placements = std::vector<std::shared_ptr<const Placement>>;
+
+void print_key(Session& session, const WhereOptions& options, const Placements& placements, const std::string& key) {
+  for (const auto& placement : placements) {
+    JsonObject line = where_line(*placement, key);
+    if (options.explain) line.object("explain", explanation(*placement, key));
+    session.output().answer(line, placement->pool()[placement->server_of(key)].address());
+  }
+}
+
+// --as P[,P…]
+Placements placements_of(Session& session) {
+  const std::string names = session.options().profile.value_or("");
+  if (names.find(',') == std::string::npos) return {session.placement()};
+  Placements placements;
+  for (std::size_t from = 0; from <= names.size();) {
+    const std::size_t comma = std::min(names.find(',', from), names.size());
+    placements.push_back(session.placement_as(names.substr(from, comma - from)));
+    from = comma + 1;
+  }
+  return placements;
+}
+
+ExitStatus print_batch(Session& session, const WhereOptions& options, const Placements& placements) {
+  session.output().buffered(true);
+  ExitStatus status = ExitStatus::ok;
+  LineReader lines;
+  while (const auto line = lines.next()) {
+    try {
+      print_key(session, options, placements, whole_key(session.key_prefix(), *line));
+    } catch (const InvalidInput& failure) {
+      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
+      status = worse(status, ExitStatus::bad_data);
+    }
+  }
+  return status;
+}
+
+ExitStatus where(Session& session, const WhereOptions& options) {
+  if (options.profiles) return print_profiles(session);
+  if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
+  const Placements placements = placements_of(session);
+  if (options.keys == std::vector<std::string>{"-"}) return print_batch(session, options, placements);
+  for (const std::string& key : options.keys) print_key(session, options, placements, whole_key(session.key_prefix(), key));
+  return ExitStatus::ok;
+}
+
+}  // namespace
+
+void declare_where(Command& command) {
+  const auto options = std::make_shared<WhereOptions>();
+  command.itself()
+      .example("mcds where price:44 price:45")
+      .example("mcds where price:44 --as php-memcached,gomemcache --explain")
+      .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
+      .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
+      .flag("--explain", "the steps from key to server, and where copies and successors are", options->explain)
+      .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
+      .action([options](Session& session) { return where(session, *options); });
+}
+
+}  // namespace mcds
