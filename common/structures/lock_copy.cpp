@@ -14,6 +14,7 @@ namespace {
 constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
 constexpr int most_fences = 2;
+constexpr int most_reads = 2;
 
 }  // namespace
 
@@ -164,6 +165,8 @@ void RenewCopy::take(std::span<const Reply> replies, SteadyTime sent) {
 }
 
 void RenewCopy::take_read(const Reply& reply) {
+  // An idle connection may have died unnoticed: reading again is harmless.
+  if (reply.failed() && ++unanswered_reads_ < most_reads) return;
   if (reply.failed()) return fail(reply);
   if (reply.outcome == Outcome::hit) {
     LockValue stored = LockValue::parse(reply.value);
@@ -209,6 +212,7 @@ void ReleaseCopy::take(std::span<const Reply> replies, SteadyTime) {
 }
 
 void ReleaseCopy::take_read(const Reply& reply) {
+  if (reply.failed() && ++unanswered_reads_ < most_reads) return;
   if (reply.failed()) {
     failure_ = in_doubt_ ? failure_ : reply;
     result_ = Result::failed;

@@ -125,6 +125,7 @@ class RenewCopy final : public LockExchange {
   SteadyTime sent_{};
   Reply failure_;
   int attempts_ = 0;
+  int unanswered_reads_ = 0;
 };
 
 // Compare-and-delete of what carries our token; without a token, of whatever is there.
@@ -155,6 +156,7 @@ class ReleaseCopy final : public LockExchange {
   Reply failure_;
   bool in_doubt_ = false;
   int attempts_ = 0;
+  int unanswered_reads_ = 0;
 };
 
 }  // namespace mcds
