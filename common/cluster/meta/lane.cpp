@@ -14,6 +14,8 @@ using Kind = ReplyFailure::Kind;
 constexpr std::size_t output_window = 128 * 1024;
 // Answered bytes are dropped from the front of the input once they are this many.
 constexpr std::size_t input_slack = 256 * 1024;
+// Forgetting some costs their callers another read, never a wrong comparison.
+constexpr std::size_t most_uniques = 65536;
 
 bool changes_nothing(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
@@ -42,6 +44,8 @@ void Lane::start(SteadyTime now) {
     input_.clear();
     input_position_ = 0;
     uniques_.clear();
+    ++connections_;
+    heard_ = false;
     if (!socket_.start()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
   }
   deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
@@ -72,6 +76,7 @@ void Lane::proceed(short happened, SteadyTime now) {
 }
 
 bool Lane::known_unique(const Request& request) const {
+  if (connections_ <= 1) return true;  // there was no earlier connection it could be of
   const auto found = uniques_.find(request.key);
   return found != uniques_.end() && found->second == request.cas.value;
 }
@@ -103,6 +108,9 @@ void Lane::write(SteadyTime now) {
       output_.clear();
       output_position_ = 0;
       if (encoded_ == requests_.size()) break;
+    } else if (output_position_ > output_window) {
+      output_.erase(0, output_position_);
+      output_position_ = 0;
     }
   }
 }
@@ -124,9 +132,10 @@ void Lane::read_replies(SteadyTime now) {
     if (step == ReplyReader::Step::need_more) break;
     deadline_ = now + options_.timeout;
     if (step == ReplyReader::Step::progress) continue;
-    if (step == ReplyReader::Step::turned_away) return turned_away();
+    // A server turns away before it reads anything; later it would be no answer.
+    if (step == ReplyReader::Step::turned_away && !heard_) return turned_away();
     if (step == ReplyReader::Step::no_meta) speaks_meta_ = false;
-    if (step == ReplyReader::Step::out_of_step) return abandon("the server's answer is no memcached reply; is this a memcached?", true);
+    if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away) return abandon("the server's answer is no memcached reply; is this a memcached?", true);
     finish_command(command);
     on_the_way_.pop_front();
   }
@@ -144,11 +153,17 @@ void Lane::read_replies(SteadyTime now) {
 
 void Lane::finish_command(const Command& command) {
   answered_ += command.count;
+  heard_ = true;
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
-  if (fetched && reply.outcome == Outcome::hit) uniques_[request.key] = reply.cas.value;
+  if (fetched && reply.outcome == Outcome::hit && connections_ > 1) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
+}
+
+void Lane::remember_unique(const std::string& key, std::uint64_t unique) {
+  if (uniques_.size() >= most_uniques) uniques_.clear();
+  uniques_[key] = unique;
 }
 
 void Lane::abandon(const std::string& why, bool nonsense) {

@@ -44,13 +44,17 @@ class Lane {
   void abandon(const std::string& why, bool nonsense);
   void turned_away();
   bool known_unique(const Request& request) const;
+  void remember_unique(const std::string& key, std::uint64_t unique);
 
   const Server& server_;
   std::size_t index_;
   const ConnectOptions& options_;
   Socket socket_;
   bool speaks_meta_ = true;
-  // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew).
+  std::size_t connections_ = 0;  // ever begun to this server
+  bool heard_ = false;           // this connection has answered something
+  // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
+  // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
 
   std::vector<const Request*> requests_;

@@ -15,6 +15,7 @@ using Kind = ReplyFailure::Kind;
 constexpr std::size_t longest_line = 2048;
 constexpr std::uint64_t largest_value = 256 << 20;
 constexpr std::size_t largest_stats = 16 << 20;
+constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 
 struct Line {
   std::string_view text;
@@ -73,7 +74,7 @@ Step read_error(const Request& request, std::string_view line, Reply& reply) {
     fail(reply, Kind::refused, "the server has no meta commands; use --protocol classic");
     return Step::no_meta;
   }
-  if (line.starts_with("ERROR Too many open connections")) return Step::turned_away;
+  if (line.starts_with(turned_away_line)) return Step::turned_away;
   if (line == "CLIENT_ERROR cannot increment or decrement non-numeric value") {
     fail(reply, Kind::not_a_number, "the value is no number, so it was not changed; is this key somebody else's?");
     return Step::done;
@@ -260,7 +261,10 @@ Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, std::stri
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   if (!half_) {
-    if (line.text != "EN" && line.text != "HD" && line.text != "ERROR") return read_error(request, line.text, reply);
+    if (line.text != "EN" && line.text != "HD" && line.text != "ERROR") {
+      // Whatever became of the mg, the ma behind it may be applied: no error of the first is an answer to both.
+      return line.text.starts_with(turned_away_line) ? Step::turned_away : Step::out_of_step;
+    }
     existed_ = line.text != "EN";
     half_ = true;
     position = line.end;

@@ -1,0 +1,161 @@
+// The text protocol of the meta transport: what it sends, and what it makes of what servers might say.
+#include <doctest/doctest.h>
+
+#include "tests/fuzz/reply_reading.hpp"
+
+using namespace mcds;
+using mcds::test::read_replies;
+using Step = meta::ReplyReader::Step;
+
+namespace {
+
+const Exptime never = Exptime::never();
+
+std::string encoded(const Request& request) {
+  const Request* one = &request;
+  std::string out;
+  meta::encode(std::span(&one, 1), 0, out);
+  return out;
+}
+
+// The same whether it comes at once or byte by byte.
+Step step_of(const Request& request, std::string_view answer) {
+  const auto whole = read_replies(std::span(&request, 1), answer, answer.size());
+  const auto dripped = read_replies(std::span(&request, 1), answer, 1);
+  CHECK(whole.last == dripped.last);
+  CHECK(whole.replies[0].outcome == dripped.replies[0].outcome);
+  return whole.last;
+}
+
+Reply reply_to(const Request& request, std::string_view answer) {
+  CHECK(step_of(request, answer) == Step::done);
+  const auto reading = read_replies(std::span(&request, 1), answer, 1);
+  CHECK(reading.position == answer.size());
+  return reading.replies[0];
+}
+
+Request remove_if_42() { return Request::remove_if("k", CasUnique{42}); }
+
+}  // namespace
+
+TEST_CASE("meta wire: each request's bytes") {
+  CHECK(encoded(Request::get("k")) == "get k\r\n");
+  CHECK(encoded(Request::gets("k")) == "mg k k v f c\r\n");
+  CHECK(encoded(Request::set("k", std::string("a\0b", 3), never)) == std::string("set k 0 0 3\r\na\0b\r\n", 18));
+  CHECK(encoded(Request::compare_and_set("k", "v", never, CasUnique{UINT64_MAX})) == "cas k 0 0 1 18446744073709551615\r\nv\r\n");
+  CHECK(encoded(Request::incr("k", UINT64_MAX)) == "incr k 18446744073709551615\r\n");
+  CHECK(encoded(Request::incr_or_create("k", 2, 7, never)) == "mg k\r\nma k N0 J7 D2 v\r\n");
+  CHECK(encoded(remove_if_42()) == "md k C42\r\n");
+  CHECK(encoded(Request::stats(0)) == "stats\r\n");
+  CHECK(encoded(Request::stats(0, "items")) == "stats items\r\n");
+}
+
+TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {
+  std::vector<Request> requests(100, Request::get(std::string(200, 'k')));
+  std::vector<const Request*> all;
+  for (const Request& request : requests) all.push_back(&request);
+  std::string out;
+  const meta::Command command = meta::encode(all, 0, out);
+  CHECK(command.count == 9);
+  CHECK(out.size() < 2048);
+  CHECK(out.ends_with("\r\n"));
+}
+
+TEST_CASE("meta wire: answers in the server's words") {
+  CHECK(reply_to(Request::set("k", "v", never), "STORED\r\n").outcome == Outcome::stored);
+  CHECK(reply_to(Request::add("k", "v", never), "NOT_STORED\r\n").outcome == Outcome::not_stored);
+  CHECK(reply_to(Request::compare_and_set("k", "v", never, CasUnique{1}), "EXISTS\r\n").outcome == Outcome::exists);
+  CHECK(reply_to(Request::touch("k", never), "TOUCHED\r\n").outcome == Outcome::stored);
+  CHECK(reply_to(Request::remove("k"), "NOT_FOUND\r\n").outcome == Outcome::not_found);
+  CHECK(reply_to(remove_if_42(), "EX\r\n").outcome == Outcome::exists);
+  CHECK(reply_to(Request::decr("k", 1), "7  \r\n").number == 7);
+  CHECK(reply_to(Request::version(0), "VERSION 1.6.18\r\n").value == "1.6.18");
+  CHECK(reply_to(Request::stats(0), "STAT a 1\r\nSTAT b c d\r\nEND\r\n").value == "a 1\nb c d\n");
+}
+
+TEST_CASE("meta wire: values are bytes") {
+  const std::string bytes("a\r\nEND\r\n\0\xff", 10);
+  const Reply plain = reply_to(Request::get("k"), "VALUE k 4294967295 10\r\n" + bytes + "\r\nEND\r\n");
+  CHECK(plain.value == bytes);
+  CHECK(plain.flags == UINT32_MAX);
+  const Reply stamped = reply_to(Request::gets("k"), "VA 10 kk f3 c18446744073709551615\r\n" + bytes + "\r\n");
+  CHECK(stamped.value == bytes);
+  CHECK(stamped.cas.value == UINT64_MAX);
+  CHECK(reply_to(Request::get("k"), "VALUE k 0 0\r\n\r\nEND\r\n").outcome == Outcome::hit);
+}
+
+TEST_CASE("meta wire: hits are told from misses by key, in a line of gets") {
+  const std::vector<Request> requests{Request::get("a"), Request::get("b"), Request::get("c")};
+  const auto reading = read_replies(requests, "VALUE b 0 1\r\nx\r\nEND\r\n", 1);
+  CHECK(reading.answered == 3);
+  CHECK(reading.replies[0].outcome == Outcome::miss);
+  CHECK(reading.replies[1].value == "x");
+  CHECK(reading.replies[2].outcome == Outcome::miss);
+}
+
+TEST_CASE("meta wire: values of other keys, twice, or out of order are no answer") {
+  const std::vector<Request> requests{Request::get("a"), Request::get("b")};
+  for (const char* answer : {"VALUE c 0 1\r\nx\r\nEND\r\n", "VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n",
+                             "VALUE b 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n"}) {
+    CAPTURE(answer);
+    CHECK(read_replies(requests, answer, 1).last == Step::out_of_step);
+  }
+  CHECK(step_of(Request::gets("a"), "VA 1 kb f0 c1\r\nx\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::gets("a"), "VA 1 f0 c1\r\nx\r\n") == Step::out_of_step);
+}
+
+TEST_CASE("meta wire: lengths that lie are no answer") {
+  for (const char* answer : {"VALUE k 0 2\r\nx\r\nEND\r\n", "VALUE k 0 0\r\nx\r\nEND\r\n", "VALUE k 0 -1\r\nx\r\nEND\r\n",
+                             "VALUE k 0 18446744073709551614\r\nx\r\n", "VALUE k 0 99999999999999999999\r\nx\r\n",
+                             "VALUE k 4294967296 1\r\nx\r\n", "VALUE k 0\r\nx\r\n", "VALUE k\r\n", "VALUE\r\n"}) {
+    CAPTURE(answer);
+    CHECK(step_of(Request::get("k"), answer) == Step::out_of_step);
+  }
+  CHECK(step_of(Request::gets("k"), "VA 18446744073709551615 kk f0 c1\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "HD\r\nVA 33\r\n1\r\n") == Step::out_of_step);
+}
+
+TEST_CASE("meta wire: endless and broken lines are no answer") {
+  CHECK(step_of(Request::remove("k"), std::string(4096, 'x')) == Step::out_of_step);
+  CHECK(step_of(Request::get("k"), "VALUE " + std::string(4096, 'k')) == Step::out_of_step);
+  CHECK(step_of(Request::remove("k"), "DELETED\n") == Step::out_of_step);
+  CHECK(step_of(Request::remove("k"), "\n") == Step::out_of_step);
+  CHECK(step_of(Request::remove("k"), std::string_view("DELETED\0\r\n", 10)) == Step::out_of_step);
+  CHECK(step_of(Request::remove("k"), "DELETED") == Step::need_more);
+}
+
+TEST_CASE("meta wire: another command's answer is no answer") {
+  CHECK(step_of(Request::set("k", "v", never), "END\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::get("k"), "STORED\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "STORED\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "99999999999999999999\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "-1\r\n") == Step::out_of_step);
+  CHECK(step_of(remove_if_42(), "DELETED\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::stats(0), "STORED\r\n") == Step::out_of_step);
+}
+
+TEST_CASE("meta wire: refusals") {
+  const Reply full = reply_to(Request::set("k", "v", never), "SERVER_ERROR out of memory storing object\r\n");
+  CHECK(full.is(ReplyFailure::Kind::refused));
+  const Reply text = reply_to(Request::incr("k", 1), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+  CHECK(text.is(ReplyFailure::Kind::not_a_number));
+  CHECK(step_of(Request::set("k", "v", never), "CLIENT_ERROR bad data chunk\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::gets("k"), "ERROR\r\n") == Step::no_meta);
+  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "ERROR\r\nERROR\r\n") == Step::no_meta);
+  CHECK(step_of(Request::get("k"), "ERROR Too many open connections\r\n") == Step::turned_away);
+}
+
+TEST_CASE("meta wire: incr_or_create knows whether it created") {
+  const Request request = Request::incr_or_create("k", 5, 5, never);
+  CHECK(reply_to(request, "EN\r\nVA 1\r\n5\r\n").created);
+  CHECK_FALSE(reply_to(request, "HD\r\nVA 1\r\n5\r\n").created);
+  CHECK_FALSE(reply_to(request, "EN\r\nVA 2\r\n10\r\n").created);  // a rival created it between the two
+}
+
+TEST_CASE("meta wire: an error of the first half of incr_or_create was once taken for the answer of two requests") {
+  const std::vector<Request> requests(2, Request::incr_or_create("k", 1, 1, never));
+  const auto reading = read_replies(requests, "SERVER_ERROR out of memory\r\nVA 1\r\n1\r\nHD\r\nVA 1\r\n2\r\n", 1);
+  CHECK(reading.last == Step::out_of_step);
+  CHECK(reading.answered == 0);
+  CHECK(reading.replies[0].failure == nullptr);
+}
