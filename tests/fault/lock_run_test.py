@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -342,7 +343,7 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.chdir(world.directory)
             os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "-i"],
-                      {**world.environment, "PS1": "ready> ", "TERM": "dumb", "HISTFILE": ""})
+                      {**world.environment, "PS1": "ready> ", "TERM": "xterm", "HISTFILE": ""})
         self.seen = ""
         self.expect("ready> ")
 
@@ -472,6 +473,21 @@ def a_child_before_a_pipe_gets_the_terminal_when_it_asks(world, terminal):
     terminal.send("word\n")
     terminal.expect("got word")
     terminal.expect("ready> ")
+
+
+@on_terminal
+def a_pager_works_on_both_sides_of_a_pipe(world, terminal):
+    if not shutil.which("less"):
+        return
+    for command in ("mcds lock run l -- less numbers", "cat numbers | mcds lock run l -- less",
+                    "mcds lock run l -- cat numbers | less"):
+        with open(world.path("numbers"), "w", encoding="utf-8") as file:
+            file.writelines(f"number {i}\n" for i in range(1000))
+        terminal.send(f"{command}\n")
+        terminal.expect("number 20")
+        terminal.send("q")
+        terminal.line("echo code $?", "code 0")
+        terminal.expect("ready> ")
 
 
 @on_terminal

@@ -1,6 +1,8 @@
 // Many clients of one lock, under every fault: never two holders, fences strictly grow.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "common/base/errors.hpp"
 #include "common/structures/lock.hpp"
 #include "tests/support/simulation.hpp"
@@ -60,12 +62,46 @@ void hold(Context& context, SimulatedClient& client, Lock& lock, Lease lease, Hi
   if (context.random.below(4) != 0) lock.release(lease);
 }
 
-std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive) {
+// Spoils the requests on their way, to see that the simulation would notice.
+class Spoiled final : public Cluster {
+ public:
+  using Spoil = void (*)(Request&);
+  Spoiled(Cluster& inner, Spoil spoil) : inner_(inner), spoil_(spoil) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> requests(batch.begin(), batch.end());
+    if (spoil_ != nullptr) std::for_each(requests.begin(), requests.end(), spoil_);
+    return inner_.execute(requests);
+  }
+  const Placement& placement() const override { return inner_.placement(); }
+
+ private:
+  Cluster& inner_;
+  Spoil spoil_;
+};
+
+void expire_with_the_ttl(Request& request) {
+  const std::int64_t seconds = request.exptime.wire();
+  if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
+}
+
+void release_without_comparing(Request& request) {
+  if (request.op == Op::remove_if) request.op = Op::remove;
+}
+
+void renew_without_comparing(Request& request) {
+  if (request.op == Op::cas) request.op = Op::set;
+}
+
+std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive,
+                                    Spoiled::Spoil spoil = nullptr) {
   Simulation simulation(seed, {.faults = faults});
   History history;
   history.exclusive = exclusive;
   for (int i = 0; i < 4; ++i) {
-    simulation.client([&](Context& context, SimulatedClient& client) {
+    simulation.client([&](Context& honest, SimulatedClient& client) {
+      Spoiled spoiled(honest.cluster, spoil);
+      Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
       const Duration ttl = milliseconds(500 + 1500 * context.random.below(3));
       Lock lock(context, "l");
       for (int round = 0; round < 3; ++round) {
@@ -99,6 +135,12 @@ TEST_CASE("lock: fences strictly grow over evictions, restarts and flushes, betw
 
 TEST_CASE("lock: the simulation finds two holders where servers lose data") {
   CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, Faults::all(), true); }));
+}
+
+TEST_CASE("lock: the simulation finds two holders without the two seconds, or without comparing") {
+  for (const auto spoil : {expire_with_the_ttl, release_without_comparing, renew_without_comparing}) {
+    CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, Faults{}, true, spoil); }));
+  }
 }
 
 }  // namespace mcds
