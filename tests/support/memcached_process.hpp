@@ -42,7 +42,7 @@ class MemcachedProcess {
   bool running() const { return pid_ > 0; }
   std::string output() const;
 
-  void stop();     // SIGSTOP: connections stay, nothing is answered
+  void stop();     // SIGSTOP, and it has stopped: connections stay, nothing is answered
   void resume();   // SIGCONT
   void kill();     // SIGKILL and reaped; the address stays ours
   void restart();  // kill, if it runs, and start again on the same address

@@ -91,17 +91,15 @@ bool Handle::connected() {
   return library_.behavior_get(handle_, MEMCACHED_BEHAVIOR_SOCKET_SEND_SIZE) != 0;
 }
 
+// After a lost reply the rest is not tried: each would wait for the server again.
 void Handle::execute(Job& job) {
   const std::vector<Request>& requests = job.requests();
-  for (std::size_t next = 0; next < requests.size();) {
+  lost_ = false;
+  std::size_t next = 0;
+  while (next < requests.size() && !lost_) {
     if (!connected()) {
       drop();
-      for (; next < requests.size(); ++next) {
-        job.answer(
-            next, Reply::failed_with(Kind::unreachable, "no connection; is the server running and reachable?",
-                                     job.server()));
-      }
-      return;
+      break;
     }
     if (is_fetch(requests[next].op)) {
       const std::size_t count = fetch_run(job, next);
@@ -113,6 +111,10 @@ void Handle::execute(Job& job) {
     job.answer(next, one(requests[next]));
     ++next;
   }
+  const char* why = lost_ ? "not sent: an earlier request of the batch got no reply"
+                          : "no connection; is the server running and reachable?";
+  for (; next < requests.size(); ++next)
+    job.answer(next, Reply::failed_with(Kind::unreachable, why, job.server()));
 }
 
 Reply Handle::one(const Request& request) {
@@ -148,6 +150,7 @@ Reply Handle::failure(memcached_return_t code, Op op) {
   if (const char* why = refusal(code)) return Reply::failed_with(Kind::refused, why, 0);
   if (never_sent(code))
     return Reply::failed_with(Kind::unreachable, "no connection; is the server reachable?", 0);
+  lost_ = true;
   const bool late = code == MEMCACHED_TIMEOUT || code == MEMCACHED_ERRNO;
   const std::string why = late ? "no reply within the timeout; the server is stopped, overloaded or cut off"
                                : "no valid reply; the connection broke or this is no memcached";
@@ -281,28 +284,32 @@ void Handle::fetch(Job& job, std::size_t first, std::size_t count) {
   for (const auto& [key, index] : wanted) job.answer(index, missing);
 }
 
-// Answers what came; false when something came that must not, or the end did not come.
+// Answers what came, once the end has come too; false when something came that must not, or no end.
 bool Handle::collect(Job& job, std::unordered_multimap<std::string_view, std::size_t>& wanted,
                      bool with_cas) {
   memcached_return_t code = MEMCACHED_SUCCESS;
+  std::vector<std::pair<std::string, Reply>> came;
   while (memcached_result_st* result = library_.fetch_result(handle_, nullptr, &code)) {
     const std::size_t size = library_.result_length(result);
-    const std::string_view key(library_.result_key_value(result), library_.result_key_length(result));
-    const auto [begin, end] = wanted.equal_range(key);
-    if (begin == end || size > longest_reply) return false;
+    std::string key(library_.result_key_value(result), library_.result_key_length(result));
+    if (!wanted.contains(key) || size > longest_reply) return false;
     Reply reply = Reply::of(Outcome::hit, 0);
     if (size > 0) reply.value.assign(library_.result_value(result), size);
     reply.flags = library_.result_flags(result);
     if (with_cas) reply.cas = {library_.result_cas(result)};
     library_.result_free(result);
-    for (auto one = begin; one != end; ++one) {
-      if (with_cas) uniques_[job.requests()[one->second].key] = reply.cas.value;
-      job.answer(one->second, reply);
-    }
-    wanted.erase(begin, end);
+    came.emplace_back(std::move(key), std::move(reply));
+    job.note_progress();
   }
   const bool ended = code == MEMCACHED_NOTFOUND || code == MEMCACHED_END || code == MEMCACHED_SUCCESS;
-  return ended && library_.last_error(handle_) == MEMCACHED_SUCCESS;
+  if (!ended || library_.last_error(handle_) != MEMCACHED_SUCCESS) return false;
+  for (auto& [key, reply] : came) {
+    const auto [begin, end] = wanted.equal_range(key);
+    if (with_cas) uniques_[key] = reply.cas.value;
+    for (auto one = begin; one != end; ++one) job.answer(one->second, reply);
+    wanted.erase(begin, end);
+  }
+  return true;
 }
 
 bool Handle::confirms_misses(const std::string& key, bool with_cas, Reply& otherwise) {

@@ -44,6 +44,7 @@ class Handle {
 
   const Library& library_;
   memcached_st* handle_;
+  bool lost_ = false;  // a reply, in this batch
   // Fetched on this connection: only these may be compared with (a restarted server counts anew).
   std::unordered_map<std::string, std::uint64_t> uniques_;
 };

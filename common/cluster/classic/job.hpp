@@ -30,7 +30,7 @@ class Job {
   // more.
   bool begin(std::size_t first, std::size_t count = 1);
   void answer(std::size_t index, Reply reply);
-  bool answered(std::size_t index) const { return done_[index]; }
+  void note_progress();
   void prepare();
   void end() { sem_post(&ended_); }
   // The talking thread is stuck for good; async-signal-safe.
@@ -46,7 +46,6 @@ class Job {
   bool lost() const { return lost_; }
 
  private:
-  void note_progress();
   bool wait_until(Duration moment);
   void give_up();
 

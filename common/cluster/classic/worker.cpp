@@ -26,15 +26,20 @@ void park_or_pass_on(int signal) {
   raise(signal);
 }
 
+// Again for every thread: somebody else may have taken the signals since.
 void install_trap() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action {};
-    action.sa_handler = park_or_pass_on;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGABRT, &action, &earlier_abort);
-    sigaction(SIGSEGV, &action, &earlier_fault);
-  });
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  for (const int signal : {SIGABRT, SIGSEGV}) {
+    struct sigaction current {};
+    sigaction(signal, nullptr, &current);
+    if (current.sa_handler == park_or_pass_on) continue;
+    (signal == SIGABRT ? earlier_abort : earlier_fault) = current;
+    struct sigaction ours {};
+    ours.sa_handler = park_or_pass_on;
+    sigemptyset(&ours.sa_mask);
+    sigaction(signal, &ours, nullptr);
+  }
 }
 
 // Signals go to the program's own threads: one during libmemcached's poll would start its timeout anew.
