@@ -20,7 +20,7 @@
 //   - Fencing tokens of successive holders strictly grow: each is drawn after its add and counts only if it
 //     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock
 //     in microseconds, hence above all before, unless clocks differ by more than the lost one's age or a
-//     request delayed for as long creates it.
+//     request that was on its way when the lost one was drawn creates it.
 //
 // Round trips
 //   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection,
