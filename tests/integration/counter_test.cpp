@@ -1,0 +1,113 @@
+// Counters bumped by many processes, on real servers. MCDS_TEST_INCREMENTS sets how often each of 64 does it.
+#include "common/structures/counter.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+
+#include "tests/support/children.hpp"
+#include "tests/support/fault_proxy.hpp"
+#include "tests/support/memcached_process.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Protocol = ConnectOptions::Protocol;
+
+constexpr std::size_t processes = 64;
+
+struct Tally {
+  std::atomic<std::uint64_t> acknowledged, unknown, refused;
+};
+
+struct Client {
+  Client(const Server& server, Protocol protocol, Duration timeout)
+      : cluster(connect(make_placement("ketama", test::pool_of({server})), {timeout, timeout, protocol})) {}
+  Context context() { return {*cluster, clock, random, {}}; }
+
+  std::unique_ptr<Cluster> cluster;
+  SystemClock clock;
+  SystemRandom random;
+};
+
+void bump(const Server& server, Protocol protocol, const IncrOptions& options, std::size_t times,
+          Tally& tally) {
+  Client client(server, protocol, 100ms);
+  Counter counter(client.context());
+  for (std::size_t i = 0; i < times; ++i) {
+    try {
+      counter.incr("hits", 1, options);
+      ++tally.acknowledged;
+    } catch (const UnknownOutcome&) {
+      ++tally.unknown;
+    } catch (const Failure&) {
+      ++tally.refused;
+    }
+  }
+}
+
+std::uint64_t value_at(const Server& server) {
+  Client client(server, Protocol::automatic, 1s);
+  const std::vector<std::string> names{"hits"};
+  return Counter(client.context()).get(names).front().value.value().value;
+}
+
+void check_many_processes(Protocol protocol, const IncrOptions& options, std::size_t times) {
+  test::MemcachedProcess memcached;
+  test::FaultProxy proxy(memcached.server());
+  proxy.randomly(0.01, {test::Fault::lose_reply});
+  test::Shared<Tally> tally;
+  test::Children children;
+  for (std::size_t i = 0; i < processes; ++i) {
+    children.spawn([&] { bump(proxy.server(), protocol, options, times, *tally); });
+  }
+  CHECK(children.wait_all() == 0);
+  const std::uint64_t value = value_at(memcached.server());
+  MESSAGE("acknowledged ", tally->acknowledged.load(), ", unknown ", tally->unknown.load(), ", not applied ",
+          tally->refused.load(), ", value ", value, ", faults ", proxy.faults());
+  CHECK(tally->acknowledged + tally->unknown + tally->refused == processes * times);
+  CHECK(proxy.faults() > 0);
+  CHECK(tally->acknowledged <= value);
+  CHECK(value <= tally->acknowledged + tally->unknown);
+}
+
+}  // namespace
+
+TEST_CASE("counter: 64 processes, 1 % of the replies lost: acknowledged <= value <= acknowledged + unknown") {
+  const std::size_t times = test::amount("MCDS_TEST_INCREMENTS", 200);
+  SUBCASE("meta") {
+    check_many_processes(Protocol::meta, {}, times);
+  }
+  SUBCASE("classic") {
+    check_many_processes(Protocol::classic, {}, times);
+  }
+  SUBCASE("exact") {
+    check_many_processes(Protocol::meta, {.ttl = {}, .exact = true}, times / 20);
+  }
+}
+
+TEST_CASE("counter: takes by rivals lose no increment and answer none twice") {
+  test::MemcachedProcess memcached;
+  test::Shared<Tally> added;
+  test::Shared<std::atomic<std::uint64_t>> taken;
+  test::Children children;
+  const std::size_t times = test::amount("MCDS_TEST_INCREMENTS", 200);
+  for (int i = 0; i < 8; ++i) {
+    children.spawn([&] { bump(memcached.server(), Protocol::automatic, {}, times, *added); });
+  }
+  for (int i = 0; i < 4; ++i) {
+    children.spawn([&] {
+      Client client(memcached.server(), Protocol::automatic, 1s);
+      for (std::size_t j = 0; j < times; ++j) {
+        if (const auto value = Counter(client.context()).take("hits")) *taken += value->value;
+      }
+    });
+  }
+  CHECK(children.wait_all() == 0);
+  CHECK(added->unknown + added->refused == 0);
+  CHECK(*taken + value_at(memcached.server()) == added->acknowledged);
+}
+
+}  // namespace mcds
