@@ -13,6 +13,7 @@ constexpr std::array entries{
     CommandEntry{"visitors", "visits or visitors per period, by a double buffer", declare_visitors},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
     CommandEntry{"where", "which server holds a key, for any client", declare_where},
+    CommandEntry{"servers", "which servers are up, and how they are", declare_servers},
     CommandEntry{"sandbox", "real memcached servers for the life of a command", declare_sandbox},
 };
 

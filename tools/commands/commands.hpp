@@ -10,6 +10,7 @@ void declare_where(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
 void declare_sandbox(Command& command);
+void declare_servers(Command& command);
 void declare_visitors(Command& command);
 
 }  // namespace mcds
