@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <utility>
+#include <vector>
 
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
@@ -25,12 +26,6 @@ bool holds(std::string_view part, std::string_view lines) {
 }
 
 }  // namespace
-
-// An incarnation this writer has named in a directory for a part it wants to create; cleared when that is settled.
-struct EventLog::Naming {
-  PartName part{};
-  std::string incarnation{};
-};
 
 EventLog::EventLog(Context context, std::string_view name, RingShape shape)
     : context_(std::move(context)),
@@ -103,16 +98,12 @@ std::size_t EventLog::append_halves(std::int64_t chunk, const std::string& lines
 std::size_t EventLog::append_whole(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
-  Naming naming;
   for (int step = 0; step < largest_walk; ++step) {
     const PartName name{chunk, part};
     std::int64_t last_part = part;
     Stored stored = append_to(name, lines);
-    if (stored == Stored::refused && !is_full(name, last_part)) stored = create(name, lines, naming);
-    if (stored == Stored::yes) {
-      settle(naming);
-      return context_.cluster.placement().server_of(keys_.part(name));
-    }
+    if (stored == Stored::refused && !is_full(name, last_part)) stored = create(name, lines);
+    if (stored == Stored::yes) return context_.cluster.placement().server_of(keys_.part(name));
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
   throw Contention("the log's chunk is full and rivals fill each new part at once; try again",
@@ -159,46 +150,39 @@ bool EventLog::is_full(const PartName& name, std::int64_t& last_part) {
   return expect(context_.cluster, replies[0]).outcome == Outcome::stored;
 }
 
-// Refused: somebody else created it, and it has no room.
-EventLog::Stored EventLog::create(const PartName& name, const std::string& lines, Naming& naming) {
-  if (naming.part != name || naming.incarnation.empty()) {
-    naming = {name, context_.random.token()};
-    name_part(naming);
-  }
-  const auto request = Request::append_or_create(keys_.part(name), part_header(name, naming.incarnation), lines,
-                                                 exptime_of(name.chunk));
+// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one without a reply
+// may be executed when the part has been created, evicted and is missing again. Only a name under which certainly nothing
+// was created is withdrawn.
+EventLog::Stored EventLog::create(const PartName& name, const std::string& lines) {
+  const std::string incarnation = context_.random.token();
+  name_part(name, incarnation);
+  const auto request =
+      Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines, exptime_of(name.chunk));
   const Reply reply = context_.cluster.execute(request);
   if (reply.unknown()) {
     const auto value = read_back(name);
     return value && holds(*value, lines) ? Stored::yes : Stored::again;
   }
-  if (reply.outcome == Outcome::stored && reply.created) naming.incarnation.clear();
-  if (reply.outcome == Outcome::not_stored || reply.is(ReplyFailure::Kind::refused)) settle(naming);
+  if (!reply.created) withdraw(name, incarnation);
   return expect(context_.cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
 }
 
-// Withdraws a name under which this writer created nothing. Best effort: without it a reader reports a gap where nothing
-// was lost.
-void EventLog::settle(Naming& naming) {
-  if (naming.incarnation.empty()) return;
-  const std::string incarnation = std::exchange(naming.incarnation, {});
-  const Reply found = context_.cluster.execute(Request::get(keys_.part(naming.part)));
-  const auto header = parse_part_header(found.value, naming.part);
-  if (found.failed() || (header && header->incarnation == incarnation)) return;
-  const auto request = Request::append(keys_.directory(naming.part.chunk / chunks_per_directory),
-                                       withdrawn_line(naming.part, incarnation));
+// Best effort: without it a reader reports a gap where nothing was lost.
+void EventLog::withdraw(const PartName& name, const std::string& incarnation) {
+  const auto request =
+      Request::append(keys_.directory(name.chunk / chunks_per_directory), withdrawn_line(name, incarnation));
   for (int attempt = 0; attempt < attempts; ++attempt) {
     if (!context_.cluster.execute(request).failed()) return;
   }
 }
 
 // A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply repeated.
-void EventLog::name_part(const Naming& naming) {
-  const std::int64_t group = naming.part.chunk / chunks_per_directory;
+void EventLog::name_part(const PartName& name, const std::string& incarnation) {
+  const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
   std::vector<Request> batch{
       Request::append_or_create(keys_.directory(group), "",
-                                named_line(naming.part, naming.incarnation, context_.clock.wall()), exptime),
+                                named_line(name, incarnation, context_.clock.wall()), exptime),
       Request::set(keys_.conf(), conf_value(shape_), exptime)};
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context_.cluster.execute(batch).front();

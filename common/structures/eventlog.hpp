@@ -31,7 +31,7 @@
 //
 // When things fail
 //   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a gap after the
-//   grace, although nothing acknowledged was in it.
+//   grace, although nothing acknowledged was in it. So is an attempt to create one that never arrived.
 //   Lost reply: the part is read and the id looked for; absent, the same lines are appended again. What then remains
 //   unknown is UnknownOutcome.
 //   Eviction, flush_all, restart: the events are gone; reported as a gap of the chunk's time where its directory or a cursor
@@ -135,7 +135,6 @@ class EventLog {
   std::vector<std::string> current_keys() const;
 
  private:
-  struct Naming;
   enum class Stored { yes, refused, again };
 
   WallTime time_of(std::optional<WallTime> at);
@@ -144,9 +143,9 @@ class EventLog {
   std::size_t append_halves(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
   bool is_full(const PartName& name, std::int64_t& last_part);
-  Stored create(const PartName& name, const std::string& lines, Naming& naming);
-  void name_part(const Naming& naming);
-  void settle(Naming& naming);
+  Stored create(const PartName& name, const std::string& lines);
+  void name_part(const PartName& name, const std::string& incarnation);
+  void withdraw(const PartName& name, const std::string& incarnation);
   std::optional<std::string> read_back(const PartName& name);
 
   struct Read {

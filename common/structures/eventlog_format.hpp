@@ -125,7 +125,7 @@ struct PartHeader {
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name);
 
 // Lines of a directory: `N <part name> <incarnation> <UNIX seconds> *<checksum>\n` is written before a part is created,
-// `W <part name> <incarnation> *<checksum>\n` when somebody else created it first.
+// `W <part name> <incarnation> *<checksum>\n` when it was not: somebody else was first.
 std::string named_line(const PartName& name, std::string_view incarnation, WallTime now);
 std::string withdrawn_line(const PartName& name, std::string_view incarnation);
 struct DirectoryLine {
