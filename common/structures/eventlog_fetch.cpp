@@ -103,7 +103,7 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
   } else if (done.summary.unreachable.empty()) {
     state.seen = now;
   } else if (!state.seen) {
-    state.seen = shape_.start_of(low + 1);
+    state.seen = now;  // a new reader was promised no history of servers that do not answer
   }
   return done.summary;
 }

@@ -176,11 +176,13 @@ std::optional<PartName> PartName::parse(std::string_view text) {
 }
 
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
+  if (kind == EventData::json && !is_json(data)) {
+    throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
+  }
   const std::size_t start = out.size();
   id.append_to(out);
   out += ' ';
   if (kind == EventData::json) {
-    if (!is_json(data)) throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
     out += without_space(data);
   } else if (is_utf8(data)) {
     append_json_quoted(out, data);

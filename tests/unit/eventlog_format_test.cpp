@@ -105,6 +105,7 @@ TEST_CASE("event lines: JSON comes back as the same JSON, its numbers with all d
     CAPTURE(bad);
     std::string out = "before";
     CHECK_THROWS_AS(append_event_line(out, some_id(), bad, EventData::json), Failure);
+    CHECK(out == "before");
   }
 }
 

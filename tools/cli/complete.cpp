@@ -86,7 +86,7 @@ class Completion {
 
   void use(const Verb* verb) {
     verb_ = verb;
-    options_ = global_options(globals_);
+    options_ = without_words_of(*verb, global_options(globals_));
     options_.insert(options_.end(), verb->options().begin(), verb->options().end());
   }
 

@@ -88,7 +88,7 @@ std::string verb_help(const Command& command, const Verb& verb) {
   std::string text = usage(command, verb) + "\n  " + verb.summary() + "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
-  return text + "\nGlobal options:\n" + option_table(global_options(unused)) + "\nman mcds-" + command.name() + " tells more.\n";
+  return text + "\nGlobal options:\n" + option_table(without_words_of(verb, global_options(unused))) + "\nman mcds-" + command.name() + " tells more.\n";
 }
 
 }  // namespace mcds

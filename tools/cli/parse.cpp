@@ -160,6 +160,17 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
   if (next < words.size()) throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
 }
 
+// Before the command, -n is the namespace, whatever the verb that follows means by it.
+void spell_out_leading(Words& words, const std::vector<OptionSpec>& globals) {
+  for (std::size_t i = 0; i < words.size() && words[i].size() > 1 && words[i][0] == '-'; ++i) {
+    const bool with_value = takes_value(globals, words[i]);
+    for (const OptionSpec& option : globals) {
+      if (option.names.starts_with(words[i] + ',')) words[i] = long_name(option);
+    }
+    if (with_value) ++i;
+  }
+}
+
 // So that even an error of parsing comes out in the mode asked for.
 void note_output_mode(const Words& words, GlobalOptions& globals) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -203,7 +214,7 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
 void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals, Invocation& invocation) {
   const Verb& verb = *invocation.verb;
   const std::string help_of = "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
-  std::vector<OptionSpec> options = globals;
+  std::vector<OptionSpec> options = without_words_of(verb, globals);
   options.insert(options.end(), verb.options().begin(), verb.options().end());
   Words arguments = parse_options(words, options, help_of);
   for (const std::string& word : arguments) {
@@ -237,6 +248,17 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
   };
 }
 
+std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {
+  const Words taken = option_words(verb.options());
+  for (OptionSpec& option : globals) {
+    const std::size_t comma = option.names.find(',');
+    const bool is_taken = comma != std::string::npos &&
+                          std::find(taken.begin(), taken.end(), option.names.substr(0, comma)) != taken.end();
+    if (is_taken) option.names.erase(0, comma + 1);
+  }
+  return globals;
+}
+
 std::unique_ptr<Command> declared(std::string_view name) {
   for (const CommandEntry& entry : all_commands()) {
     if (name != entry.name) continue;
@@ -255,6 +277,7 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   std::vector<OptionSpec> globals = global_options(invocation.globals);
   note_output_mode(words, invocation.globals);
   const bool help = take_flag(words, "-h", "--help");
+  spell_out_leading(words, globals);
   const auto name = take_word(words, globals);
   if (!name) {
     const bool version = take_flag(words, "-V", "--version");

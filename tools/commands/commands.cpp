@@ -11,6 +11,7 @@ constexpr std::array entries{
     CommandEntry{"lock", "one at a time in the whole cluster: run a command, or hold a lock by its token", declare_lock},
     CommandEntry{"counter", "count without losing or inventing events", declare_counter},
     CommandEntry{"visitors", "visits or visitors per period, by a double buffer", declare_visitors},
+    CommandEntry{"eventlog", "events kept for a while, read by time or from where a reader was", declare_eventlog},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
     CommandEntry{"where", "which server holds a key, for any client", declare_where},
     CommandEntry{"servers", "which servers are up, and how they are", declare_servers},

@@ -7,6 +7,7 @@ namespace mcds {
 
 void declare_counter(Command& command);
 void declare_where(Command& command);
+void declare_eventlog(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
 void declare_sandbox(Command& command);

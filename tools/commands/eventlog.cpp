@@ -1,0 +1,227 @@
+// mcds eventlog: the command line, put, info and where; the algorithm is in common/structures/eventlog.hpp.
+#include "common/structures/eventlog.hpp"
+
+#include <memory>
+
+#include "common/base/units.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/eventlog_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::optional<WallTime> time_of(Session& session, const EventlogOptions& options) {
+  if (!options.at) return std::nullopt;
+  return parse_time(*options.at, session.clock().wall(), "--at");
+}
+
+// Lines of standard input, sent in batches; also when no more input is waiting.
+class LinePutter {
+ public:
+  LinePutter(Session& session, const EventlogOptions& options, EventLog& log)
+      : session_(session), options_(options), log_(log), at_(time_of(session, options)) {}
+
+  ExitStatus run() {
+    while (const auto line = lines_.next()) {
+      stage(*line);
+      if (!lines_.ready()) flush();
+      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
+    }
+    flush();
+    answer();
+    return worst_;
+  }
+
+ private:
+  void stage(const std::string& line) {
+    try {
+      auto id = log_.stage(line, kind(), at_);
+      if (!id) {
+        flush();
+        id = log_.stage(line, kind(), at_);
+      }
+      if (log_.staged() == 1) first_line_ = lines_.number();
+      last_staged_ = id;
+      if (log_.staged() == 1) first_staged_ = id;
+    } catch (const InvalidInput&) {
+      throw;
+    } catch (const Failure& failure) {
+      fail(failure, lines_.number(), 1);
+    }
+  }
+
+  void flush() {
+    const std::size_t count = log_.staged();
+    if (count == 0) return;
+    try {
+      log_.flush();
+      events_ += count;
+      if (!first_) first_ = first_staged_;
+      last_ = last_staged_;
+    } catch (const Failure& failure) {
+      const std::string lines = count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
+      fail(Failure(failure.code(), failure.what() + lines, failure.server()), first_line_, count);
+    }
+  }
+
+  void fail(const Failure& failure, std::size_t line, std::size_t count) {
+    session_.output().error(failure, line);
+    worst_ = worse(worst_, status_of(failure.code()));
+    failed_ += count;
+  }
+
+  void answer() {
+    JsonObject object;
+    object.bytes("eventlog", options_.name).number("events", events_).number("failed", failed_);
+    if (first_) object.bytes("first_id", first_->text()).bytes("last_id", last_->text());
+    session_.output().answer(object, std::to_string(events_));
+  }
+
+  EventData kind() const { return options_.json ? EventData::json : EventData::text; }
+
+  Session& session_;
+  const EventlogOptions& options_;
+  EventLog& log_;
+  std::optional<WallTime> at_;
+  LineReader lines_;
+  std::size_t first_line_ = 0;
+  std::optional<EventId> first_staged_, last_staged_, first_, last_;
+  std::uint64_t events_ = 0;
+  std::uint64_t failed_ = 0;
+  ExitStatus worst_ = ExitStatus::ok;
+};
+
+ExitStatus put(Session& session, const EventlogOptions& options) {
+  EventLog log(session.context(), options.name, asked_shape(options).value_or(RingShape{}));
+  if (options.data.value_or("-") == "-") return LinePutter(session, options, log).run();
+  const auto at = time_of(session, options);
+  const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
+  JsonObject answer;
+  answer.bytes("eventlog", options.name).bytes("id", put.id.text()).time("at", put.id.time());
+  answer.bytes("server", session.server_address(put.server));
+  session.output().answer(answer, put.id.text());
+  return ExitStatus::ok;
+}
+
+// What info tells of the events: their first and last times, and the gaps.
+class InfoSink final : public LogSink {
+ public:
+  explicit InfoSink(Session& session) : session_(session) {}
+  bool event(const EventLine& event) override {
+    if (!first) first = event.id;
+    last = event.id;
+    return true;
+  }
+  void gap(const LogGap& gap) override { gaps.push_back(gap_object(gap)); }
+  void damaged(const CorruptData& damage) override {
+    session_.output().error(damage);
+    damage_seen = true;
+  }
+  std::optional<EventId> first, last;
+  std::vector<JsonObject> gaps;
+  bool damage_seen = false;
+
+ private:
+  Session& session_;
+};
+
+ExitStatus info(Session& session, const EventlogOptions& options) {
+  ShapeFinder finder(session, options, std::nullopt);
+  InfoSink sink(session);
+  const auto summary = finder.read([&](EventLog& log) { return log.fetch({}, sink); }, [] {});
+  const RingShape& shape = finder.log().shape();
+  JsonObject answer;
+  answer.bytes("eventlog", options.name).boolean("found", !summary.found_nothing());
+  if (!summary.found_nothing()) {
+    answer.number("chunk_s", static_cast<std::uint64_t>(shape.chunk_s));
+    answer.number("chunks", static_cast<std::uint64_t>(shape.chunks));
+    answer.number("kept_s", static_cast<std::uint64_t>(shape.kept().count()));
+    answer.number("events", summary.events).number("chunks_used", summary.chunks).number("parts", summary.parts);
+    answer.number("size_bytes", summary.bytes);
+    if (sink.first) answer.time("first_at", sink.first->time()).time("last_at", sink.last->time());
+    answer.objects("gaps", sink.gaps);
+  }
+  session.output().answer(answer, std::to_string(summary.events));
+  if (sink.damage_seen) return ExitStatus::bad_data;
+  return summary.found_nothing() ? ExitStatus::no : ExitStatus::ok;
+}
+
+ExitStatus where(Session& session, const EventlogOptions& options) {
+  const EventLog log(session.context(), options.name, asked_shape(options).value_or(RingShape{}));
+  return print_where(session, log.current_keys());
+}
+
+using Options = std::shared_ptr<EventlogOptions>;
+
+Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
+  return verb.option("--chunk", "D", std::string("how long a chunk lasts, whole seconds; ") + otherwise, &options->chunk)
+      .option("--chunks", "N", "how many chunks every event is kept; 60 without it", &options->chunks);
+}
+
+void declare_put(Command& command, const Options& options) {
+  Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
+  verb.example("mcds eventlog put deploys 'v1.4.2 ok'")
+      .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
+      .example("tail -F app.log | mcds eventlog put app -")
+      .argument("NAME", "the log", &options->name)
+      .optional_argument("DATA", "what happened; @FILE its bytes; - or nothing: one event per line", &options->data)
+      .flag("--json", "DATA is JSON and comes back as JSON", options->json)
+      .option("--at", "T", "when it happened; now without it", &options->at)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+  with_shape(verb, options, "1m without it").action([options](Session& session) { return put(session, *options); });
+}
+
+void declare_fetch(Command& command, const Options& options) {
+  Verb& verb = command.verb("fetch", "print events in the order of their time");
+  verb.example("mcds eventlog fetch deploys --first 15m")
+      .example("mcds eventlog fetch deploys --cursor /var/lib/mail/deploys -- mail -s deploys ops")
+      .example("mcds eventlog fetch deploys --limit 100 -o value")
+      .argument("NAME", "the log", &options->name)
+      .option("--first", "T", "only events at or after T", &options->first)
+      .option("--last", "T", "only events at or before T", &options->last)
+      .option("--after", "ID", "only events with a greater id", &options->after)
+      .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
+      .option("--cursor", "FILE", "only what this file's reader has not had yet", &options->cursor)
+      .child(options->child, false);
+  with_shape(verb, options, "as the log's writers without it")
+      .action([options](Session& session) { return eventlog_fetch(session, *options); });
+}
+
+void declare_tail(Command& command, const Options& options) {
+  Verb& verb = command.verb("tail", "print the last events, and with -f those that come");
+  verb.example("mcds eventlog tail deploys")
+      .example("mcds eventlog tail deploys -f -o value")
+      .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
+      .argument("NAME", "the log", &options->name)
+      .option("-n,--lines", "N", "how many of the last events; 10 without it", &options->count)
+      .flag("-f,--follow", "go on with the events that come", options->follow)
+      .option("--every", "D", "how often -f looks; 1s without it", &options->every)
+      .option("--cursor", "FILE", "go on where this file's reader was", &options->cursor);
+  with_shape(verb, options, "as the log's writers without it")
+      .action([options](Session& session) { return eventlog_tail(session, *options); });
+}
+
+}  // namespace
+
+void declare_eventlog(Command& command) {
+  const auto options = std::make_shared<EventlogOptions>();
+  declare_put(command, options);
+  declare_fetch(command, options);
+  declare_tail(command, options);
+  Verb& info_verb = command.verb("info", "how many events there are, since when, and what is missing");
+  info_verb.example("mcds eventlog info deploys").argument("NAME", "the log", &options->name);
+  with_shape(info_verb, options, "as the log's writers without it")
+      .action([options](Session& session) { return info(session, *options); });
+  Verb& where_verb = command.verb("where", "the log's keys and their servers");
+  where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
+  with_shape(where_verb, options, "1m without it").action([options](Session& session) {
+    return where(session, *options);
+  });
+}
+
+}  // namespace mcds

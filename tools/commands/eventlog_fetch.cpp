@@ -1,0 +1,92 @@
+// mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's input.
+#include <memory>
+
+#include "common/base/units.hpp"
+#include "tools/cli/child.hpp"
+#include "tools/commands/eventlog_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+LogRange range_of(Session& session, const EventlogOptions& options) {
+  const WallTime now = session.clock().wall();
+  LogRange range;
+  if (options.first) range.first = parse_time(*options.first, now, "--first");
+  if (options.last) range.last = parse_time(*options.last, now, "--last");
+  if (range.first && range.last && *range.first > *range.last) {
+    throw InvalidInput("--first is after --last; a range begins before it ends");
+  }
+  if (options.after) {
+    range.after = EventId::parse(*options.after);
+    if (!range.after) throw InvalidInput("--after: give an event's id, such as 019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18");
+  }
+  range.limit = options.limit;
+  return range;
+}
+
+// The events are the child's standard input; its exit code is ours.
+ExitStatus run_with(Session& session, const EventlogOptions& options, std::string lines) {
+  const Guardian guardian;
+  const HeldSignals held;
+  ChildOptions child{.command = options.child};
+  child.input = std::move(lines);
+  const ChildResult result = run_child(child, session.clock(), guardian, held);
+  if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
+  return static_cast<ExitStatus>(result.exit_code());
+}
+
+// Reads by `read` into what is printed, or given to the child if there is anything for it.
+template <typename Read>
+ExitStatus hand_over(Session& session, const EventlogOptions& options, const Read& read) {
+  std::string lines;
+  EventPrinter printer(session, options.child.empty() ? nullptr : &lines);
+  session.output().buffered(true);
+  read(printer);
+  printer.release();
+  session.output().flush();
+  if (!options.child.empty() && !lines.empty()) {
+    const ExitStatus status = run_with(session, options, std::move(lines));
+    if (status != ExitStatus::ok) return status;
+  }
+  return printer.saw_damage() ? ExitStatus::bad_data : ExitStatus::ok;
+}
+
+ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
+  const LogRange range = range_of(session, options);
+  ShapeFinder finder(session, options, std::nullopt);
+  return hand_over(session, options, [&](EventPrinter& printer) {
+    finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+  });
+}
+
+ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
+  if (options.first || options.last || options.after) {
+    throw InvalidInput("--cursor goes by what was delivered, not by time: leave out --first, --last and --after");
+  }
+  CursorFile file(*options.cursor);
+  const CursorState before = file.load();
+  CursorState state = before;
+  ShapeFinder finder(session, options, shape_of(before));
+  bool known = true;
+  const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
+    const auto summary = finder.read([&](EventLog& log) { return log.deliver(state, printer, options.limit); },
+                                     [&] {
+                                       state = before;
+                                       printer.drop_held();
+                                     });
+    // A log that no one has written to yet: with which parameters will show.
+    known = !before.ring.empty() || !summary.found_nothing() || asked_shape(options);
+  });
+  const bool delivered = status == ExitStatus::ok || (status == ExitStatus::bad_data && options.child.empty());
+  if (delivered && known) file.save(state);
+  return status;
+}
+
+}  // namespace
+
+ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options) {
+  return options.cursor ? fetch_cursor(session, options) : fetch_range(session, options);
+}
+
+}  // namespace mcds

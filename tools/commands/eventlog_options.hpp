@@ -1,0 +1,91 @@
+// What the eventlog verbs share: their options, which ring they mean, and how they print what a read finds.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/structures/eventlog.hpp"
+#include "tools/cli/exit_status.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+struct EventlogOptions {
+  std::string name;
+  std::optional<std::string> data, at, first, last, after, cursor;
+  std::optional<Duration> chunk;
+  std::optional<std::uint64_t> chunks, limit;
+  std::uint64_t count = 10;
+  Duration every = std::chrono::seconds(1);
+  bool json = false, follow = false, fail_fast = false;
+  std::vector<std::string> child;
+};
+
+// As given on the command line; nullopt: neither option was.
+std::optional<RingShape> asked_shape(const EventlogOptions& options);
+
+// Prints events and gaps as they come, or collects the lines for a child. Gaps that come before any event are held until
+// it is certain that this is the ring to read.
+class EventPrinter final : public LogSink {
+ public:
+  explicit EventPrinter(Session& session, std::string* lines = nullptr) : session_(session), lines_(lines) {}
+
+  bool event(const EventLine& event) override;
+  void gap(const LogGap& gap) override;
+  void damaged(const CorruptData& damage) override;
+  // No event will come that decides about held gaps.
+  void release();
+  void drop_held() { held_.clear(); }
+  bool printed() const { return printed_; }
+  bool saw_damage() const { return !damages_.empty(); }
+
+ private:
+  void print(const JsonObject& object, std::optional<std::string_view> bare);
+
+  Session& session_;
+  std::string* lines_;
+  std::vector<LogGap> held_;
+  std::vector<std::string> damages_;  // reported once each
+  bool released_ = false;
+  bool printed_ = false;
+};
+
+JsonObject gap_object(const LogGap& gap);
+
+// Reads with the shape asked for; without one, with the usual one, or where that finds nothing with the one that the
+// log's conf key names. `read` is called once or twice and returns its summary. Warns of writers that use another.
+class ShapeFinder {
+ public:
+  ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known);
+  template <typename Read, typename Again>
+  LogSummary read(const Read& read, const Again& again) {
+    LogSummary summary = read(*log_);
+    if (summary.found_nothing() && !fixed_ && summary.conf && *summary.conf != log_->shape()) {
+      again();
+      use(*summary.conf);
+      summary = read(*log_);
+    }
+    warn_of_others(summary);
+    return summary;
+  }
+  EventLog& log() { return *log_; }
+
+ private:
+  void use(const RingShape& shape);
+  void warn_of_others(const LogSummary& summary) const;
+
+  Session& session_;
+  const EventlogOptions& options_;
+  bool fixed_;
+  std::optional<EventLog> log_;
+};
+
+ExitStatus eventlog_fetch(Session& session, const EventlogOptions& options);
+ExitStatus eventlog_tail(Session& session, const EventlogOptions& options);
+
+// The shape of the ring that a cursor belongs to; nullopt for a new one.
+std::optional<RingShape> shape_of(const CursorState& state);
+
+}  // namespace mcds

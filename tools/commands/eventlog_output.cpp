@@ -1,0 +1,103 @@
+#include <algorithm>
+
+#include "common/base/units.hpp"
+#include "tools/commands/eventlog_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+const char* name_of(LogGap::Reason reason) { return reason == LogGap::Reason::expired ? "expired" : "evicted"; }
+
+JsonObject event_object(const EventLine& event) {
+  JsonObject object;
+  object.bytes("id", event.id.text()).time("at", event.id.time());
+  if (event.base64) {
+    object.bytes("data_b64", event.data);
+  } else {
+    object.raw("data", event.data);
+  }
+  return object;
+}
+
+std::string in_options(const RingShape& shape) {
+  return "--chunk " + format_duration(std::chrono::seconds(shape.chunk_s)) + " --chunks " + std::to_string(shape.chunks);
+}
+
+}  // namespace
+
+std::optional<RingShape> asked_shape(const EventlogOptions& options) {
+  if (!options.chunk && !options.chunks) return std::nullopt;
+  const RingShape usual;
+  return RingShape::of(options.chunk.value_or(std::chrono::seconds(usual.chunk_s)),
+                       options.chunks.value_or(static_cast<std::uint64_t>(usual.chunks)));
+}
+
+std::optional<RingShape> shape_of(const CursorState& state) {
+  const std::size_t colon = state.ring.rfind(':');
+  return colon == std::string::npos ? std::nullopt : RingShape::parse(std::string_view(state.ring).substr(colon + 1));
+}
+
+JsonObject gap_object(const LogGap& gap) {
+  JsonObject object;
+  object.boolean("gap", true).time("from", gap.from).time("to", gap.to).bytes("reason", name_of(gap.reason));
+  return object;
+}
+
+bool EventPrinter::event(const EventLine& event) {
+  release();
+  const bool bare = session_.output().mode() == OutputMode::value;
+  print(event_object(event), bare ? event.bytes() : std::string());
+  return true;
+}
+
+void EventPrinter::gap(const LogGap& gap) {
+  if (!released_) {
+    held_.push_back(gap);
+    return;
+  }
+  if (session_.output().mode() != OutputMode::value) return print(gap_object(gap), std::nullopt);
+  printed_ = true;
+  session_.output().warning("events from " + format_time(gap.from) + " to " + format_time(gap.to) + " are lost (" +
+                            name_of(gap.reason) + ")");
+}
+
+void EventPrinter::damaged(const CorruptData& damage) {
+  if (std::find(damages_.begin(), damages_.end(), damage.what()) != damages_.end()) return;
+  damages_.emplace_back(damage.what());
+  session_.output().error(damage);
+}
+
+void EventPrinter::release() {
+  released_ = true;
+  const auto held = std::exchange(held_, {});
+  for (const LogGap& one : held) gap(one);
+}
+
+void EventPrinter::print(const JsonObject& object, std::optional<std::string_view> bare) {
+  printed_ = true;
+  if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
+  *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();
+  *lines_ += '\n';
+}
+
+ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known)
+    : session_(session), options_(options), fixed_(known.has_value()) {
+  const auto asked = asked_shape(options);
+  if (known && asked && *known != *asked) {
+    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " + in_options(*asked) +
+                                           "; name another file, or remove it to read the whole log again");
+  }
+  fixed_ = fixed_ || asked;
+  use(known ? *known : asked.value_or(RingShape{}));
+}
+
+void ShapeFinder::use(const RingShape& shape) { log_.emplace(session_.context(), options_.name, shape); }
+
+void ShapeFinder::warn_of_others(const LogSummary& summary) const {
+  if (!summary.conf || *summary.conf == log_->shape()) return;
+  session_.output().warning("this reads the events put with " + in_options(log_->shape()) +
+                            "; others are put with " + in_options(*summary.conf) + ", give that to read them");
+}
+
+}  // namespace mcds
