@@ -55,6 +55,12 @@ Duration until(SteadyTime deadline, SteadyTime now) {
   return std::max(deadline - now, Duration::zero());
 }
 
+// Whether waiting may help.
+bool may_pass(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::refused || code == ErrorCode::try_again ||
+         code == ErrorCode::unknown_outcome;
+}
+
 void check_ttl(Duration ttl) {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
 }
@@ -107,7 +113,7 @@ Lock::Answer Lock::acquire(const Wish& wish) {
       Answer answer = try_once(wish, token, first);
       if (answer.lease || waited() >= wish.wait) return answer;
     } catch (const Failure& failure) {
-      if (failure.code() == ErrorCode::usage || waited() >= wish.wait) throw;
+      if (!may_pass(failure.code()) || waited() >= wish.wait) throw;
     }
     const auto jittered = Duration(
         static_cast<Duration::rep>(static_cast<double>(pause.count()) * (0.5 + context_.random.unit())));

@@ -316,6 +316,18 @@ def if_down_run_runs_without_the_lock(world):
 
 
 @test
+def a_system_without_descriptors_leaves_no_lock(world):
+    statuses = set()
+    for limit in range(4, 24):
+        status = subprocess.run(["sh", "-c", f"ulimit -n {limit}; exec mcds lock run l -- true"], timeout=20,
+                                env=world.environment, stdin=subprocess.DEVNULL, capture_output=True,
+                                check=False).returncode
+        statuses.add(status)
+        assert not world.held(), f"held after {status} with {limit} descriptors"
+    assert statuses <= {0, 69, 71, 78, 126, 127} and {0, 71} <= statuses, statuses
+
+
+@test
 def once_per_and_min_hold_keep_the_lock(world):
     assert world.run("lock", "run", "l", "--once-per", "1h", "--", "false")[0] == 1
     assert not world.held(), "kept after a failure"

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <csignal>
+#include <stdexcept>
 
 namespace mcds {
 
@@ -66,6 +67,18 @@ TEST_CASE("child: one that writes for ever is stopped in time") {
   const Done done = run({"yes"}, std::nullopt, std::chrono::milliseconds(200));
   CHECK(done.result.reason == ChildResult::Reason::max_run);
   CHECK(done.output.size() > 1000);
+}
+
+TEST_CASE("child: an exception of ours ends it") {
+  const SystemClock clock;
+  const auto start = clock.steady();
+  ChildOptions options{.command = {"sh", "-c", "echo up; exec sleep 100"}};
+  options.on_output = [](int, std::string_view) { throw std::runtime_error("stdout is closed"); };
+  SystemClock waiting;
+  const Guardian guardian;
+  const HeldSignals held;
+  CHECK_THROWS_AS(run_child(options, waiting, guardian, held), std::runtime_error);
+  CHECK(clock.steady() - start < std::chrono::seconds(10));
 }
 
 TEST_CASE("child: what cannot be run is told apart") {

@@ -254,6 +254,9 @@ TEST_CASE("lock: a fence that is no number frees the lock again and says so") {
   World world;
   world.memory.execute(Request::set("lock:nightly:fence", "text", Exptime::never()));
   CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), CorruptData);
+  auto patient = world.wish(seconds(30));
+  patient.wait = Duration::max();
+  CHECK_THROWS_AS(world.lock.acquire(patient), CorruptData);
   CHECK_FALSE(world.server().peek("lock:nightly"));
 }
 

@@ -69,6 +69,18 @@ class Run {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
 
+  // Left by an exception: nothing may stay.
+  ~Run() {
+    if (pid_ <= 0 || exited_) return;
+    kill_group(SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    guardian_.forget(pid_);
+    terminal_.take_back();
+  }
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
   ChildResult run() {
     start();
     if (result_.reason != ChildResult::Reason::ended) return result_;
@@ -182,6 +194,7 @@ void Run::read_exec_failure(int report) {
   if (size != static_cast<ssize_t>(sizeof error)) return;
   while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
+  exited_ = true;
   guardian_.forget(pid_);
   terminal_.take_back();
   result_.reason = error == ENOENT ? ChildResult::Reason::not_found : ChildResult::Reason::not_executable;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include "common/base/bytes.hpp"
@@ -165,6 +166,8 @@ class LockedRun {
   }
 
   ExitStatus run_without_lock() {
+    // Those of a lock around us are not this one's.
+    for (const char* name : {"MCDS_LOCK_TOKEN", "MCDS_LOCK_FENCE"}) unsetenv(name);
     const Guardian guardian;
     const HeldSignals held;
     record_.boolean("acquired", false).boolean("without_lock", true);
@@ -182,7 +185,14 @@ class LockedRun {
         .bytes("fence", std::to_string(*lease.fence));
     record_.bytes("server", session_.server_address(answer_.server))
         .time("started_at", session_.clock().wall());
-    const ChildResult result = run_child_under(lease, held);
+    const ChildResult result = [&] {
+      try {
+        return run_child_under(lease, held);
+      } catch (...) {
+        lock_->release(*answer_.lease);
+        throw;
+      }
+    }();
     record_.time("finished_at", session_.clock().wall()).bytes("outcome", end_hold(result, started));
     return finish(result);
   }
