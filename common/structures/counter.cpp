@@ -75,6 +75,8 @@ CounterUpdate::Next subtracting(std::uint64_t delta) {
 std::vector<IncrementResult> group(std::span<const Increment> batch) {
   std::vector<IncrementResult> results;
   std::unordered_map<std::string_view, std::size_t> index_of;
+  index_of.reserve(batch.size());
+  results.reserve(batch.size());
   for (std::size_t line = 0; line < batch.size(); ++line) {
     const Increment& increment = batch[line];
     const auto [at, is_new] = index_of.try_emplace(increment.name, results.size());
@@ -134,6 +136,8 @@ std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, con
   std::vector<IncrementResult> results = group(batch);
   std::vector<Request> requests;
   std::vector<IncrementResult*> sent;
+  requests.reserve(results.size());
+  sent.reserve(results.size());
   for (IncrementResult& result : results) {
     if (result.failure) continue;
     keep_failure(result, [&] {

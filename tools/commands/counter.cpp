@@ -15,7 +15,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t window_lines = 8192;
+constexpr std::size_t window_lines = 2048;
 constexpr std::uint64_t largest_exact_json = std::uint64_t{1} << 53;
 
 struct CounterOptions {

@@ -63,7 +63,7 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
 
 }  // namespace
 
-Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out) {
+Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out, IncrForm incr_form) {
   const Request& request = *requests[first];
   switch (request.op) {
     case Op::get: return encode_gets(requests, first, out);
@@ -81,14 +81,18 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::remove: line(out, "delete ", request.key); break;
     case Op::remove_if: line(out, "md ", request.key, " C", request.cas.value); break;
     case Op::incr_or_create:
+      if (incr_form == IncrForm::incr_only) {
+        line(out, "incr ", request.key, " ", request.delta);
+        break;
+      }
       // ma does not say whether it created the item; the mg before it does.
-      line(out, "mg ", request.key);
+      if (incr_form == IncrForm::whole) line(out, "mg ", request.key);
       line(out, "ma ", request.key, " N", request.exptime.wire(), " J", request.initial, " D", request.delta, " v");
       break;
     case Op::version: line(out, "version"); break;
     case Op::stats: line(out, request.key.empty() ? "stats" : "stats ", request.key); break;
   }
-  return {first, 1};
+  return {first, 1, incr_form};
 }
 
 }  // namespace mcds::meta

@@ -25,7 +25,8 @@ bool compares(Op op) { return op == Op::cas || op == Op::remove_if; }
 
 }  // namespace
 
-void Lane::begin() {
+void Lane::begin(IncrForm incr_form) {
+  incr_form_ = incr_form;
   requests_.clear();
   replies_.clear();
   on_the_way_.clear();
@@ -93,7 +94,7 @@ void Lane::write(SteadyTime now) {
         continue;
       }
       const std::size_t before = output_.size();
-      const Command command = encode(requests_, encoded_, output_);
+      const Command command = encode(requests_, encoded_, output_, incr_form_);
       produced_ += output_.size() - before;
       encoded_ += command.count;
       on_the_way_.push_back({command, produced_});

@@ -20,7 +20,7 @@ class Lane {
       : server_(server), index_(index), options_(options), socket_(server) {}
 
   // A batch begins. `replies` outlive it.
-  void begin();
+  void begin(IncrForm incr_form);
   void add(const Request& request, Reply& reply);
   // Opens the connection, or finds the old one still good; sends what the kernel takes at once.
   void start(SteadyTime now);
@@ -57,6 +57,7 @@ class Lane {
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
 
+  IncrForm incr_form_ = IncrForm::whole;
   std::vector<const Request*> requests_;
   std::vector<Reply*> replies_;
   std::size_t encoded_ = 0;   // requests put into output_ so far

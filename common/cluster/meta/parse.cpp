@@ -127,7 +127,8 @@ Step read_one_line(const Request& request, std::string_view line, Reply& reply) 
                                          Word{"EX", Outcome::exists}};
   switch (request.op) {
     case Op::incr:
-    case Op::decr: return read_number(line, reply);
+    case Op::decr:
+    case Op::incr_or_create: return read_number(line, reply);
     case Op::touch: return by_word(line, touched, reply);
     case Op::remove: return by_word(line, removed, reply);
     case Op::remove_if: return by_word(line.substr(0, line.find(' ')), removed_if, reply);
@@ -171,8 +172,8 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
     step = read_values(requests.subspan(command.first, command.count), replies.subspan(command.first, command.count), input, position);
   } else if (request.op == Op::gets || request.op == Op::probe) {
     step = read_meta_get(request, reply, input, position);
-  } else if (request.op == Op::incr_or_create) {
-    step = read_meta_incr(request, reply, input, position);
+  } else if (request.op == Op::incr_or_create && command.incr_form != IncrForm::incr_only) {
+    step = read_meta_incr(request, reply, command.incr_form == IncrForm::create, input, position);
   } else if (request.op == Op::stats) {
     step = read_stats(reply, input, position);
   } else {
@@ -257,10 +258,11 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
 }
 
 // The mg's EN or HD, then the ma's VA <bytes> and the number.
-Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, std::string_view input, std::size_t& position) {
+Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
+                                 std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  if (!half_) {
+  if (!half_ && !only_creates) {
     if (line.text != "EN" && line.text != "HD" && line.text != "ERROR") {
       // Whatever became of the mg, the ma behind it may be applied: no error of the first is an answer to both.
       return line.text.starts_with(turned_away_line) ? Step::turned_away : Step::out_of_step;

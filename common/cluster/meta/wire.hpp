@@ -17,14 +17,20 @@
 
 namespace mcds::meta {
 
+// How incr_or_create is sent: as `mg` and `ma`, which tell whether it created; or in two trips, first as `incr` (half
+// the server's work where most keys exist; not_found means it is still to be created), then those as `ma` alone.
+enum class IncrForm { whole, incr_only, create };
+
 // One command on the wire and the requests it answers: several only for a run of gets.
 struct Command {
   std::size_t first = 0;  // index into the lane's requests
   std::size_t count = 1;
+  IncrForm incr_form = IncrForm::whole;
 };
 
 // Appends the command that starts at `first` to `out`; a run of gets is taken together as far as it fits.
-Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out);
+Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
+               IncrForm incr_form = IncrForm::whole);
 
 // Reads the replies to commands in order.
 class ReplyReader {
@@ -49,7 +55,7 @@ class ReplyReader {
   Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies, std::string_view input,
                    std::size_t& position);
   Step read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
-  Step read_meta_incr(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
+  Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input, std::size_t& position);
   Step read_stats(Reply& reply, std::string_view input, std::size_t& position);
 
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far
