@@ -23,9 +23,15 @@ class AutomaticTransport final : public Cluster {
       take_over_refused(batch, replies);
       return replies;
     }
+    // Settled before anything is sent: a server found out meanwhile has executed what it did not refuse.
+    std::vector<std::size_t> for_meta, for_classic;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      (meta_->speaks(server_of(batch[i])) ? for_meta : for_classic).push_back(i);
+    }
     std::vector<Reply> replies(batch.size());
-    run(*meta_, batch, replies, [&](const Request& request) { return meta_->speaks(server_of(request)); });
-    run(*classic_, batch, replies, [&](const Request& request) { return !meta_->speaks(server_of(request)); });
+    run(*meta_, batch, for_meta, replies);
+    take_over_refused(batch, replies);
+    run(*classic_, batch, for_classic, replies);
     return replies;
   }
 
@@ -33,26 +39,22 @@ class AutomaticTransport final : public Cluster {
 
  private:
   void take_over_refused(std::span<const Request> batch, std::vector<Reply>& replies) {
-    const auto refused = [&](std::size_t i) {
-      return needs_meta(batch[i].op) && replies[i].is(ReplyFailure::Kind::refused) && !meta_->speaks(replies[i].server);
-    };
+    std::vector<std::size_t> refused;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (!refused(i)) continue;
-      if (classic_ == nullptr) classic_ = std::make_unique<Composites>(make_classic_transport(placement_, options_));
-      replies[i] = classic_->Cluster::execute(batch[i]);
+      const bool taken = needs_meta(batch[i].op) && replies[i].is(ReplyFailure::Kind::refused);
+      if (taken && !meta_->speaks(replies[i].server)) refused.push_back(i);
     }
+    if (refused.empty()) return;
+    if (classic_ == nullptr) classic_ = std::make_unique<Composites>(make_classic_transport(placement_, options_));
+    run(*classic_, batch, refused, replies);
   }
 
-  template <typename Chosen>
-  static void run(Cluster& transport, std::span<const Request> batch, std::vector<Reply>& replies, Chosen chosen) {
+  static void run(Cluster& transport, std::span<const Request> batch, const std::vector<std::size_t>& places,
+                  std::vector<Reply>& replies) {
+    if (places.empty()) return;
     std::vector<Request> part;
-    std::vector<std::size_t> places;
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      if (!chosen(batch[i])) continue;
-      part.push_back(batch[i]);
-      places.push_back(i);
-    }
-    if (part.empty()) return;
+    part.reserve(places.size());
+    for (const std::size_t place : places) part.push_back(batch[place]);
     std::vector<Reply> answers = transport.execute(part);
     for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(answers[i]);
   }

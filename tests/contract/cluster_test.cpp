@@ -194,7 +194,7 @@ TEST_CASE("contract: an item is gone when its exptime has passed; incr and appen
 }
 
 TEST_CASE("contract: unsafe keys are refused and nothing of them reaches the server") {
-  for (const std::string name : {"classic", "meta", "automatic"}) {
+  for (const std::string name : {"classic", "meta", "automatic", "old"}) {
     CAPTURE(name);
     const auto backend = make_backend(name);
     Cluster& cluster = backend->cluster();
@@ -262,7 +262,7 @@ TEST_CASE("contract: version, stats and probe") {
 
 TEST_CASE(
     "contract: a cas unique is worthless after a restart, although the new server counts from 1 again") {
-  for (const std::string name : {"classic", "meta", "automatic"}) {
+  for (const std::string name : {"classic", "meta", "automatic", "old"}) {
     CAPTURE(name);
     const auto backend = make_backend(name);
     Cluster& cluster = backend->cluster();
@@ -277,5 +277,21 @@ TEST_CASE(
       CHECK((reply.outcome == Outcome::exists || reply.failed()));
     }
     CHECK(get(backend->rival(), "k") == "a stranger's");
+  }
+}
+
+TEST_CASE("contract: servers without meta commands, met one after the other, get each request once") {
+  const auto backend = make_backend("old", 3);
+  Cluster& cluster = backend->cluster();
+  for (std::size_t server = 0; server < 3; ++server) {
+    const std::vector<Request> batch = {
+        Request::set("n", "1", never).on(server), Request::incr("n", 1).on(server),
+        Request::incr_or_create("n", 10, 10, never).on(server),
+        Request::incr_or_create("m", 5, 7, never).on(server), Request::gets("m").on(server)};
+    const std::vector<Reply> replies = cluster.execute(batch);
+    CHECK(replies[1].number == 2);
+    CHECK(replies[2].number == 12);
+    CHECK(replies[3].created);
+    CHECK(replies[4].value == "7");
   }
 }

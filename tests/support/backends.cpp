@@ -4,6 +4,7 @@
 
 #include <deque>
 
+#include "tests/support/fault_proxy.hpp"
 #include "tests/support/memory_cluster.hpp"
 
 namespace mcds::test {
@@ -28,6 +29,7 @@ class RealBackend final : public Backend {
 
  private:
   std::deque<MemcachedProcess> processes_;
+  std::deque<FaultProxy> proxies_;
   std::unique_ptr<Cluster> cluster_, rival_;
 };
 
@@ -47,7 +49,7 @@ class MemoryBackend final : public Backend {
 }  // namespace
 
 const std::vector<std::string>& backend_names() {
-  static const std::vector<std::string> names = {"classic", "meta", "automatic", "memory"};
+  static const std::vector<std::string> names = {"classic", "meta", "automatic", "old", "memory"};
   return names;
 }
 

@@ -22,7 +22,7 @@ class Backend {
   virtual void restart(std::size_t server) = 0;
 };
 
-// "classic", "meta", "automatic", "memory".
+// "classic", "meta", "automatic", "old" (automatic, and the server answers ERROR to meta commands), "memory".
 const std::vector<std::string>& backend_names();
 // `arguments` go to memcached; "memory" knows none of them.
 std::unique_ptr<Backend> make_backend(const std::string& name, std::size_t servers = 1,

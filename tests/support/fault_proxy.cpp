@@ -230,6 +230,12 @@ class FaultProxy::Loop {
     }
   }
 
+  static void refuse_lines(Link& link, std::string_view lines) {
+    link.answered = true;
+    for (const char byte : lines)
+      if (byte == '\n' && !link.over) link.over = !send_all(link.client, "ERROR\r\n");
+  }
+
   void from_server(Link& link) {
     std::optional<std::string> bytes = received(link.server);
     if (!bytes) {
