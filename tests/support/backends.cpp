@@ -15,8 +15,13 @@ class RealBackend final : public Backend {
  public:
   RealBackend(const std::string& protocol, std::size_t servers, const std::vector<std::string>& arguments) {
     std::vector<Server> addresses;
-    for (std::size_t i = 0; i < servers; ++i)
+    for (std::size_t i = 0; i < servers; ++i) {
       addresses.push_back(processes_.emplace_back(arguments).server());
+      if (protocol != "old") continue;
+      FaultProxy& proxy = proxies_.emplace_back(addresses.back());
+      proxy.always(Fault::no_meta);
+      addresses.back() = proxy.server();
+    }
     const auto placement = placement_over(addresses);
     const ConnectOptions options = options_of(protocol, std::chrono::seconds(10));
     cluster_ = connect(placement, options);

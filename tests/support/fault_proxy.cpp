@@ -230,10 +230,21 @@ class FaultProxy::Loop {
     }
   }
 
+  // Meta lines get ERROR, others (that have one line for an answer) go to the server, in order.
   static void refuse_lines(Link& link, std::string_view lines) {
     link.answered = true;
-    for (const char byte : lines)
-      if (byte == '\n' && !link.over) link.over = !send_all(link.client, "ERROR\r\n");
+    while (!lines.empty() && !link.over) {
+      const std::string_view line = lines.substr(0, lines.find('\n') + 1);
+      lines.remove_prefix(line.size());
+      std::string reply = "ERROR\r\n";
+      if (line[0] != 'm') {
+        reply.clear();
+        char byte = 0;
+        link.over = !send_all(link.server, line);
+        while (!reply.ends_with('\n') && recv(link.server, &byte, 1, 0) == 1) reply += byte;
+      }
+      link.over = link.over || !send_all(link.client, reply);
+    }
   }
 
   void from_server(Link& link) {
