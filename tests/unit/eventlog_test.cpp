@@ -4,8 +4,8 @@
 
 #include <set>
 
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
-#include "tests/support/counting_cluster.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -20,7 +20,7 @@ using Reason = LogGap::Reason;
 struct World {
   FakeClock clock;
   MemoryCluster servers;
-  CountingCluster cluster{servers};
+  test::TripCounter cluster{servers};
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
   RingShape shape{10, 6};
@@ -210,11 +210,7 @@ TEST_CASE("eventlog: staged events go out in batches below the limit, and per ch
 
 TEST_CASE("eventlog: round trips") {
   World world;
-  const auto trips = [&](auto&& action) {
-    world.cluster.trips = 0;
-    action();
-    return world.cluster.trips;
-  };
+  const auto trips = [&](auto&& action) { return world.cluster.trips_of(action); };
   CHECK(trips([&] { world.put("first of the chunk"); }) == 4);
   CHECK(trips([&] { world.put("another process"); }) == 1);
   EventLog log = world.log();

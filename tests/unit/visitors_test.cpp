@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "common/base/errors.hpp"
-#include "tests/support/counting_cluster.hpp"
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 struct World {
   FakeClock clock;
   MemoryCluster servers{clock.time(), 3};
-  CountingCluster cluster{servers};
+  test::TripCounter cluster{servers};
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
 
@@ -119,11 +119,7 @@ TEST_CASE("visitors: a dead server costs only the ids it holds") {
 
 TEST_CASE("visitors: round trips") {
   World world;
-  const auto trips = [&](auto&& action) {
-    world.cluster.trips = 0;
-    action();
-    return world.cluster.trips;
-  };
+  const auto trips = [&](auto&& action) { return world.cluster.trips_of(action); };
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit("v"); }) == 2);
