@@ -1,0 +1,233 @@
+#!/usr/bin/env python3
+"""Readers of an event log are killed at random moments, overlap, and lose their servers: no event is lost.
+
+Usage: eventlog_test.py BUILD_DIR; MCDS_TEST_SECONDS sets how long writers write (8), MCDS_TEST_SEED when readers die.
+"""
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "8"))
+SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+passed = 0
+failures = []
+
+
+def check(ok, message):
+    global passed
+    if ok:
+        passed += 1
+    else:
+        failures.append(message)
+
+
+class Servers:
+    def __init__(self, directory, count=2):
+        self.paths = [os.path.join(directory, f"m{i + 1}.sock") for i in range(count)]
+        self.processes = [self.start(path) for path in self.paths]
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
+        self.environment["MCDS_SERVERS"] = ",".join(f"m{i + 1}=unix:{path}" for i, path in enumerate(self.paths))
+
+    @staticmethod
+    def start(path):
+        if os.path.exists(path):
+            os.unlink(path)
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        server = subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "1", *user], stdin=subprocess.DEVNULL)
+        while not os.path.exists(path):
+            assert server.poll() is None, "memcached does not start"
+            time.sleep(0.002)
+        return server
+
+    def restart(self, index):
+        self.processes[index].kill()
+        self.processes[index].wait()
+        self.processes[index] = self.start(self.paths[index])
+
+    def stop(self):
+        for server in self.processes:
+            server.kill()
+            server.wait()
+
+    def run(self, *arguments, **options):
+        return subprocess.run([mcds, *arguments], env=self.environment, capture_output=True, check=False, timeout=60,
+                              stdin=subprocess.DEVNULL, **options)
+
+    def spawn(self, *arguments, **options):
+        return subprocess.Popen([mcds, *arguments], env=self.environment, **options)
+
+
+def lines_of(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    # What a killed reader was writing may end anywhere.
+    return [line.decode() for line in data.split(b"\n") if line.startswith(b'{"id"') and line.endswith(b"}")]
+
+
+def killed_readers(directory, choice):
+    """Writers write; readers with one cursor are killed with SIGKILL: everything is delivered, and what is delivered
+    again was delivered by a run that was killed."""
+    servers = Servers(directory)
+    try:
+        writers = [servers.spawn("eventlog", "put", "x", "-", "--chunk", "2s", "--chunks", "100", stdin=subprocess.PIPE,
+                                 stdout=subprocess.DEVNULL) for _ in range(4)]
+        put = set()
+        runs = []
+        kills = 0
+        end = time.monotonic() + SECONDS
+        number = 0
+        while time.monotonic() < end:
+            for index, writer in enumerate(writers):
+                batch = [f"{index}.{number + i}" for i in range(choice.randrange(40))]
+                put.update(batch)
+                writer.stdin.write("".join(line + "\n" for line in batch).encode())
+                writer.stdin.flush()
+            number += 40
+            path = os.path.join(directory, f"run{len(runs)}")
+            with open(path, "wb") as out:
+                reader = servers.spawn("eventlog", "fetch", "x", "--cursor", os.path.join(directory, "cursor"), stdout=out)
+                if choice.random() < 0.7:
+                    time.sleep(choice.uniform(0, 0.012))
+                    reader.kill()
+                    kills += 1
+                status = reader.wait()
+            runs.append((path, status))
+        for writer in writers:
+            writer.stdin.close()
+            check(writer.wait() == 0, "a writer failed")
+        final = servers.run("eventlog", "fetch", "x", "--cursor", os.path.join(directory, "cursor"))
+        path = os.path.join(directory, "final")
+        with open(path, "wb") as out:
+            out.write(final.stdout)
+        runs.append((path, final.returncode))
+        seen = {}
+        again = 0
+        for path, status in runs:
+            check(status in (0, -signal.SIGKILL), f"a reader ended with {status}")
+            for line in lines_of(path):
+                event = json.loads(line)
+                if event["id"] in seen:
+                    again += 1
+                    check(seen[event["id"]] != 0, "an event that a run had delivered to its end came again")
+                seen[event["id"]] = status
+        texts = [json.loads(line)["data"] for path, _ in runs for line in lines_of(path)]
+        check(set(texts) == put, f"{len(put - set(texts))} of {len(put)} events were never delivered")
+        print(f"{len(put)} events, {len(runs)} readers, {kills} killed, {again} events came again after a kill")
+        check(b'"gap"' not in final.stdout, "a gap although nothing was lost")
+    finally:
+        servers.stop()
+
+
+def failing_consumers(directory, choice):
+    """Consumers that fail see the same events again; the one that succeeds has each exactly once."""
+    servers = Servers(directory)
+    try:
+        log = os.path.join(directory, "log")
+        put = []
+        for i in range(60):
+            put.append(str(i))
+            check(servers.run("eventlog", "put", "x", str(i)).returncode == 0, "put failed")
+            succeed = choice.random() < 0.4
+            script = 'cat >> "$0"' if succeed else "cat >/dev/null; exit 7"
+            done = servers.run("eventlog", "fetch", "x", "-o", "value", "--cursor", os.path.join(directory, "cursor"), "--",
+                               "sh", "-c", script, log)
+            check(done.returncode == (0 if succeed else 7), f"fetch ended with {done.returncode}")
+        servers.run("eventlog", "fetch", "x", "-o", "value", "--cursor", os.path.join(directory, "cursor"), "--", "sh", "-c",
+                    'cat >> "$0"', log)
+        with open(log, encoding="utf-8") as file:
+            check(file.read().split() == put, "a consumer that succeeds has not each event once and in order")
+    finally:
+        servers.stop()
+
+
+def overlapping_runs(directory):
+    servers = Servers(directory)
+    try:
+        servers.run("eventlog", "put", "x", "event")
+        cursor = os.path.join(directory, "cursor")
+        slow = servers.spawn("eventlog", "fetch", "x", "--cursor", cursor, "--", "sh", "-c", f"touch {directory}/runs; sleep 30",
+                             stdout=subprocess.DEVNULL)
+        while not os.path.exists(os.path.join(directory, "runs")):
+            time.sleep(0.005)
+        check(servers.run("eventlog", "fetch", "x", "--cursor", cursor).returncode == 75, "an overlapping run is not 75")
+        slow.kill()
+        slow.wait()
+        # The killed run's child is ended with it; its event is still undelivered.
+        deadline = time.monotonic() + 10
+        done = servers.run("eventlog", "fetch", "x", "--cursor", cursor, "-o", "value")
+        while done.returncode == 75 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            done = servers.run("eventlog", "fetch", "x", "--cursor", cursor, "-o", "value")
+        check(done.stdout == b"event\n", f"after a kill the event is not delivered: {done}")
+    finally:
+        servers.stop()
+
+
+def ring_turns(directory):
+    servers = Servers(directory)
+    try:
+        ring = ("--chunk", "1s", "--chunks", "2")
+        cursor = os.path.join(directory, "cursor")
+        servers.run("eventlog", "put", "x", "first", *ring)
+        servers.run("eventlog", "fetch", "x", "--cursor", cursor, *ring)
+        servers.run("eventlog", "put", "x", "never read", *ring)
+        time.sleep(6.5)
+        servers.run("eventlog", "put", "x", "last", *ring)
+        done = servers.run("eventlog", "fetch", "x", "--cursor", cursor).stdout.decode().splitlines()
+        check(len(done) == 2 and json.loads(done[0]).get("reason") == "expired", f"no expired gap: {done}")
+        check(json.loads(done[-1])["data"] == "last", f"what came after the gap is missing: {done}")
+        check(servers.run("eventlog", "fetch", "x", "--cursor", cursor).stdout == b"", "the gap is reported twice")
+    finally:
+        servers.stop()
+
+
+def tail_over_restarts(directory):
+    servers = Servers(directory)
+    out = os.path.join(directory, "out")
+    try:
+        with open(out, "wb") as file:
+            tail = servers.spawn("eventlog", "tail", "x", "-f", "--every", "100ms", "-o", "value", stdout=file,
+                                 stderr=subprocess.DEVNULL)
+        slowest = 0.0
+        for i in range(12):
+            if i % 4 == 3:
+                servers.restart(i // 4 % 2)
+            while servers.run("eventlog", "put", "x", f"event {i}").returncode != 0:
+                time.sleep(0.01)
+            begun = time.monotonic()
+            while f"event {i}\n" not in open(out, encoding="utf-8").read():
+                if time.monotonic() > begun + 10:
+                    break
+                time.sleep(0.005)
+            slowest = max(slowest, time.monotonic() - begun)
+        print(f"tail -f --every 100ms: the slowest event was shown after {slowest * 1000:.0f} ms")
+        check(slowest < 5, "tail -f did not show an event")
+        tail.send_signal(signal.SIGTERM)
+        check(tail.wait() == 0, "tail -f does not end quietly on TERM")
+        check(sorted(open(out, encoding="utf-8").read().splitlines()) == sorted(f"event {i}" for i in range(12)),
+              "tail -f showed not every event once")
+    finally:
+        servers.stop()
+
+
+def main():
+    print(f"seed {SEED}")
+    choice = random.Random(SEED)
+    for test in (lambda d: killed_readers(d, choice), lambda d: failing_consumers(d, choice), overlapping_runs, ring_turns,
+                 tail_over_restarts):
+        with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
+            test(directory)
+    for failure in failures[:20]:
+        print(failure)
+    print(f"{passed} passed, {len(failures)} failed")
+    sys.exit(bool(failures))
+
+
+if __name__ == "__main__":
+    main()
