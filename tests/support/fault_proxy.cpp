@@ -225,6 +225,12 @@ class FaultProxy::Loop {
         link.answered = true;
         link.over = !send_all(link.client, garbage_);
         break;
+      case Fault::no_meta:
+        if (bytes->ends_with('\n') && (bytes->starts_with('m') || bytes->starts_with("incr "))) {
+          refuse_lines(link, *bytes);
+          break;
+        }
+        [[fallthrough]];
       default:
         link.over = !send_all(link.server, *bytes);
     }
