@@ -43,7 +43,8 @@ WallTime EventLog::time_of(std::optional<WallTime> at) {
   if (*at < now - shape_.kept() || *at > now + std::chrono::seconds(shape_.chunk_s)) {
     throw InvalidInput("--at: " + format_time(*at) + " is outside what this log keeps, from " +
                        format_duration(shape_.kept()) + " ago to " +
-                       format_duration(std::chrono::seconds(shape_.chunk_s)) + " ahead; see --chunk and --chunks");
+                       format_duration(std::chrono::seconds(shape_.chunk_s)) +
+                       " ahead; see --chunk and --chunks");
   }
   return *at;
 }
@@ -106,8 +107,9 @@ std::size_t EventLog::append_whole(std::int64_t chunk, const std::string& lines)
     if (stored == Stored::yes) return context_.cluster.placement().server_of(keys_.part(name));
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
-  throw Contention("the log's chunk is full and rivals fill each new part at once; try again",
-                   context_.cluster.address_of(context_.cluster.placement().server_of(keys_.part({chunk, part}))));
+  throw Contention(
+      "the log's chunk is full and rivals fill each new part at once; try again",
+      context_.cluster.address_of(context_.cluster.placement().server_of(keys_.part({chunk, part}))));
 }
 
 EventLog::Stored EventLog::append_to(const PartName& name, const std::string& lines) {
@@ -123,7 +125,8 @@ EventLog::Stored EventLog::append_to(const PartName& name, const std::string& li
   }
 }
 
-// The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be learned.
+// The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
+// learned.
 std::optional<std::string> EventLog::read_back(const PartName& name) {
   Reply reply;
   for (int attempt = 0; attempt < attempts; ++attempt) {
@@ -131,8 +134,9 @@ std::optional<std::string> EventLog::read_back(const PartName& name) {
     if (reply.outcome == Outcome::miss) return std::nullopt;
     if (reply.outcome == Outcome::hit) return std::move(reply.value);
   }
-  throw UnknownOutcome("no reply to an append, nor to the look whether it was done; the event may be in the log",
-                       context_.cluster.address_of(reply.server));
+  throw UnknownOutcome(
+      "no reply to an append, nor to the look whether it was done; the event may be in the log",
+      context_.cluster.address_of(reply.server));
 }
 
 // Why an append was refused: full, or missing. Learns from the directory which part is the chunk's last.
@@ -143,21 +147,23 @@ bool EventLog::is_full(const PartName& name, std::int64_t& last_part) {
   std::string_view lines = replies[1].value;
   while (!lines.empty()) {
     const auto line = parse_directory_line(take_line(lines));
-    if (line && line->named && line->name.chunk == name.chunk) last_part = std::max(last_part, line->name.part);
+    if (line && line->named && line->name.chunk == name.chunk)
+      last_part = std::max(last_part, line->name.part);
   }
-  // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for everybody.
+  // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
+  // everybody.
   if (replies[0].unknown() || replies[0].is(ReplyFailure::Kind::refused)) return read_back(name).has_value();
   return expect(context_.cluster, replies[0]).outcome == Outcome::stored;
 }
 
-// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one without a reply
-// may be executed when the part has been created, evicted and is missing again. Only a name under which certainly nothing
-// was created is withdrawn.
+// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one
+// without a reply may be executed when the part has been created, evicted and is missing again. Only a name
+// under which certainly nothing was created is withdrawn.
 EventLog::Stored EventLog::create(const PartName& name, const std::string& lines) {
   const std::string incarnation = context_.random.token();
   name_part(name, incarnation);
-  const auto request =
-      Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines, exptime_of(name.chunk));
+  const auto request = Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,
+                                                 exptime_of(name.chunk));
   const Reply reply = context_.cluster.execute(request);
   if (reply.unknown()) {
     const auto value = read_back(name);
@@ -176,7 +182,8 @@ void EventLog::withdraw(const PartName& name, const std::string& incarnation) {
   }
 }
 
-// A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply repeated.
+// A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply
+// repeated.
 void EventLog::name_part(const PartName& name, const std::string& incarnation) {
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
@@ -188,12 +195,14 @@ void EventLog::name_part(const PartName& name, const std::string& incarnation) {
     const Reply reply = context_.cluster.execute(batch).front();
     if (reply.outcome == Outcome::stored) return;
     if (reply.outcome == Outcome::not_stored) {
-      throw NotApplied(ErrorCode::refused, "the log's directory has no room: the server is without memory; give it more",
+      throw NotApplied(ErrorCode::refused,
+                       "the log's directory has no room: the server is without memory; give it more",
                        context_.cluster.address_of(reply.server));
     }
     // Nothing of the event itself has been sent yet.
     if (reply.unknown() && attempt == attempts) {
-      throw NotApplied(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(reply.server));
+      throw NotApplied(ErrorCode::unavailable, reply.failure->message,
+                       context_.cluster.address_of(reply.server));
     }
     if (!reply.unknown()) expect(context_.cluster, reply);
   }
@@ -206,9 +215,10 @@ Exptime EventLog::exptime_of(std::int64_t chunk) const {
 std::vector<std::string> EventLog::current_keys() const {
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   std::vector<std::string> keys;
-  for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk) keys.push_back(keys_.part({chunk, 0}));
-  for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory; group <= (now + 1) / chunks_per_directory;
-       ++group) {
+  for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)
+    keys.push_back(keys_.part({chunk, 0}));
+  for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory;
+       group <= (now + 1) / chunks_per_directory; ++group) {
     keys.push_back(keys_.directory(group));
   }
   keys.push_back(keys_.conf());

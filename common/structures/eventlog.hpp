@@ -1,42 +1,50 @@
 // Event log: a ring of chunks of C seconds that wither by themselves, N of them promised.
 //
 // Key layout
-//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one line per event
-//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: which parts were created, by incarnation
+//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then
+//                                        one line per event
+//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: which parts were
+//                                        created, by incarnation
 //   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
-//   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in eventlog:deploys:60x60:29920568,
-//     E1 29920568 5f3a9c0d1e2b4a67 *0c2e8d11
-//     019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *7c9a1f02
+//   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
+//   eventlog:deploys:60x60:29920568,
+//     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
+//     01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *caf894b4
 //   and eventlog:deploys:60x60:dir:935017 has the line
-//     N 29920568 5f3a9c0d1e2b4a67 1795234133 *4be21c90
-//   eventlog_format.hpp says what each line may hold. C and N are part of the key: writers that disagree do not meet.
-//   Exptime of parts: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: its last chunk's.
+//     N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22
+//   eventlog_format.hpp says what each line may hold. C and N are part of the key: writers that
+//     disagree do not meet.
+//   Exptime of parts: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: its last
+//     chunk's.
 //
 // Invariants
-//   A slot carries its lap (i, not i mod N): no event can be put into the next lap's key and expire with it.
-//   Every acknowledged event is in exactly one chunk, that of its time, at least until N * C after its time. Lines of one
-//   append are there together or not at all. The same id twice is one event.
-//   Parts are created in order: part k + 1 only by a writer that part k had refused (full, or no memory). Readers ask for
-//   parts until one is missing.
-//   A part is named in its directory before it is created, and withdrawn by a writer that came second. So a name that
-//   is not withdrawn, is older than the grace and does not match the part that is there stands for a part that was
-//   evicted: a gap, not a quiet period. (Named after its creation instead, a part whose writer dies in between would
-//   vanish in silence.)
-//   A cursor counts bytes per part and incarnation, never times: what lies beyond them is undelivered, whatever its time.
+//   A slot carries its lap (i, not i mod N): no event can be put into the next lap's key and expire
+//     with it.
+//   Every acknowledged event is in exactly one chunk, that of its time, at least until N * C after its
+//     time. Lines of one append are there together or not at all. The same id twice is one event.
+//   Parts are created in order: part k + 1 only by a writer that part k had refused (full, or no
+//     memory). Readers ask for parts until one is missing.
+//   A part is named in its directory before it is created, and withdrawn by a writer that came second.
+//     So a name that is not withdrawn, is older than the grace and does not match the part that is
+//     there stands for a part that was evicted: a gap, not a quiet period. (Named after its creation
+//     instead, a part whose writer dies in between would vanish in silence.) A cursor counts bytes per
+//     part and incarnation, never times: what lies beyond them is undelivered, whatever its time.
 //
 // Round trips (steady / worst)
-//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create), 3 more per lost reply, three
-//   times at most. fetch, tail, a cursor's read 1; one more while parts continue beyond the second, one more if a part is
-//   in no directory; chunks are read 64 at a time.
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create), 3 more
+//     per lost reply, three times at most. fetch, tail, a cursor's read 1; one more while parts
+//     continue beyond the second, one more if a part is in no directory; chunks are read 64 at a time.
 //
 // When things fail
-//   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a gap after the
-//   grace, although nothing acknowledged was in it. So is an attempt to create one that never arrived.
-//   Lost reply: the part is read and the id looked for; absent, the same lines are appended again. What then remains
-//   unknown is UnknownOutcome.
-//   Eviction, flush_all, restart: the events are gone; reported as a gap of the chunk's time where its directory or a cursor
-//   knows of them. If all of a log's keys are lost at once, only a cursor knows. A lost directory is noticed by a part
-//   that it should name: chunks of its range that are missing are then reported too.
+//   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a
+//     gap after the grace, although nothing acknowledged was in it. So is an attempt to create one that
+//     never arrived.
+//   Lost reply: the part is read and the id looked for; absent, the same lines are appended again. What
+//     then remains unknown is UnknownOutcome.
+//   Eviction, flush_all, restart: the events are gone; reported as a gap of the chunk's time where its
+//     directory or a cursor knows of them. If all of a log's keys are lost at once, only a cursor
+//     knows. A lost directory is noticed by a part that it should name: chunks of its range that are
+//     missing are then reported too.
 //   Full item, or a server without memory: the next part; refused there too, NotApplied.
 //   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
 //
@@ -112,21 +120,23 @@ class EventLog {
   };
   Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
 
-  // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush that throws has
-  // dropped its lines.
-  std::optional<EventId> stage(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+  // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
+  // that throws has dropped its lines.
+  std::optional<EventId> stage(std::string_view data, EventData kind,
+                               std::optional<WallTime> at = std::nullopt);
   std::size_t staged() const { return staged_events_; }
   std::size_t flush();  // the server it went to; nothing staged: 0
 
-  // The events of the range, sorted by id, each once, complete for every put acknowledged before; and the gaps.
+  // The events of the range, sorted by id, each once, complete for every put acknowledged before; and the
+  // gaps.
   LogSummary fetch(const LogRange& range, LogSink& sink);
 
-  // What this cursor has not delivered yet, each event once; moves `state`. With `limit` at most so many events; with
-  // `tolerant` servers that do not answer are left for the next time.
+  // What this cursor has not delivered yet, each event once; moves `state`. With `limit` at most so many
+  // events; with `tolerant` servers that do not answer are left for the next time.
   LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
                      bool tolerant = false);
-  // The same for a reader that comes back every moment: reads the newest chunks, and of the older ones, in turn, as many
-  // as make about a megabyte.
+  // The same for a reader that comes back every moment: reads the newest chunks, and of the older ones, in
+  // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 
   const RingShape& shape() const { return shape_; }
@@ -166,7 +176,7 @@ class EventLog {
   std::string staged_lines_;
   std::int64_t staged_chunk_ = 0;
   std::size_t staged_events_ = 0;
-  std::map<std::int64_t, std::int64_t> parts_;     // chunk → the part last appended to
+  std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
   // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
   std::map<std::int64_t, std::size_t> sizes_;
   std::int64_t turn_ = 0;

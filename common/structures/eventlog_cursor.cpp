@@ -95,7 +95,8 @@ void lock(int fd, const std::string& path) {
   while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) {
-      throw Failure(ErrorCode::try_again, "the cursor " + path + " is in use by another run; try again when it has ended");
+      throw Failure(ErrorCode::try_again,
+                    "the cursor " + path + " is in use by another run; try again when it has ended");
     }
     fail(ErrorCode::system, "cannot lock the cursor", path);
   }
@@ -137,8 +138,9 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
   CursorState state;
   if (text.empty()) return state;
   const auto foreign = [&] {
-    return Failure(ErrorCode::bad_data, std::string(file) + " is no cursor of this version, or is damaged; name another "
-                                                            "file, or remove it to read the whole log again");
+    return Failure(ErrorCode::bad_data, std::string(file) +
+                                            " is no cursor of this version, or is damaged; name another "
+                                            "file, or remove it to read the whole log again");
   };
   std::string_view rest = text;
   if (take_line(rest) != magic) throw foreign();
@@ -188,7 +190,8 @@ CursorState CursorFile::load() const {
     text.append(buffer.data(), static_cast<std::size_t>(size));
     offset += size;
     constexpr std::size_t longest = std::size_t{64} << 20;
-    if (text.size() > longest) throw Failure(ErrorCode::bad_data, path_ + " is too large to be a cursor; name another file");
+    if (text.size() > longest)
+      throw Failure(ErrorCode::bad_data, path_ + " is too large to be a cursor; name another file");
   }
 }
 
@@ -201,7 +204,8 @@ void CursorFile::save(const CursorState& state) {
   write_all(fd.get(), state.text(), temporary);
   if (::fsync(fd.get()) != 0) fail(ErrorCode::cannot_write, "cannot write the cursor", temporary);
   lock(fd.get(), temporary);
-  if (::rename(temporary.c_str(), path_.c_str()) != 0) fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
+  if (::rename(temporary.c_str(), path_.c_str()) != 0)
+    fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
   sync_directory_of(path_);
   ::close(std::exchange(descriptor_, fd.release()));
 }

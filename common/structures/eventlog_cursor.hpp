@@ -3,8 +3,10 @@
 // Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
 //   mcds-eventlog-cursor 1
 //   log eventlog:deploys:60x60                      the ring, namespace included
-//   seen 1795234133945000                           microseconds: everything there was then has been consumed
-//   part 29920568 5f3a9c0d1e2b4a67 1834 019aa4c5-…  name, incarnation, bytes consumed, last id in them (`-`: none)
+//   seen 1795234133945000                           microseconds: everything there was then has been
+//                                                   consumed
+//   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
+//                                                   (`-`: none)
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
@@ -42,18 +44,20 @@ struct CursorState {
   void forget_before(std::int64_t chunk);
 };
 
-// The file, locked (flock) as long as this object lives, so that overlapping readers do not deliver twice. The lock
-// moves with the file: save() locks the new file before it takes the old one's place.
+// The file, locked (flock) as long as this object lives, so that overlapping readers do not deliver twice.
+// The lock moves with the file: save() locks the new file before it takes the old one's place.
 class CursorFile {
  public:
-  // Creates the file if it is missing. Throws Failure: try_again (another run holds it), cannot_read, cannot_write.
+  // Creates the file if it is missing. Throws Failure: try_again (another run holds it), cannot_read,
+  // cannot_write.
   explicit CursorFile(std::string path);
   ~CursorFile();
   CursorFile(const CursorFile&) = delete;
   CursorFile& operator=(const CursorFile&) = delete;
 
   CursorState load() const;
-  // Written to FILE.tmp, fsync, rename, fsync of the directory: after a crash it is the old or the new one, whole.
+  // Written to FILE.tmp, fsync, rename, fsync of the directory: after a crash it is the old or the new one,
+  // whole.
   void save(const CursorState& state);
   const std::string& path() const { return path_; }
 

@@ -12,7 +12,9 @@ constexpr std::size_t chunks_per_read = 64;
 constexpr std::size_t old_bytes_per_poll = std::size_t{1} << 20;
 constexpr std::size_t old_chunks_per_poll = 256;
 
-WallTime to_milliseconds(WallTime time) { return std::chrono::floor<std::chrono::milliseconds>(time); }
+WallTime to_milliseconds(WallTime time) {
+  return std::chrono::floor<std::chrono::milliseconds>(time);
+}
 
 // The events of a range, until its limit.
 class RangeSink final : public LogSink {
@@ -48,7 +50,8 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
 
 }  // namespace
 
-// The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts can reach.
+// The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts
+// can reach.
 std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
   const std::int64_t current = shape_.chunk_of(now);
   return {current - shape_.chunks - 1, current + 2};
@@ -93,7 +96,8 @@ LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
   return summary;
 }
 
-LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit, bool tolerant) {
+LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
+                             bool tolerant) {
   const WallTime now = context_.clock.wall();
   const auto [low, high] = window(now);
   adopt(state, low, sink);
@@ -136,8 +140,8 @@ LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
     turn_ = low;
     turn_began_ = now;
   }
-  for (std::size_t bytes = 0; turn_ < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll;
-       ++turn_) {
+  for (std::size_t bytes = 0;
+       turn_ < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll; ++turn_) {
     const auto size = sizes_.find(turn_);
     if (size != sizes_.end()) bytes += size->second;
     chunks.push_back(turn_);

@@ -27,10 +27,12 @@ int hex_value(char digit) {
   return -1;
 }
 
-bool is_dash_position(std::size_t i) { return i == 8 || i == 13 || i == 18 || i == 23; }
+bool is_dash_position(std::size_t i) {
+  return i == 8 || i == 13 || i == 18 || i == 23;
+}
 
-// JSON without the white space between its tokens. Numbers keep their digits, unlike in a document that is parsed and
-// printed.
+// JSON without the white space between its tokens. Numbers keep their digits, unlike in a document that is
+// parsed and printed.
 std::string without_space(std::string_view json) {
   std::string compact;
   compact.reserve(json.size());
@@ -59,7 +61,9 @@ std::optional<std::int64_t> parse_index(std::string_view text) {
   return static_cast<std::int64_t>(*value);
 }
 
-std::string sealed_line(const std::string& body) { return seal(body) + '\n'; }
+std::string sealed_line(const std::string& body) {
+  return seal(body) + '\n';
+}
 
 // What seal() appends, for the text from `start` on, without a copy of it.
 void append_seal(std::string& text, std::size_t start) {
@@ -69,8 +73,8 @@ void append_seal(std::string& text, std::size_t start) {
 }
 
 bool looks_like_id(std::string_view text) {
-  return text.size() > event_id_size && text[8] == '-' && text[13] == '-' && text[14] == '7' && text[18] == '-' &&
-         text[23] == '-' && text[event_id_size] == ' ';
+  return text.size() > event_id_size && text[8] == '-' && text[13] == '-' && text[14] == '7' &&
+         text[18] == '-' && text[23] == '-' && text[event_id_size] == ' ';
 }
 
 }  // namespace
@@ -93,7 +97,9 @@ std::string EventId::text() const {
   return text;
 }
 
-WallTime EventId::time() const { return WallTime(std::chrono::milliseconds(high >> 16)); }
+WallTime EventId::time() const {
+  return WallTime(std::chrono::milliseconds(high >> 16));
+}
 
 std::optional<EventId> EventId::parse(std::string_view text) {
   if (text.size() != event_id_size) return std::nullopt;
@@ -115,8 +121,8 @@ std::optional<EventId> EventId::parse(std::string_view text) {
 }
 
 EventId EventIdSource::next(WallTime at) {
-  const auto ms =
-      static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count());
+  const auto ms = static_cast<std::uint64_t>(
+      std::chrono::floor<std::chrono::milliseconds>(at.time_since_epoch()).count());
   if (ms != last_ms_) {
     last_ms_ = ms;
     // The counter's top bit starts as 0: there is room for 2^73 steps.
@@ -170,7 +176,8 @@ std::string PartName::text() const {
 std::optional<PartName> PartName::parse(std::string_view text) {
   const std::size_t dot = text.find('.');
   const auto chunk = parse_index(text.substr(0, dot));
-  const auto part = dot == std::string_view::npos ? std::optional<std::int64_t>(0) : parse_index(text.substr(dot + 1));
+  const auto part =
+      dot == std::string_view::npos ? std::optional<std::int64_t>(0) : parse_index(text.substr(dot + 1));
   if (!chunk || !part) return std::nullopt;
   return PartName{*chunk, *part};
 }
@@ -197,8 +204,9 @@ void append_event_line(std::string& out, const EventId& id, std::string_view dat
   if (out.size() - start <= max_value_size - header_room) return;
   const std::size_t size = data.size();
   out.resize(start);
-  throw Failure(ErrorCode::bad_data, "an event of " + std::to_string(size) +
-                                         " bytes does not fit into an item of 1 MiB; store it elsewhere and log where");
+  throw Failure(ErrorCode::bad_data,
+                "an event of " + std::to_string(size) +
+                    " bytes does not fit into an item of 1 MiB; store it elsewhere and log where");
 }
 
 std::string EventLine::bytes() const {
@@ -237,7 +245,8 @@ std::string part_header(const PartName& name, std::string_view incarnation) {
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name) {
   std::string_view rest = value;
   const auto body = unseal(take_line(rest));
-  if (!body || rest.size() == value.size() || value[value.size() - rest.size() - 1] != '\n') return std::nullopt;
+  if (!body || rest.size() == value.size() || value[value.size() - rest.size() - 1] != '\n')
+    return std::nullopt;
   std::string_view words = *body;
   if (take_word(words) != "E1" || take_word(words) != name.text() || !parse_hex64(words)) return std::nullopt;
   return PartHeader{words, value.size() - rest.size()};
@@ -266,7 +275,9 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
 }
 
-std::string conf_value(const RingShape& shape) { return sealed_line("P1 " + shape.text()); }
+std::string conf_value(const RingShape& shape) {
+  return sealed_line("P1 " + shape.text());
+}
 
 std::optional<RingShape> parse_conf(std::string_view value) {
   const auto body = unseal(take_line(value));

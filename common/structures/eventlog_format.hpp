@@ -1,11 +1,13 @@
 // The bytes of an event log: ids, keys, lines. Pure functions; eventlog.hpp has the layout as a whole.
 //
-// A line is `<id> <data> *<checksum>`, the checksum being the CRC-32 of what stands before it, in 8 hex digits. <data> is
+// A line is `<id> <data> *<checksum>`, the checksum being the CRC-32 of what stands before it, in 8 hex
+// digits. <data> is
 //   "…"    a JSON string: the event's bytes, which are UTF-8
 //   b"…"   base64: the event's bytes, which are not UTF-8
 //   …      any other JSON value without white space between its tokens, as it was given to --json
-// No JSON text begins with b, so the three cannot be confused, whatever the data; whoever takes every line for JSON is
-// stopped by the b instead of mistaking base64 for text. A JSON string given to --json is the same event as its text.
+// No JSON text begins with b, so the three cannot be confused, whatever the data; whoever takes every
+// line for JSON is stopped by the b instead of mistaking base64 for text. A JSON string given to --json
+// is the same event as its text.
 // Neither form contains a line feed: JSON strings escape it, and it is white space elsewhere.
 #pragma once
 
@@ -21,13 +23,14 @@
 
 namespace mcds {
 
-// A UUIDv7 (RFC 9562): 48 bits of UNIX milliseconds, then version, variant and 74 bits that count up within a millisecond.
+// A UUIDv7 (RFC 9562): 48 bits of UNIX milliseconds, then version, variant and 74 bits that count up within a
+// millisecond.
 struct EventId {
   std::uint64_t high = 0;
   std::uint64_t low = 0;
 
   auto operator<=>(const EventId&) const = default;
-  // `019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18`, 36 characters that sort as the ids do.
+  // `01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18`, 36 characters that sort as the ids do.
   std::string text() const;
   void append_to(std::string& out) const;
   WallTime time() const;
@@ -36,8 +39,8 @@ struct EventId {
 
 constexpr std::size_t event_id_size = 36;
 
-// Ids that grow strictly as long as the times given do not fall. The 74 bits start at random in each new millisecond and
-// grow by random steps, so that no two machines meet.
+// Ids that grow strictly as long as the times given do not fall. The 74 bits start at random in each new
+// millisecond and grow by random steps, so that no two machines meet.
 class EventIdSource {
  public:
   explicit EventIdSource(Random& random) : random_(random) {}
@@ -99,8 +102,8 @@ class LogKeys {
 
 enum class EventData { text, json };
 
-// Appends one line, line feed included. Throws Failure(bad_data) when json is asked for and `data` is none, or when the
-// line would not fit into an item.
+// Appends one line, line feed included. Throws Failure(bad_data) when json is asked for and `data` is none,
+// or when the line would not fit into an item.
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind);
 
 struct EventLine {
@@ -116,7 +119,8 @@ std::optional<EventLine> parse_event_line(std::string_view line);
 // The same for a line that foreign bytes without a line feed were put before.
 std::optional<EventLine> salvage_event_line(std::string_view line);
 
-// First line of a part: `E1 <part name> <incarnation> *<checksum>\n`; the incarnation is 16 random hex digits.
+// First line of a part: `E1 <part name> <incarnation> *<checksum>\n`; the incarnation is 16 random hex
+// digits.
 std::string part_header(const PartName& name, std::string_view incarnation);
 struct PartHeader {
   std::string_view incarnation;
@@ -124,8 +128,8 @@ struct PartHeader {
 };
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name);
 
-// Lines of a directory: `N <part name> <incarnation> <UNIX seconds> *<checksum>\n` is written before a part is created,
-// `W <part name> <incarnation> *<checksum>\n` when it was not: somebody else was first.
+// Lines of a directory: `N <part name> <incarnation> <UNIX seconds> *<checksum>\n` is written before a part
+// is created, `W <part name> <incarnation> *<checksum>\n` when it was not: somebody else was first.
 std::string named_line(const PartName& name, std::string_view incarnation, WallTime now);
 std::string withdrawn_line(const PartName& name, std::string_view incarnation);
 struct DirectoryLine {

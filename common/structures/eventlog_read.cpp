@@ -126,7 +126,8 @@ void ChunkReader::take_directory(std::int64_t group, const Reply& reply) {
     directory.state = LogDirectory::State::unreachable;
     return;
   }
-  directory.state = reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
+  directory.state =
+      reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
   if (reply.outcome != Outcome::hit) return;
   summary_.directory = true;
   directory.add(reply.value);
@@ -288,7 +289,8 @@ void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<Ev
   std::vector<EventId> before;
   for (const Part& part : parts) {
     const auto known = state_.parts.find(part.name);
-    if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation) continue;
+    if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)
+      continue;
     std::string_view consumed = std::string_view(part.text->value).substr(0, known->second.bytes);
     while (!consumed.empty()) {
       if (const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size))) before.push_back(*id);

@@ -1,4 +1,5 @@
-// Reading chunks: from the items of a ring to events in order, and what is missing. Used by eventlog.cpp's reads.
+// Reading chunks: from the items of a ring to events in order, and what is missing. Used by eventlog.cpp's
+// reads.
 #pragma once
 
 #include <map>
@@ -58,7 +59,8 @@ class ChunkReader {
   };
   void ask_first(std::span<const std::int64_t> chunks);
   bool ask_further();
-  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked, std::span<const std::int64_t> groups);
+  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
+               std::span<const std::int64_t> groups);
   void take_part(const Asked& asked, Reply reply);
   void take_directory(std::int64_t group, const Reply& reply);
   bool usable(const Reply& reply);
@@ -76,12 +78,12 @@ class ChunkReader {
   std::map<std::int64_t, LogDirectory> directories_;
 };
 
-// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them. False: the sink or the
-// limit ended the read.
+// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them. False: the
+// sink or the limit ended the read.
 class ChunkDelivery {
  public:
-  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state, LogSink& sink,
-                LogSummary& summary)
+  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state,
+                LogSink& sink, LogSummary& summary)
       : cluster_(cluster), shape_(shape), keys_(keys), state_(state), sink_(sink), summary_(summary) {}
 
   // `promised`: the chunk must still be there. Decreases `left` by the events delivered.

@@ -28,8 +28,9 @@ std::uint64_t count_in(const Cluster& cluster, const Reply& reply, const std::st
   if (reply.outcome == Outcome::miss) return 0;
   const auto number = parse_u64(reply.value);
   if (number) return *number;
-  throw CorruptData(key + " holds no number: it is another program's, or was overwritten; remove it or use another name",
-                    cluster.address_of(reply.server));
+  throw CorruptData(
+      key + " holds no number: it is another program's, or was overwritten; remove it or use another name",
+      cluster.address_of(reply.server));
 }
 
 std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
@@ -52,9 +53,13 @@ std::int64_t Visitors::period_of(WallTime time) const {
   return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count() / period_s_;
 }
 
-WallTime Visitors::start_of(std::int64_t period) const { return WallTime(std::chrono::seconds(period * period_s_)); }
+WallTime Visitors::start_of(std::int64_t period) const {
+  return WallTime(std::chrono::seconds(period * period_s_));
+}
 
-std::string Visitors::key_of(std::int64_t period) const { return base_ + ':' + std::to_string(period); }
+std::string Visitors::key_of(std::int64_t period) const {
+  return base_ + ':' + std::to_string(period);
+}
 
 Exptime Visitors::exptime_of(std::int64_t period) const {
   const auto guard = std::chrono::seconds(2) + std::chrono::milliseconds(period_s_ * 500);
@@ -64,10 +69,15 @@ Exptime Visitors::exptime_of(std::int64_t period) const {
 Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
   const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
   const Reply reply = expect(context_.cluster, context_.cluster.execute(request));
-  return {.counted = true, .current = reply.number, .period_started_at = start_of(period), .server = reply.server};
+  return {.counted = true,
+          .current = reply.number,
+          .period_started_at = start_of(period),
+          .server = reply.server};
 }
 
-Visitors::Hit Visitors::hit() { return count(period_of(context_.clock.wall()), 1); }
+Visitors::Hit Visitors::hit() {
+  return count(period_of(context_.clock.wall()), 1);
+}
 
 Visitors::Hit Visitors::hit(std::string_view id) {
   const std::string one(id);
@@ -76,7 +86,8 @@ Visitors::Hit Visitors::hit(std::string_view id) {
   return hit;
 }
 
-// One visitor's attempt to be counted: its add carries its own digits, so that a lost reply can be settled by reading.
+// One visitor's attempt to be counted: its add carries its own digits, so that a lost reply can be settled by
+// reading.
 struct Visitors::Claim {
   std::size_t position;  // of its id in the batch
   Request add;
@@ -150,10 +161,11 @@ void Visitors::add_open(std::vector<Claim>& claims) {
   if (batch.empty()) return;
   const auto replies = context_.cluster.execute(batch);
   for (std::size_t i = 0; i < replies.size(); ++i) {
-    const bool maybe_ours = replies[i].unknown() || (sent[i]->looked_up && replies[i].outcome == Outcome::not_stored);
+    const bool maybe_ours =
+        replies[i].unknown() || (sent[i]->looked_up && replies[i].outcome == Outcome::not_stored);
     if (maybe_ours) continue;
     sent[i]->failure = failure_of(context_.cluster, replies[i]);
-    sent[i]->state = sent[i]->failure                       ? Claim::State::failed
+    sent[i]->state = sent[i]->failure                        ? Claim::State::failed
                      : replies[i].outcome == Outcome::stored ? Claim::State::ours
                                                              : Claim::State::taken;
   }
@@ -200,8 +212,8 @@ double Visitors::Value::standard_error() const {
 }
 
 std::uint64_t Visitors::jittered(double visitors, double fraction) {
-  // The sum of twelve uniform numbers is as good as normal here and, unlike the exact ways, needs no libm: loading
-  // that library would cost every command a tenth of its time.
+  // The sum of twelve uniform numbers is as good as normal here and, unlike the exact ways, needs no libm:
+  // loading that library would cost every command a tenth of its time.
   double normal = -6;
   for (int i = 0; i < 12; ++i) normal += context_.random.unit();
   return static_cast<std::uint64_t>(std::clamp(visitors * (1 + fraction * normal) + 0.5, 0.0, 1.8e19));

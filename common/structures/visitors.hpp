@@ -1,32 +1,39 @@
 // Visitors per period: a double buffer of counters, one being filled while the one before it is read.
 //
 // Key layout
-//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole seconds
-//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are the hit's own
-//   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the shadow), `value`
-//   reads visitors:site:300:5984112 (the active one).
+//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole
+//                                    seconds
+//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the
+//                                    digits are the hit's own
+//   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
+//     shadow), `value` reads visitors:site:300:5984112 (the active one).
 //   Every exptime is the end of period p + 1, plus 2 s, plus half a period, counted from the boundary.
 //
 // Invariants
-//   The number of the period is in the key, so no period meets another's leftovers, whatever the traffic and skew; two
-//   alternating keys (p mod 2) do, as soon as a clock is behind.
-//   An acknowledged hit of period p (on the hitting client's clock) is in key p until every clock less than half a
-//   period away has left period p + 1: also if it was the period's only one, on its first or its last microsecond.
+//   The number of the period is in the key, so no period meets another's leftovers, whatever the
+//     traffic and skew; two alternating keys (p mod 2) do, as soon as a clock is behind.
+//   An acknowledged hit of period p (on the hitting client's clock) is in key p until every clock less
+//     than half a period away has left period p + 1: also if it was the period's only one, on its first
+//     or its last microsecond.
 //   A visitor with an id is counted at most once per period: only the one whose `add` is stored counts.
 //
 // Round trips (steady / worst)
-//   hit 1 / 1; with id 2, or 1 if already counted / 2 more per lost reply, three times at most; value 1 / 1. A batch of ids
-//   costs what one id costs. A server without meta commands takes 3 for the first hit of a period.
+//   hit 1 / 1; with id 2, or 1 if already counted / 2 more per lost reply, three times at most; value 1
+//     / 1. A batch of ids costs what one id costs. A server without meta commands takes 3 for the first
+//     hit of a period.
 //
 // When things fail
-//   Crash: between an id's add and the count, that visitor is not counted in this period; nothing else is lost.
-//   Lost reply: of an add is looked up by its digits and repeated with the same; of the count it stays unknown
-//   (UnknownOutcome), since a repetition might count twice.
-//   Eviction, flush_all, restart: the count starts again at 0 and no one can tell; an evicted id counts again.
+//   Crash: between an id's add and the count, that visitor is not counted in this period; nothing else
+//     is lost.
+//   Lost reply: of an add is looked up by its digits and repeated with the same; of the count it stays
+//     unknown (UnknownOutcome), since a repetition might count twice.
+//   Eviction, flush_all, restart: the count starts again at 0 and no one can tell; an evicted id counts
+//     again.
 //   Skew: a hit belongs to the period of its client's clock; below half a period nothing is lost.
 //
 // Source
-//   The shadow and active counter of "Counting visitors" in the memcached articles, with the period in the name.
+//   The shadow and active counter of "Counting visitors" in the memcached articles, with the period in
+//     the name.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +49,8 @@ namespace mcds {
 
 class Visitors {
  public:
-  // `period` is a whole number of seconds, at least 1; throws InvalidInput otherwise and for an unusable name.
+  // `period` is a whole number of seconds, at least 1; throws InvalidInput otherwise and for an unusable
+  // name.
   Visitors(Context context, std::string_view name, Duration period);
 
   struct Hit {
@@ -55,8 +63,8 @@ class Visitors {
   Hit hit();
   Hit hit(std::string_view id);
 
-  // One answer per id, equal ids once; `current` is the count after the batch. An id whose server fails does not keep
-  // the others from being counted: its answer carries the failure instead.
+  // One answer per id, equal ids once; `current` is the count after the batch. An id whose server fails does
+  // not keep the others from being counted: its answer carries the failure instead.
   struct IdHit : Hit {
     std::exception_ptr failure;
   };
@@ -69,8 +77,9 @@ class Visitors {
     double elapsed = 0;          // of the running period, 0 … 1
     std::size_t server = 0;      // of the last full period's counter
 
-    // The hits of the T seconds before now: the last period's share that still counts, plus the running period. For
-    // evenly spread hits the standard error is that of a binomial draw; its mean over a period is 0.41 sqrt(mean).
+    // The hits of the T seconds before now: the last period's share that still counts, plus the running
+    // period. For evenly spread hits the standard error is that of a binomial draw; its mean over a period is
+    // 0.41 sqrt(mean).
     double estimate() const;
     double standard_error() const;
   };

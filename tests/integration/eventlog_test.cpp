@@ -1,5 +1,5 @@
-// Event logs written by many processes through a proxy that loses replies, and visitors counted by them, on real
-// servers. MCDS_TEST_EVENTS sets how many events each of 64 processes puts.
+// Event logs written by many processes through a proxy that loses replies, and visitors counted by them, on
+// real servers. MCDS_TEST_EVENTS sets how many events each of 64 processes puts.
 #include "common/structures/eventlog.hpp"
 
 #include <doctest/doctest.h>
@@ -61,7 +61,9 @@ void write(const Pool& pool, Protocol protocol, std::size_t process, std::size_t
   }
 }
 
-std::string name_of(const std::string& text) { return text.substr(0, text.find('x')); }
+std::string name_of(const std::string& text) {
+  return text.substr(0, text.find('x'));
+}
 
 void check_exactly_once(Protocol protocol) {
   const std::size_t times = std::min<std::size_t>(test::amount("MCDS_TEST_EVENTS", 100), 4096);
@@ -121,7 +123,8 @@ void check_exactly_once(Protocol protocol) {
 
 }  // namespace
 
-TEST_CASE("eventlog: 64 processes, lost requests and replies: every acknowledged event is delivered exactly once") {
+TEST_CASE(
+    "eventlog: 64 processes, lost requests and replies: every acknowledged event is delivered exactly once") {
   SUBCASE("meta") {
     check_exactly_once(Protocol::meta);
   }

@@ -1,5 +1,5 @@
-// Event logs under every interleaving the seeds reach: fetch returns each acknowledged event of the promised window
-// once, a cursor delivers each exactly once, and what is lost is reported as a gap.
+// Event logs under every interleaving the seeds reach: fetch returns each acknowledged event of the promised
+// window once, a cursor delivers each exactly once, and what is lost is reported as a gap.
 #include <doctest/doctest.h>
 
 #include <cstdio>
@@ -26,7 +26,9 @@ struct Algorithm {
   virtual void put(Context& context, const std::string& text, WallTime at) {
     EventLog(context, "x", shape).put(text, EventData::text, at);
   }
-  virtual void fetch(Context& context, CollectingSink& sink) { EventLog(context, "x", shape).fetch({}, sink); }
+  virtual void fetch(Context& context, CollectingSink& sink) {
+    EventLog(context, "x", shape).fetch({}, sink);
+  }
   virtual void deliver(Context& context, CursorState& state, CollectingSink& sink) {
     EventLog(context, "x", shape).deliver(state, sink);
   }
@@ -106,10 +108,19 @@ void deliver_once(Algorithm& algorithm, History& history, Context& context, cons
   CollectingSink sink;
   const Duration begun = time.elapsed();
   algorithm.deliver(context, state, sink);
-  // Written out and the cursor saved: one step here; what may happen between is the integration tests' business.
+  // Written out and the cursor saved: one step here; what may happen between is the integration tests'
+  // business.
   history.cursor = CursorState::parse(state.text(), "cursor");
   for (const auto& text : sink.texts()) ++history.delivered[text];
-  if (getenv("TR")) {printf("%f..%f deliver by %ld\n", begun.count()/1e9,time.elapsed().count()/1e9,(long)context.clock.wall().time_since_epoch().count()); for(auto&t:sink.texts())printf("  %s\n",t.c_str()); for(auto&g:sink.gaps)printf("  gap %d %ld %ld\n",(int)g.reason,(long)g.from.time_since_epoch().count(),(long)g.to.time_since_epoch().count());printf("%s\n",state.text().c_str());}
+  if (getenv("TR")) {
+    printf("%f..%f deliver by %ld\n", begun.count() / 1e9, time.elapsed().count() / 1e9,
+           (long)context.clock.wall().time_since_epoch().count());
+    for (auto& t : sink.texts()) printf("  %s\n", t.c_str());
+    for (auto& g : sink.gaps)
+      printf("  gap %d %ld %ld\n", (int)g.reason, (long)g.from.time_since_epoch().count(),
+             (long)g.to.time_since_epoch().count());
+    printf("%s\n", state.text().c_str());
+  }
   history.deliveries.push_back({begun, time.elapsed(), context.clock.wall(), sink.gaps});
 }
 
@@ -143,13 +154,16 @@ bool covered(const Event& event, const std::vector<Delivery>& deliveries, Durati
 // Delivered at most once; and delivered, or reported, if a delivery came while the event was promised.
 std::optional<std::string> check_deliveries(const History& history) {
   for (const auto& [text, times] : history.delivered) {
-    // A writer without a reply finds its event evicted and puts it again: delivered twice, with a gap in between.
+    // A writer without a reply finds its event evicted and puts it again: delivered twice, with a gap in
+    // between.
     const bool evicted_between = covered(history.events.at(text), history.deliveries, Duration(0));
-    if (times > 1 && !evicted_between) return "event " + text + " delivered " + std::to_string(times) + " times";
+    if (times > 1 && !evicted_between)
+      return "event " + text + " delivered " + std::to_string(times) + " times";
   }
   const Delivery& last = history.deliveries.back();
   for (const auto& [text, event] : history.events) {
-    const bool due = event.acknowledged && *event.acknowledged < last.begun && event.time >= last.ended - kept;
+    const bool due =
+        event.acknowledged && *event.acknowledged < last.begun && event.time >= last.ended - kept;
     if (!due || history.delivered.contains(text) || covered(event, history.deliveries, event.begun)) continue;
     return "event " + text + " was neither delivered nor reported as lost";
   }
@@ -166,7 +180,15 @@ void evict_parts(Simulation& simulation, Context& context, SimulatedClient& clie
         if (is_part) parts.push_back(key);
       }
     }
-    if (!parts.empty()) {auto k=parts[context.random.below(parts.size())]; if(getenv("TR"))printf("%f evict %s: %s\n", client.simulation().time().elapsed().count()/1e9, k.c_str(), simulation.servers().server_for(k).peek(k)?simulation.servers().server_for(k).peek(k)->value.c_str():"-"); simulation.servers().evict(k);}
+    if (!parts.empty()) {
+      auto k = parts[context.random.below(parts.size())];
+      if (getenv("TR"))
+        printf("%f evict %s: %s\n", client.simulation().time().elapsed().count() / 1e9, k.c_str(),
+               simulation.servers().server_for(k).peek(k)
+                   ? simulation.servers().server_for(k).peek(k)->value.c_str()
+                   : "-");
+      simulation.servers().evict(k);
+    }
   }
 }
 
@@ -205,15 +227,22 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, co
     });
   }
   simulation.run();
-  if (getenv("TR")) for (auto& [t,e]: history.events) printf("ev %s time %ld ack %f\n", t.c_str(), (long)e.time.time_since_epoch().count(), e.acknowledged? e.acknowledged->count()/1e9:-1);
-  if (getenv("TR")) for (std::size_t server = 0; server < 2; ++server)  for (const auto& [key, item] : simulation.servers().server(server).items()) printf("%s: %s\n", key.c_str(), item.value.c_str());
+  if (getenv("TR"))
+    for (auto& [t, e] : history.events)
+      printf("ev %s time %ld ack %f\n", t.c_str(), (long)e.time.time_since_epoch().count(),
+             e.acknowledged ? e.acknowledged->count() / 1e9 : -1);
+  if (getenv("TR"))
+    for (std::size_t server = 0; server < 2; ++server)
+      for (const auto& [key, item] : simulation.servers().server(server).items())
+        printf("%s: %s\n", key.c_str(), item.value.c_str());
   if (history.violation) return history.violation;
   simulation.advance(EventLog::grace + 5s + 3s);  // half a chunk and a fast clock
   history.cursor_locked = false;
   deliver_once(algorithm, history, simulation.observer(), simulation.time());
   if (setting.no_false_gaps) {
     for (const Delivery& delivery : history.deliveries) {
-      for (const LogGap& gap : delivery.gaps) history.false_gaps += gap.reason == LogGap::Reason::evicted ? 1 : 0;
+      for (const LogGap& gap : delivery.gaps)
+        history.false_gaps += gap.reason == LogGap::Reason::evicted ? 1 : 0;
     }
     if (history.false_gaps != 0) return "a gap although nothing was lost";
   }
@@ -247,8 +276,8 @@ struct PlainRing : Algorithm {
     const std::int64_t chunk = shape.chunk_of(at);
     std::string line;
     append_event_line(line, EventIdSource(context.random).next(at), text, EventData::text);
-    expect(context.cluster, context.cluster.execute(Request::append_or_create(key(chunk), "", line,
-                                                                             exptime(context, chunk))));
+    expect(context.cluster,
+           context.cluster.execute(Request::append_or_create(key(chunk), "", line, exptime(context, chunk))));
   }
   void fetch(Context& context, CollectingSink& sink) override {
     const std::int64_t now = shape.chunk_of(context.clock.wall());
@@ -268,18 +297,23 @@ struct PlainRing : Algorithm {
     state.ring = "r";
     for (const auto& event : all.events) {
       const PartName place{shape.chunk_of(event.id.time()), static_cast<std::int64_t>(event.id.low >> 12)};
-      if (!state.parts.try_emplace(place, CursorState::Consumed{"0000000000000000", 0, event.id}).second) continue;
+      if (!state.parts.try_emplace(place, CursorState::Consumed{"0000000000000000", 0, event.id}).second)
+        continue;
       sink.events.push_back(event);
     }
   }
 };
 
 struct SlotModuloN final : PlainRing {
-  std::string key(std::int64_t chunk) const override { return "r:" + std::to_string(chunk % (shape.chunks + 2)); }
+  std::string key(std::int64_t chunk) const override {
+    return "r:" + std::to_string(chunk % (shape.chunks + 2));
+  }
 };
 
 struct ExptimeFromCreation final : PlainRing {
-  Exptime exptime(Context& context, std::int64_t) const override { return Exptime::after(kept, context.clock.wall()); }
+  Exptime exptime(Context& context, std::int64_t) const override {
+    return Exptime::after(kept, context.clock.wall());
+  }
 };
 
 struct CursorByTime final : Algorithm {
@@ -330,7 +364,8 @@ struct CursorWithoutIncarnation final : Algorithm {
   void deliver(Context& context, CursorState& state, CollectingSink& sink) override {
     EventLog log(context, "x", shape);
     for (auto& [name, consumed] : state.parts) {
-      const Reply reply = expect(context.cluster, context.cluster.execute(Request::get(log.keys().part(name))));
+      const Reply reply =
+          expect(context.cluster, context.cluster.execute(Request::get(log.keys().part(name))));
       const auto header = parse_part_header(reply.value, name);
       if (header && consumed.bytes <= reply.value.size()) consumed.incarnation = header->incarnation;
     }
@@ -348,7 +383,8 @@ Faults calm() {
 
 }  // namespace
 
-TEST_CASE("eventlog: every acknowledged event is fetched once and delivered once, whatever gets lost on the way") {
+TEST_CASE(
+    "eventlog: every acknowledged event is fetched once and delivered once, whatever gets lost on the way") {
   check_schedules([](std::uint64_t seed) { return ours(seed, {}); }, 0.5);
 }
 
@@ -357,7 +393,8 @@ TEST_CASE("eventlog: an evicted part is reported to a cursor, whatever else goes
 }
 
 TEST_CASE("eventlog: no gap is reported where nothing went wrong, however writers and readers interleave") {
-  check_schedules([](std::uint64_t seed) { return ours(seed, {.faults = calm(), .no_false_gaps = true}); }, 0.1);
+  check_schedules([](std::uint64_t seed) { return ours(seed, {.faults = calm(), .no_false_gaps = true}); },
+                  0.1);
 }
 
 TEST_CASE("eventlog: restarts, flushes and evictions of anything lead to no error and no repetition") {
@@ -368,11 +405,17 @@ TEST_CASE("eventlog: restarts, flushes and evictions of anything lead to no erro
       0.1);
 }
 
-TEST_CASE("eventlog: the simulation catches slots that do not carry their lap") { CHECK(caught<SlotModuloN>({})); }
+TEST_CASE("eventlog: the simulation catches slots that do not carry their lap") {
+  CHECK(caught<SlotModuloN>({}));
+}
 
-TEST_CASE("eventlog: the simulation catches exptimes counted from creation") { CHECK(caught<ExptimeFromCreation>({})); }
+TEST_CASE("eventlog: the simulation catches exptimes counted from creation") {
+  CHECK(caught<ExptimeFromCreation>({}));
+}
 
-TEST_CASE("eventlog: the simulation catches a cursor that goes by time") { CHECK(caught<CursorByTime>({})); }
+TEST_CASE("eventlog: the simulation catches a cursor that goes by time") {
+  CHECK(caught<CursorByTime>({}));
+}
 
 TEST_CASE("eventlog: the simulation catches a blind repetition after a lost reply") {
   CHECK(caught<BlindRepetition>({}));

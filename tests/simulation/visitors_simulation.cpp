@@ -1,5 +1,5 @@
-// Visitors under every interleaving the seeds reach: each acknowledged hit of a period is in its value for as long as
-// anyone's clock is in the period after it, and nothing is counted twice.
+// Visitors under every interleaving the seeds reach: each acknowledged hit of a period is in its value for as
+// long as anyone's clock is in the period after it, and nothing is counted twice.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -26,7 +26,9 @@ struct Algorithm {
 };
 
 struct Ours final : Algorithm {
-  WallTime hit(Context& context) override { return Visitors(context, "site", period).hit().period_started_at; }
+  WallTime hit(Context& context) override {
+    return Visitors(context, "site", period).hit().period_started_at;
+  }
   std::pair<WallTime, std::uint64_t> value(Context& context) override {
     const auto value = Visitors(context, "site", period).value();
     return {value.period_started_at, value.visitors};
@@ -51,7 +53,8 @@ struct Broken final : Algorithm {
   }
   WallTime hit(Context& context) override {
     const std::int64_t p = index(context);
-    expect(context.cluster, context.cluster.execute(Request::incr_or_create(key(p), 1, 1, exptime(context, p))));
+    expect(context.cluster,
+           context.cluster.execute(Request::incr_or_create(key(p), 1, 1, exptime(context, p))));
     return start(p);
   }
   std::pair<WallTime, std::uint64_t> value(Context& context) override {
@@ -101,7 +104,8 @@ void read_sometimes(Algorithm& algorithm, History& history, Context& context, Si
     try {
       const auto [started, value] = algorithm.value(context);
       // Standing still until its own clock has left the period is the reader's fault, not the algorithm's.
-      if (client.wall().time_since_epoch() / period == before) history.reads.push_back({started, begun, value});
+      if (client.wall().time_since_epoch() / period == before)
+        history.reads.push_back({started, begun, value});
     } catch (const Failure&) {
     }
   }
@@ -115,8 +119,8 @@ std::optional<std::string> check(History& history) {
     }
     const std::uint64_t most = history.tried[read.period];
     if (read.value < least || read.value > most) {
-      return "value " + std::to_string(read.value) + ", but " + std::to_string(least) + " acknowledged before, " +
-             std::to_string(most) + " tried";
+      return "value " + std::to_string(read.value) + ", but " + std::to_string(least) +
+             " acknowledged before, " + std::to_string(most) + " tried";
     }
   }
   return std::nullopt;
@@ -131,8 +135,9 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm) {
       hit_sometimes(algorithm, history, context, client);
     });
   }
-  simulation.client(
-      [&](Context& context, SimulatedClient& client) { read_sometimes(algorithm, history, context, client); });
+  simulation.client([&](Context& context, SimulatedClient& client) {
+    read_sometimes(algorithm, history, context, client);
+  });
   simulation.run();
   // A dead client's last hit may have been counted.
   if (simulation.happened().kills != 0) {
@@ -168,7 +173,8 @@ std::optional<std::string> id_schedule(std::uint64_t seed) {
   }
   simulation.run();
   for (const auto& [id, times] : counted) {
-    if (times > 1 && started != WallTime{}) return "visitor " + id + " counted " + std::to_string(times) + " times";
+    if (times > 1 && started != WallTime{})
+      return "visitor " + id + " counted " + std::to_string(times) + " times";
   }
   const std::uint64_t value = Visitors(simulation.observer(), "site", 3600s * 24).value().current;
   if (value < counted.size()) return "an acknowledged visitor is missing";
@@ -184,10 +190,12 @@ std::optional<std::string> broken(std::uint64_t seed, Broken::Mistake mistake) {
 }  // namespace
 
 TEST_CASE("visitors: every acknowledged hit of a period is in its value, none is counted twice") {
-  check_schedules([](std::uint64_t seed) {
-    Ours algorithm;
-    return schedule(seed, algorithm);
-  }, 0.7);
+  check_schedules(
+      [](std::uint64_t seed) {
+        Ours algorithm;
+        return schedule(seed, algorithm);
+      },
+      0.7);
 }
 
 TEST_CASE("visitors: an id counts once per period although replies are lost and clients die") {
@@ -195,11 +203,13 @@ TEST_CASE("visitors: an id counts once per period although replies are lost and 
 }
 
 TEST_CASE("visitors: the simulation catches two alternating keys") {
-  CHECK(finds_violation([](std::uint64_t seed) { return broken(seed, Broken::Mistake::two_alternating_keys); }));
+  CHECK(finds_violation(
+      [](std::uint64_t seed) { return broken(seed, Broken::Mistake::two_alternating_keys); }));
 }
 
 TEST_CASE("visitors: the simulation catches an exptime counted from the hit instead of the boundary") {
-  CHECK(finds_violation([](std::uint64_t seed) { return broken(seed, Broken::Mistake::exptime_from_the_hit); }));
+  CHECK(finds_violation(
+      [](std::uint64_t seed) { return broken(seed, Broken::Mistake::exptime_from_the_hit); }));
 }
 
 TEST_CASE("visitors: the simulation catches an exptime without a guard") {

@@ -20,7 +20,8 @@ CursorState some_state() {
   CursorState state;
   state.ring = "eventlog:deploys:60x60";
   state.seen = WallTime(std::chrono::microseconds(1795234133945001));
-  state.parts[{29920568, 0}] = {"5f3a9c0d1e2b4a67", 1834, EventId::parse("019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18")};
+  state.parts[{29920568, 0}] = {"5f3a9c0d1e2b4a67", 1834,
+                                EventId::parse("019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18")};
   state.parts[{29920568, 1}] = {"0f1e2d3c4b5a6978", 42, std::nullopt};
   state.lost.emplace(PartName{29920567, 0}, "0123456789abcdef");
   return state;
@@ -32,7 +33,9 @@ std::string content(const std::string& path) {
   return text.str();
 }
 
-void write(const std::string& path, std::string_view text) { std::ofstream(path) << text; }
+void write(const std::string& path, std::string_view text) {
+  std::ofstream(path) << text;
+}
 
 ErrorCode code_of(const std::function<void()>& action) {
   try {

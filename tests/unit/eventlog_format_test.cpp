@@ -65,7 +65,8 @@ TEST_CASE("event ids: a million in one millisecond are distinct and keep it") {
 
 TEST_CASE("event ids: nothing else is one") {
   const std::string good = some_id().text();
-  for (std::string bad : {std::string(), good + "0", good.substr(1), std::string(36, '0'), std::string(36, '-')}) {
+  for (std::string bad :
+       {std::string(), good + "0", good.substr(1), std::string(36, '0'), std::string(36, '-')}) {
     CHECK_FALSE(EventId::parse(bad));
   }
   for (std::size_t i = 0; i < good.size(); ++i) {
@@ -78,8 +79,9 @@ TEST_CASE("event ids: nothing else is one") {
 TEST_CASE("event lines: any bytes come back exactly, text as a JSON string") {
   for (const std::string& data :
        {std::string(), std::string("v1.4.2 ok"), std::string("a\nb\r\n\t\"\\ *"), std::string("\0x\x01", 3),
-        std::string("\xff\xfe"), std::string("b\"AAAA\""), std::string("gr\xc3\xbc\xc3\x9f"), std::string("{\"b64\":\"\"}"),
-        std::string("\xe2\x80\xa8"), std::string(100000, '\xff'), std::string("x *12345678")}) {
+        std::string("\xff\xfe"), std::string("b\"AAAA\""), std::string("gr\xc3\xbc\xc3\x9f"),
+        std::string("{\"b64\":\"\"}"), std::string("\xe2\x80\xa8"), std::string(100000, '\xff'),
+        std::string("x *12345678")}) {
     const std::string line = line_of(data);
     CHECK(line.find('\n') == std::string::npos);
     const auto event = parse_event_line(line);
@@ -136,7 +138,8 @@ TEST_CASE("event lines: one that fits no item is refused and leaves the batch as
   CHECK_THROWS_AS(append_event_line(batch, some_id(), huge, EventData::text), Failure);
   CHECK(batch.substr(0, 6) == "before");
   CHECK(batch.size() == 6);
-  append_event_line(batch, some_id(), std::string_view(huge).substr(0, max_value_size - 200), EventData::text);
+  append_event_line(batch, some_id(), std::string_view(huge).substr(0, max_value_size - 200),
+                    EventData::text);
   CHECK(batch.size() > 6);
 }
 
@@ -159,6 +162,17 @@ TEST_CASE("ring shapes: chunk boundaries, expiry from the boundary, text") {
   CHECK_THROWS_AS(RingShape::of(60s, 100001), InvalidInput);
 }
 
+TEST_CASE("eventlog: the worked example of the layout") {
+  const std::string incarnation = "5f3a9c0d1e2b4a67";
+  CHECK(part_header({29920568, 0}, incarnation) == "E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1\n");
+  std::string line;
+  append_event_line(line, *EventId::parse("01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18"), "v1.4.2 ok",
+                    EventData::text);
+  CHECK(line == "01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 \"v1.4.2 ok\" *caf894b4\n");
+  CHECK(EventId::parse("01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18")->time() == noon);
+  CHECK(named_line({29920568, 0}, incarnation, noon) == "N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22\n");
+}
+
 TEST_CASE("keys, headers, directory and conf lines: what is written is read, what is not is refused") {
   const LogKeys keys("eventlog:deploys", RingShape::of(60s, 60));
   CHECK(keys.part({29920568, 0}) == "eventlog:deploys:60x60:29920568");
@@ -175,7 +189,8 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
   CHECK(parsed->incarnation == incarnation);
   CHECK(parsed->size == header.size());
   CHECK_FALSE(parse_part_header(header, {29920568, 0}));
-  for (std::size_t i = 0; i < header.size(); ++i) CHECK_FALSE(parse_part_header(header.substr(0, i), {29920568, 3}));
+  for (std::size_t i = 0; i < header.size(); ++i)
+    CHECK_FALSE(parse_part_header(header.substr(0, i), {29920568, 3}));
 
   std::string named = named_line({7, 1}, incarnation, noon);
   named.pop_back();

@@ -66,7 +66,8 @@ TEST_CASE("eventlog: events come back sorted by time, each once, for at least N 
   CHECK(world.fetch().gaps.empty());
 }
 
-TEST_CASE("eventlog: an event stays N * C after its time, put at a chunk's first or last microsecond or late") {
+TEST_CASE(
+    "eventlog: an event stays N * C after its time, put at a chunk's first or last microsecond or late") {
   World world;
   for (const Duration offset : {Duration(0), Duration(5s), Duration(10s - 1us)}) {
     for (const auto late : {0s, 9s, 31s, 60s}) {
@@ -327,7 +328,8 @@ TEST_CASE("eventlog: another log's cursor is refused") {
   CHECK_THROWS_AS(world.deliver(state), Failure);
 }
 
-TEST_CASE("eventlog: an event repeated after a lost reply is delivered once, also across cursor reads and parts") {
+TEST_CASE(
+    "eventlog: an event repeated after a lost reply is delivered once, also across cursor reads and parts") {
   World world(MemoryServerOptions{.item_size = 4096});
   CursorState state;
   world.put("a");
@@ -361,7 +363,8 @@ TEST_CASE("eventlog: foreign bytes in a part are reported and hide no event") {
   CHECK(world.fetch().events.empty());
 }
 
-TEST_CASE("eventlog: an unreachable server is an error for fetch, and waits for its turn in a tolerant read") {
+TEST_CASE(
+    "eventlog: an unreachable server is an error for fetch, and waits for its turn in a tolerant read") {
   World world;
   CursorState state;
   std::set<std::size_t> used;
@@ -392,7 +395,8 @@ TEST_CASE("eventlog: polling delivers everything once, late events too") {
   CursorState state;
   CollectingSink sink;
   for (int i = 0; i < 300; ++i) {
-    log.put(std::to_string(i), EventData::text, world.clock.wall() - std::chrono::seconds(world.random.below(400)));
+    log.put(std::to_string(i), EventData::text,
+            world.clock.wall() - std::chrono::seconds(world.random.below(400)));
     world.clock.advance(700ms);
     log.poll(state, sink);
   }

@@ -64,7 +64,8 @@ class LinePutter {
       if (!first_) first_ = first_staged_;
       last_ = last_staged_;
     } catch (const Failure& failure) {
-      const std::string lines = count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
+      const std::string lines =
+          count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
       fail(Failure(failure.code(), failure.what() + lines, failure.server()), first_line_, count);
     }
   }
@@ -141,7 +142,9 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     answer.number("chunk_s", static_cast<std::uint64_t>(shape.chunk_s));
     answer.number("chunks", static_cast<std::uint64_t>(shape.chunks));
     answer.number("kept_s", static_cast<std::uint64_t>(shape.kept().count()));
-    answer.number("events", summary.events).number("chunks_used", summary.chunks).number("parts", summary.parts);
+    answer.number("events", summary.events)
+        .number("chunks_used", summary.chunks)
+        .number("parts", summary.parts);
     answer.number("size_bytes", summary.bytes);
     if (sink.first) answer.time("first_at", sink.first->time()).time("last_at", sink.last->time());
     answer.objects("gaps", sink.gaps);
@@ -159,7 +162,9 @@ ExitStatus where(Session& session, const EventlogOptions& options) {
 using Options = std::shared_ptr<EventlogOptions>;
 
 Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
-  return verb.option("--chunk", "D", std::string("how long a chunk lasts, whole seconds; ") + otherwise, &options->chunk)
+  return verb
+      .option("--chunk", "D", std::string("how long a chunk lasts, whole seconds; ") + otherwise,
+              &options->chunk)
       .option("--chunks", "N", "how many chunks every event is kept; 60 without it", &options->chunks);
 }
 
@@ -169,11 +174,14 @@ void declare_put(Command& command, const Options& options) {
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
       .argument("NAME", "the log", &options->name)
-      .optional_argument("DATA", "what happened; @FILE its bytes; - or nothing: one event per line", &options->data)
+      .optional_argument("DATA", "what happened; @FILE its bytes; - or nothing: one event per line",
+                         &options->data)
       .flag("--json", "DATA is JSON and comes back as JSON", options->json)
       .option("--at", "T", "when it happened; now without it", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_shape(verb, options, "1m without it").action([options](Session& session) { return put(session, *options); });
+  with_shape(verb, options, "1m without it").action([options](Session& session) {
+    return put(session, *options);
+  });
 }
 
 void declare_fetch(Command& command, const Options& options) {
@@ -188,8 +196,9 @@ void declare_fetch(Command& command, const Options& options) {
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
       .option("--cursor", "FILE", "only what this file's reader has not had yet", &options->cursor)
       .child(options->child, false);
-  with_shape(verb, options, "as the log's writers without it")
-      .action([options](Session& session) { return eventlog_fetch(session, *options); });
+  with_shape(verb, options, "as the log's writers without it").action([options](Session& session) {
+    return eventlog_fetch(session, *options);
+  });
 }
 
 void declare_tail(Command& command, const Options& options) {
@@ -202,8 +211,9 @@ void declare_tail(Command& command, const Options& options) {
       .flag("-f,--follow", "go on with the events that come", options->follow)
       .option("--every", "D", "how often -f looks; 1s without it", &options->every)
       .option("--cursor", "FILE", "go on where this file's reader was", &options->cursor);
-  with_shape(verb, options, "as the log's writers without it")
-      .action([options](Session& session) { return eventlog_tail(session, *options); });
+  with_shape(verb, options, "as the log's writers without it").action([options](Session& session) {
+    return eventlog_tail(session, *options);
+  });
 }
 
 }  // namespace
@@ -215,8 +225,9 @@ void declare_eventlog(Command& command) {
   declare_tail(command, options);
   Verb& info_verb = command.verb("info", "how many events there are, since when, and what is missing");
   info_verb.example("mcds eventlog info deploys").argument("NAME", "the log", &options->name);
-  with_shape(info_verb, options, "as the log's writers without it")
-      .action([options](Session& session) { return info(session, *options); });
+  with_shape(info_verb, options, "as the log's writers without it").action([options](Session& session) {
+    return info(session, *options);
+  });
   Verb& where_verb = command.verb("where", "the log's keys and their servers");
   where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
   with_shape(where_verb, options, "1m without it").action([options](Session& session) {

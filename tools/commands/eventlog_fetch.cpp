@@ -1,4 +1,5 @@
-// mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's input.
+// mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
+// input.
 #include <memory>
 
 #include "common/base/units.hpp"
@@ -19,7 +20,8 @@ LogRange range_of(Session& session, const EventlogOptions& options) {
   }
   if (options.after) {
     range.after = EventId::parse(*options.after);
-    if (!range.after) throw InvalidInput("--after: give an event's id, such as 019aa4c5-21d9-7c3e-b1f0-2a9d5e7c4b18");
+    if (!range.after)
+      throw InvalidInput("--after: give an event's id, such as 01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18");
   }
   range.limit = options.limit;
   return range;
@@ -62,7 +64,8 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
 
 ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   if (options.first || options.last || options.after) {
-    throw InvalidInput("--cursor goes by what was delivered, not by time: leave out --first, --last and --after");
+    throw InvalidInput(
+        "--cursor goes by what was delivered, not by time: leave out --first, --last and --after");
   }
   CursorFile file(*options.cursor);
   const CursorState before = file.load();
@@ -70,15 +73,17 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   ShapeFinder finder(session, options, shape_of(before));
   bool known = true;
   const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
-    const auto summary = finder.read([&](EventLog& log) { return log.deliver(state, printer, options.limit); },
-                                     [&] {
-                                       state = before;
-                                       printer.drop_held();
-                                     });
+    const auto summary =
+        finder.read([&](EventLog& log) { return log.deliver(state, printer, options.limit); },
+                    [&] {
+                      state = before;
+                      printer.drop_held();
+                    });
     // A log that no one has written to yet: with which parameters will show.
     known = !before.ring.empty() || !summary.found_nothing() || asked_shape(options);
   });
-  const bool delivered = status == ExitStatus::ok || (status == ExitStatus::bad_data && options.child.empty());
+  const bool delivered =
+      status == ExitStatus::ok || (status == ExitStatus::bad_data && options.child.empty());
   if (delivered && known) file.save(state);
   return status;
 }

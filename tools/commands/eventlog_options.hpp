@@ -26,8 +26,8 @@ struct EventlogOptions {
 // As given on the command line; nullopt: neither option was.
 std::optional<RingShape> asked_shape(const EventlogOptions& options);
 
-// Prints events and gaps as they come, or collects the lines for a child. Gaps that come before any event are held until
-// it is certain that this is the ring to read.
+// Prints events and gaps as they come, or collects the lines for a child. Gaps that come before any event are
+// held until it is certain that this is the ring to read.
 class EventPrinter final : public LogSink {
  public:
   explicit EventPrinter(Session& session, std::string* lines = nullptr) : session_(session), lines_(lines) {}
@@ -54,8 +54,9 @@ class EventPrinter final : public LogSink {
 
 JsonObject gap_object(const LogGap& gap);
 
-// Reads with the shape asked for; without one, with the usual one, or where that finds nothing with the one that the
-// log's conf key names. `read` is called once or twice and returns its summary. Warns of writers that use another.
+// Reads with the shape asked for; without one, with the usual one, or where that finds nothing with the one
+// that the log's conf key names. `read` is called once or twice and returns its summary. Warns of writers
+// that use another.
 class ShapeFinder {
  public:
   ShapeFinder(Session& session, const EventlogOptions& options, std::optional<RingShape> known);

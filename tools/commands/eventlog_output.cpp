@@ -7,7 +7,9 @@ namespace mcds {
 
 namespace {
 
-const char* name_of(LogGap::Reason reason) { return reason == LogGap::Reason::expired ? "expired" : "evicted"; }
+const char* name_of(LogGap::Reason reason) {
+  return reason == LogGap::Reason::expired ? "expired" : "evicted";
+}
 
 JsonObject event_object(const EventLine& event) {
   JsonObject object;
@@ -21,7 +23,8 @@ JsonObject event_object(const EventLine& event) {
 }
 
 std::string in_options(const RingShape& shape) {
-  return "--chunk " + format_duration(std::chrono::seconds(shape.chunk_s)) + " --chunks " + std::to_string(shape.chunks);
+  return "--chunk " + format_duration(std::chrono::seconds(shape.chunk_s)) + " --chunks " +
+         std::to_string(shape.chunks);
 }
 
 }  // namespace
@@ -35,7 +38,8 @@ std::optional<RingShape> asked_shape(const EventlogOptions& options) {
 
 std::optional<RingShape> shape_of(const CursorState& state) {
   const std::size_t colon = state.ring.rfind(':');
-  return colon == std::string::npos ? std::nullopt : RingShape::parse(std::string_view(state.ring).substr(colon + 1));
+  return colon == std::string::npos ? std::nullopt
+                                    : RingShape::parse(std::string_view(state.ring).substr(colon + 1));
 }
 
 JsonObject gap_object(const LogGap& gap) {
@@ -58,8 +62,8 @@ void EventPrinter::gap(const LogGap& gap) {
   }
   if (session_.output().mode() != OutputMode::value) return print(gap_object(gap), std::nullopt);
   printed_ = true;
-  session_.output().warning("events from " + format_time(gap.from) + " to " + format_time(gap.to) + " are lost (" +
-                            name_of(gap.reason) + ")");
+  session_.output().warning("events from " + format_time(gap.from) + " to " + format_time(gap.to) +
+                            " are lost (" + name_of(gap.reason) + ")");
 }
 
 void EventPrinter::damaged(const CorruptData& damage) {
@@ -85,19 +89,23 @@ ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::
     : session_(session), options_(options), fixed_(known.has_value()) {
   const auto asked = asked_shape(options);
   if (known && asked && *known != *asked) {
-    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " + in_options(*asked) +
+    throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " +
+                                           in_options(*asked) +
                                            "; name another file, or remove it to read the whole log again");
   }
   fixed_ = fixed_ || asked;
   use(known ? *known : asked.value_or(RingShape{}));
 }
 
-void ShapeFinder::use(const RingShape& shape) { log_.emplace(session_.context(), options_.name, shape); }
+void ShapeFinder::use(const RingShape& shape) {
+  log_.emplace(session_.context(), options_.name, shape);
+}
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
   if (!summary.conf || *summary.conf == log_->shape()) return;
   session_.output().warning("this reads the events put with " + in_options(log_->shape()) +
-                            "; others are put with " + in_options(*summary.conf) + ", give that to read them");
+                            "; others are put with " + in_options(*summary.conf) +
+                            ", give that to read them");
 }
 
 }  // namespace mcds

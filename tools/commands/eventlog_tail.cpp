@@ -98,7 +98,8 @@ class Outage {
   void tell(const LogSummary& summary) {
     if (!summary.unreachable.empty() && !told_) {
       const Failure& failure = summary.unreachable.front();
-      session_.output().warning("no answer from " + failure.server() + ": " + failure.what() + "; still trying");
+      session_.output().warning("no answer from " + failure.server() + ": " + failure.what() +
+                                "; still trying");
     }
     told_ = !summary.unreachable.empty();
   }
@@ -110,8 +111,8 @@ class Outage {
 
 class Tail {
  public:
-  Tail(Session& session, const EventlogOptions& options) :
-      session_(session), options_(options), printer_(session), outage_(session) {
+  Tail(Session& session, const EventlogOptions& options)
+      : session_(session), options_(options), printer_(session), outage_(session) {
     if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every: at least 10ms");
     if (options.cursor) file_.emplace(*options.cursor);
     if (file_) state_ = file_->load();
@@ -138,12 +139,12 @@ class Tail {
     const bool fresh = state_.ring.empty();
     LastEvents last(fresh ? options_.count : UINT64_MAX, printer_);
     const CursorState before = state_;
-    const LogSummary summary = finder_->read(
-        [&](EventLog& log) { return log.deliver(state_, last, std::nullopt, options_.follow); },
-        [&] {
-          state_ = before;
-          last.clear();
-        });
+    const LogSummary summary =
+        finder_->read([&](EventLog& log) { return log.deliver(state_, last, std::nullopt, options_.follow); },
+                      [&] {
+                        state_ = before;
+                        last.clear();
+                      });
     last.print();
     unknown_ = fresh && summary.found_nothing() && !asked_shape(options_);
     outage_.tell(summary);
@@ -176,6 +177,8 @@ class Tail {
 
 }  // namespace
 
-ExitStatus eventlog_tail(Session& session, const EventlogOptions& options) { return Tail(session, options).run(); }
+ExitStatus eventlog_tail(Session& session, const EventlogOptions& options) {
+  return Tail(session, options).run();
+}
 
 }  // namespace mcds

@@ -56,8 +56,8 @@ void answer_hit(Session& session, const Options& options, const Visitors::Hit& h
 }
 
 // One batch of standard input's ids; the worst of its lines.
-ExitStatus hit_batch(Session& session, const Options& options, Visitors& visitors, const std::vector<std::string>& ids,
-                     std::size_t first_line) {
+ExitStatus hit_batch(Session& session, const Options& options, Visitors& visitors,
+                     const std::vector<std::string>& ids, std::size_t first_line) {
   ExitStatus worst = ExitStatus::ok;
   const auto hits = visitors.hit(ids);
   for (std::size_t i = 0; i < hits.size(); ++i) {
@@ -115,7 +115,9 @@ double jitter_fraction(std::string_view text) {
 }
 
 // Digits beyond the estimate's own error say nothing.
-double rounded(double value) { return std::floor(value * 100 + 0.5) / 100; }
+double rounded(double value) {
+  return std::floor(value * 100 + 0.5) / 100;
+}
 
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
@@ -155,7 +157,8 @@ void declare_visitors(Command& command) {
       .example("mcds visitors hit site --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
   common_options(hit_verb, options);
-  hit_verb.option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
+  hit_verb
+      .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
       .action([options](Session& session) { return hit(session, *options); });
 
   Verb& value_verb = command.verb("value", "the count of the last full period");
@@ -163,7 +166,9 @@ void declare_visitors(Command& command) {
       .example("mcds visitors value site --estimate")
       .example("mcds visitors value site --jitter 3% -o value");
   common_options(value_verb, options);
-  value_verb.flag("--estimate", "also the visits of the last D, interpolated, with their standard error", options->estimate)
+  value_verb
+      .flag("--estimate", "also the visits of the last D, interpolated, with their standard error",
+            options->estimate)
       .option("--jitter", "P%", "also a number with normal noise of P percent, for display", &options->jitter)
       .action([options](Session& session) { return value(session, *options); });
 
