@@ -6,6 +6,7 @@
 #include "common/base/units.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
+#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
@@ -24,15 +25,22 @@ std::optional<WallTime> time_of(Session& session, const EventlogOptions& options
 class LinePutter {
  public:
   LinePutter(Session& session, const EventlogOptions& options, EventLog& log)
-      : session_(session), options_(options), log_(log), at_(time_of(session, options)) {}
+      : session_(session),
+        options_(options),
+        log_(log),
+        at_(time_of(session, options)),
+        progress_(session.clock(), "lines", standard_input_size()) {}
 
   ExitStatus run() {
+    std::uint64_t bytes = 0;
     while (const auto line = lines_.next()) {
       stage(*line);
+      progress_.advance(1, bytes += line->size() + 1);
       if (!lines_.ready()) flush();
       if (options_.fail_fast && worst_ != ExitStatus::ok) break;
     }
     flush();
+    progress_.hide();
     answer();
     return worst_;
   }
@@ -71,6 +79,7 @@ class LinePutter {
   }
 
   void fail(const Failure& failure, std::size_t line, std::size_t count) {
+    progress_.hide();
     session_.output().error(failure, line);
     worst_ = worse(worst_, status_of(failure.code()));
     failed_ += count;
@@ -90,6 +99,7 @@ class LinePutter {
   EventLog& log_;
   std::optional<WallTime> at_;
   LineReader lines_;
+  Progress progress_;
   std::size_t first_line_ = 0;
   std::optional<EventId> first_staged_, last_staged_, first_, last_;
   std::uint64_t events_ = 0;

@@ -1,0 +1,51 @@
+// One line on stderr that tells how far a long run is; only if stderr is a terminal and the run takes long
+// enough.
+//
+//   [############............] 51%  512000 lines, 498000/s       with a total
+//   512000 lines, 498000/s                                       without one
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+class Progress {
+ public:
+  // `unit` is what is counted; `total` what it will amount to, in a measure of its own (bytes, elements).
+  Progress(Clock& clock, std::string unit, std::optional<std::uint64_t> total = std::nullopt);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `done` of the total, if there is one. Cheap: the clock is read once in a thousand calls.
+  void advance(std::uint64_t count = 1, std::uint64_t done = 0);
+  // Before anything else is written to the terminal; the line comes back with a later advance().
+  void hide();
+
+  // The line's text for these figures.
+  static std::string line(const std::string& unit, std::uint64_t count, std::uint64_t done,
+                          std::optional<std::uint64_t> total, Duration elapsed);
+
+ private:
+  void draw();
+
+  Clock& clock_;
+  std::string unit_;
+  std::optional<std::uint64_t> total_;
+  bool enabled_;
+  bool shown_ = false;
+  std::uint64_t count_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t next_look_ = 0;
+  SteadyTime started_;
+  SteadyTime next_draw_;
+};
+
+// The size of standard input if it is a regular file: what a reader of its lines can measure itself against.
+std::optional<std::uint64_t> standard_input_size();
+
+}  // namespace mcds
