@@ -132,4 +132,17 @@ std::vector<std::string> json_names(std::string_view text) {
   return names;
 }
 
+std::string quote_bytes(std::string_view bytes) {
+  return is_utf8(bytes) ? json_quote(bytes) : "b\"" + base64(bytes) + '"';
+}
+
+std::optional<std::string> unquote_bytes(std::string_view text) {
+  const bool encoded = text.starts_with("b\"") && text.size() >= 3 && text.ends_with('"');
+  if (encoded) return parse_base64(text.substr(2, text.size() - 3));
+  const bool plain = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
+                     text.find_first_of("\\\"", 1) == text.size() - 1;
+  if (plain) return std::string(text.substr(1, text.size() - 2));
+  return json_unquote(text);
+}
+
 }  // namespace mcds

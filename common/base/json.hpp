@@ -47,6 +47,11 @@ std::optional<std::string> compact_json(std::string_view text);
 // The bytes of a JSON string literal, quotes included in `text`; nullopt when it is anything else.
 std::optional<std::string> json_unquote(std::string_view text);
 
+// Any bytes as one line of text: a JSON string if they are UTF-8, else b"<base64>", which no JSON text can be.
+std::string quote_bytes(std::string_view bytes);
+// The bytes; nullopt when `text` is neither form.
+std::optional<std::string> unquote_bytes(std::string_view text);
+
 // The elements of a JSON array, each as compact JSON text; nullopt when `text` is no JSON array.
 std::optional<std::vector<std::string>> json_elements(std::string_view text);
 

@@ -1,0 +1,109 @@
+#include "common/primitives/journal_lines.hpp"
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/record.hpp"
+
+namespace mcds {
+
+namespace {
+
+// The first word of `text`, which moves behind it and the space that follows.
+std::string_view take_word(std::string_view& text) {
+  const auto space = text.find(' ');
+  const std::string_view word = text.substr(0, space);
+  text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+  return word;
+}
+
+template <typename Function>
+void for_each_line(std::string_view text, Function function) {
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    // What has no line feed was cut off, or something foreign was appended.
+    function(text.substr(0, end), end != std::string_view::npos);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+}
+
+std::optional<JournalLine> decode_line(std::string_view line) {
+  const auto body = unseal(line);
+  if (!body) return std::nullopt;
+  std::string_view rest = *body;
+  const std::string_view kind = take_word(rest);
+  if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos) return std::nullopt;
+  const auto id = take_word(rest);
+  if (id.size() < 18 || id[16] != '.') return std::nullopt;
+  return JournalLine{static_cast<Change>(kind[0]), std::string(id), std::string(rest)};
+}
+
+}  // namespace
+
+std::string encode(const JournalLine& line) {
+  std::string body{static_cast<char>(line.change), ' '};
+  body += line.id;
+  if (line.change == Change::add || line.change == Change::remove) body += ' ' + line.element;
+  return seal(body) + '\n';
+}
+
+std::string journal_header(std::string_view incarnation) { return seal("J1 " + std::string(incarnation)) + '\n'; }
+
+std::string encode(const JournalRoot& root) {
+  std::string value = journal_header(root.incarnation);
+  for (const SegmentName& segment : root.segments) value += seal("S " + segment.id + ' ' + std::to_string(segment.lines)) + '\n';
+  return value + std::string(root.tail);
+}
+
+std::optional<JournalRoot> decode_journal_root(std::string_view value) {
+  JournalRoot root;
+  bool first = true;
+  while (!value.empty()) {
+    const auto end = value.find('\n');
+    if (end == std::string_view::npos) break;
+    const auto body = unseal(value.substr(0, end));
+    std::string_view rest = body.value_or("");
+    const std::string_view kind = take_word(rest);
+    if (first && kind == "J1") {
+      root.incarnation = rest;
+    } else if (!first && kind == "S") {
+      SegmentName segment;
+      segment.id = take_word(rest);
+      segment.lines = parse_u64(rest).value_or(0);
+      root.segments.push_back(std::move(segment));
+    } else {
+      break;
+    }
+    first = false;
+    value.remove_prefix(end + 1);
+  }
+  if (first) return std::nullopt;
+  root.tail = value;
+  return root;
+}
+
+DecodedLines decode_journal_lines(std::string_view text) {
+  DecodedLines decoded;
+  for_each_line(text, [&](std::string_view line, bool whole) {
+    if (line.starts_with('#') && whole) return;
+    auto one = whole ? decode_line(line) : std::nullopt;
+    if (one) {
+      decoded.lines.push_back(std::move(*one));
+    } else {
+      ++decoded.foreign;
+    }
+  });
+  return decoded;
+}
+
+std::string without_padding(std::string_view text) {
+  std::string kept;
+  for_each_line(text, [&](std::string_view line, bool whole) {
+    if (line.starts_with('#') && whole) return;
+    kept += line;
+    if (whole) kept += '\n';
+  });
+  return kept;
+}
+
+std::string padding_line(std::size_t size) { return '#' + std::string(size - 2, ' ') + '\n'; }
+
+}  // namespace mcds

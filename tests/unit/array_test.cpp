@@ -1,0 +1,137 @@
+#include "common/structures/array.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "tests/support/counting_cluster.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+struct World {
+  FakeClock clock;
+  MemoryCluster servers{clock.time(), 3};
+  CountingCluster cluster{servers};
+  SeededRandom random{7};
+  Context context{cluster, clock, random, ""};
+  Array jobs{context, "jobs"};
+
+  static std::vector<std::string> quoted(std::vector<std::string> values) {
+    for (std::string& value : values) value = quote_bytes(value);
+    return values;
+  }
+  void add(const std::vector<std::string>& values) { jobs.change(quoted(values), {}, ArrayEncoding::journal); }
+  void remove(const std::vector<std::string>& values) { jobs.change({}, quoted(values), ArrayEncoding::journal); }
+  std::vector<std::string> fetched() { return jobs.fetch().elements; }
+};
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("array: added, removed, replaced, in the order of the changes") {
+  World world;
+  CHECK_FALSE(world.jobs.fetch().found);
+  world.add({"a", "b", "a"});
+  CHECK(world.fetched() == World::quoted({"a", "b", "a"}));
+  world.remove({"a"});
+  CHECK(world.fetched() == World::quoted({"b"}));
+  world.jobs.change(World::quoted({"c"}), World::quoted({"b", "c"}), ArrayEncoding::journal);
+  CHECK(world.fetched() == World::quoted({"c"}));
+  world.jobs.replace(World::quoted({"x", "y"}), ArrayEncoding::journal);
+  CHECK(world.fetched() == World::quoted({"x", "y"}));
+  world.jobs.replace({}, ArrayEncoding::journal);
+  CHECK(world.fetched().empty());
+  CHECK(world.jobs.fetch().found);
+}
+
+TEST_CASE("array: any bytes come back as they were") {
+  World world;
+  const Texts values{"", " ", "+1", "a\nb\r\n", std::string("nul\0", 4), "\xff\xfe", "\"q\" *00000000", std::string(10000, 'x')};
+  world.add(values);
+  Texts back;
+  for (const std::string& element : world.fetched()) back.push_back(*unquote_bytes(element));
+  CHECK(back == values);
+}
+
+TEST_CASE("array: one round trip to add or change, one to fetch") {
+  World world;
+  world.add({"first"});
+  world.cluster.trips = 0;
+  world.add({"a", "b"});
+  CHECK(world.cluster.trips == 1);
+  world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal);
+  CHECK(world.cluster.trips == 2);
+  world.fetched();
+  CHECK(world.cluster.trips == 3);
+}
+
+TEST_CASE("array: past one item it goes on in segments and loses nothing") {
+  World world;
+  Texts all;
+  for (int i = 0; i < 60; ++i) {
+    Texts batch;
+    for (int j = 0; j < 50; ++j) batch.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
+    world.add(batch);
+    all.insert(all.end(), batch.begin(), batch.end());
+  }
+  CHECK(world.jobs.keys().size() > 2);
+  CHECK(world.fetched() == World::quoted(all));
+  world.cluster.trips = 0;
+  world.fetched();
+  CHECK(world.cluster.trips == 2);
+  all.erase(all.begin(), all.begin() + 2000);
+  Texts gone;
+  for (int i = 0; i < 40; ++i) {
+    for (int j = 0; j < 50; ++j) gone.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
+  }
+  for (std::size_t i = 0; i < gone.size(); i += 100) {
+    world.remove(Texts(gone.begin() + static_cast<std::ptrdiff_t>(i), gone.begin() + static_cast<std::ptrdiff_t>(i) + 100));
+  }
+  CHECK(world.fetched() == World::quoted(all));
+  CHECK(world.jobs.compact());
+  CHECK(world.fetched() == World::quoted(all));
+  CHECK(world.jobs.fetch().lines < all.size() + 300);
+}
+
+TEST_CASE("array: a lost segment is told, never a silently shorter list") {
+  World world;
+  for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
+  const auto keys = world.jobs.keys();
+  REQUIRE(keys.size() > 1);
+  CHECK(world.servers.evict(keys[1]));
+  CHECK_FALSE(world.jobs.fetch().complete);
+  CHECK_FALSE(world.jobs.compact());
+  CHECK(world.servers.evict(keys[0]));
+  CHECK_FALSE(world.jobs.fetch().found);
+}
+
+TEST_CASE("array: a foreign value is never taken for an empty array, and never overwritten") {
+  World world;
+  world.cluster.execute(Request::set("array:jobs", "[1,2]", Exptime::never()));
+  CHECK_THROWS_AS(world.fetched(), CorruptData);
+  CHECK_THROWS_AS(world.jobs.compact(), CorruptData);
+  for (const char* name : {"a:json", "a:lock", "a:s:0123456789abcdef"}) CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
+  CHECK_NOTHROW(Array(world.context, "a:s:b"));
+}
+
+TEST_CASE("array: the JSON encoding is one JSON array, with and without a lock") {
+  World world;
+  const bool lock = true;
+  world.jobs.change(Texts{"1", "\"1\"", "{\"id\":7}"}, {}, ArrayEncoding::json);
+  world.jobs.change(Texts{"null"}, Texts{"1"}, ArrayEncoding::json, lock);
+  CHECK(world.cluster.execute(Request::get("array:jobs:json")).value == R"(["1",{"id":7},null])");
+  CHECK(world.fetched() == Texts{"\"1\"", "{\"id\":7}", "null"});
+  CHECK(world.jobs.fetch().encoding == ArrayEncoding::json);
+  world.jobs.replace({}, ArrayEncoding::json, lock);
+  CHECK(world.fetched().empty());
+  CHECK(world.cluster.execute(Request::get("array:jobs:json:lock")).outcome == Outcome::miss);
+  CHECK_THROWS_AS(world.jobs.change(Texts{quote_bytes("\xff")}, {}, ArrayEncoding::json), Failure);
+  CHECK_THROWS_AS(world.add({std::string(300 * 1024, 'x')}), InvalidInput);
+}
+
+}  // namespace mcds
