@@ -4,7 +4,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "tests/support/counting_cluster.hpp"
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 struct World {
   FakeClock clock;
   MemoryCluster servers{clock.time(), 3};
-  CountingCluster cluster{servers};
+  TripCounter cluster{servers};
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
   Array jobs{context, "jobs"};
@@ -61,13 +61,9 @@ TEST_CASE("array: any bytes come back as they were") {
 TEST_CASE("array: one round trip to add or change, one to fetch") {
   World world;
   world.add({"first"});
-  world.cluster.trips = 0;
-  world.add({"a", "b"});
-  CHECK(world.cluster.trips == 1);
-  world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal);
-  CHECK(world.cluster.trips == 2);
-  world.fetched();
-  CHECK(world.cluster.trips == 3);
+  CHECK(world.cluster.trips_of([&] { world.add({"a", "b"}); }) == 1);
+  CHECK(world.cluster.trips_of([&] { world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal); }) == 1);
+  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 1);
 }
 
 TEST_CASE("array: past one item it goes on in segments and loses nothing") {
@@ -81,9 +77,7 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
   }
   CHECK(world.jobs.keys().size() > 2);
   CHECK(world.fetched() == World::quoted(all));
-  world.cluster.trips = 0;
-  world.fetched();
-  CHECK(world.cluster.trips == 2);
+  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 2);
   all.erase(all.begin(), all.begin() + 2000);
   Texts gone;
   for (int i = 0; i < 40; ++i) {
