@@ -15,7 +15,7 @@ namespace {
 struct World {
   FakeClock clock;
   MemoryCluster servers{clock.time(), 3};
-  TripCounter cluster{servers};
+  test::TripCounter cluster{servers};
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
   Array jobs{context, "jobs"};
