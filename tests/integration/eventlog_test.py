@@ -7,10 +7,13 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import uuid
+import zlib
 
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "8"))
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
@@ -216,11 +219,71 @@ def tail_over_restarts(directory):
         servers.stop()
 
 
+class PlainClient:
+    """As little of a memcached client as another language would need."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect(path)
+        self.file = self.socket.makefile("rb")
+
+    def store(self, command, key, value, exptime=0):
+        self.socket.sendall(f"{command} {key} 0 {exptime} {len(value)}\r\n".encode() + value + b"\r\n")
+        return self.file.readline().strip()
+
+    def get(self, key):
+        self.socket.sendall(f"get {key}\r\n".encode())
+        head = self.file.readline().split()
+        if head[0] == b"END":
+            return None
+        value = self.file.read(int(head[3]) + 2)[:-2]
+        self.file.readline()
+        return value
+
+
+def sealed(text):
+    return (text + f" *{zlib.crc32(text.encode()):08x}\n").encode()
+
+
+def other_languages(directory):
+    """Reads and writes a log as mcds-layout(7) tells it, without mcds."""
+    servers = Servers(directory, 1)
+    try:
+        client = PlainClient(servers.paths[0])
+        texts = ["plain", 'quoted "\u00fc"', "two\nlines"]
+        for text in texts:
+            check(servers.run("eventlog", "put", "x", text).returncode == 0, "put failed")
+        now = int(time.time())
+        read = []
+        for chunk in (now // 60 - 1, now // 60):
+            lines = (client.get(f"eventlog:x:60x60:{chunk}") or b"").decode().split("\n")
+            for line in lines[1:-1]:
+                body, checksum = line.rsplit(" *", 1)
+                check(f"{zlib.crc32(body.encode()):08x}" == checksum, f"wrong checksum: {line}")
+                read.append(json.loads(body.split(" ", 1)[1]))
+        check(read == texts, f"another language reads {read}")
+
+        chunk = int(time.time()) // 60 - 5
+        incarnation = "%016x" % random.getrandbits(64)
+        identity = str(uuid.UUID(int=(chunk * 60000 << 80) | (7 << 76) | (2 << 62) | random.getrandbits(62)))
+        check(client.store("append", f"eventlog:x:60x60:{chunk}", b"") == b"NOT_STORED", "the chunk is there already")
+        named = sealed(f"N {chunk} {incarnation} {int(time.time())}")
+        directory_key = f"eventlog:x:60x60:dir:{chunk // 32}"
+        if client.store("append", directory_key, named) != b"STORED":
+            client.store("add", directory_key, named, 7200)
+        part = sealed(f"E1 {chunk} {incarnation}") + sealed(f'{identity} "from elsewhere"')
+        check(client.store("add", f"eventlog:x:60x60:{chunk}", part, 4000) == b"STORED", "add failed")
+        done = servers.run("eventlog", "fetch", "x", "-o", "value")
+        check(done.stdout.decode().split("\n")[0] == "from elsewhere" and done.stderr == b"", f"not read by mcds: {done}")
+    finally:
+        servers.stop()
+
+
 def main():
     print(f"seed {SEED}")
     choice = random.Random(SEED)
     for test in (lambda d: killed_readers(d, choice), lambda d: failing_consumers(d, choice), overlapping_runs, ring_turns,
-                 tail_over_restarts):
+                 tail_over_restarts, other_languages):
         with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
             test(directory)
     for failure in failures[:20]:
