@@ -37,6 +37,9 @@ TEST_CASE("sizes are powers of 1024") {
 TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed") {
   const WallTime now{1795234133945ms};
   CHECK(format_time(now) == "2026-11-21T04:08:53.945Z");
+  CHECK(format_time(WallTime{}) == "1970-01-01T00:00:00.000Z");
+  CHECK(format_time(WallTime(951782400s)) == "2000-02-29T00:00:00.000Z");
+  CHECK(format_time(WallTime(4107542399s + 999us)) == "2100-02-28T23:59:59.000Z");
   CHECK(parse_time("2026-11-21T04:08:53.945Z", now, "--at") == now);
   CHECK(parse_time("2026-11-21T05:08:53.945+01:00", now, "--at") == now);
   CHECK(parse_time("@1795234133.945", now, "--at") == now);
