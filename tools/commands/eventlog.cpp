@@ -32,12 +32,12 @@ class LinePutter {
         progress_(session.clock(), "lines", standard_input_size()) {}
 
   ExitStatus run() {
-    std::uint64_t bytes = 0;
-    while (const auto line = lines_.next()) {
-      stage(*line);
-      progress_.advance(1, bytes += line->size() + 1);
-      if (!lines_.ready()) flush();
-      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
+    try {
+      put_lines();
+    } catch (const Failure&) {
+      flush();
+      progress_.hide();
+      throw;
     }
     flush();
     progress_.hide();
@@ -46,6 +46,16 @@ class LinePutter {
   }
 
  private:
+  void put_lines() {
+    std::uint64_t bytes = 0;
+    while (const auto line = lines_.next()) {
+      stage(*line);
+      progress_.advance(1, bytes += line->size() + 1);
+      if (!lines_.ready()) flush();
+      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
+    }
+  }
+
   void stage(const std::string& line) {
     try {
       auto id = log_.stage(line, kind(), at_);

@@ -84,9 +84,14 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
     session.output().flush();
     ids.clear();
   };
-  while (auto line = lines.next()) {
-    ids.push_back(std::move(*line));
-    if (ids.size() == ids_per_batch || !lines.ready()) send();
+  try {
+    while (auto line = lines.next()) {
+      ids.push_back(std::move(*line));
+      if (ids.size() == ids_per_batch || !lines.ready()) send();
+    }
+  } catch (const Failure&) {
+    send();
+    throw;
   }
   send();
   return worst;
