@@ -1,0 +1,217 @@
+#include "common/structures/counter.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/structures/counter_record.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct World {
+  explicit World(std::size_t servers = 1) : memory(clock.time(), servers), trips(memory), faults(trips) {}
+  Counter counter() { return Counter({faults, clock, random, {}}); }
+  std::string stored(const std::string& key) {
+    const auto item = memory.server_for(key).peek(key);
+    return item ? item->value : "<miss>";
+  }
+
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryCluster memory;
+  test::TripCounter trips;
+  test::ScriptedFaults faults;
+};
+
+const IncrOptions exact{.ttl = {}, .exact = true};
+
+}  // namespace
+
+TEST_CASE("counter: a record reads back, and no damaged one does") {
+  CounterRecord record;
+  for (int i = 0; i < 70; ++i)
+    record = record.changed(record.sum + 2, "00000000000000" + std::to_string(10 + i));
+  record.expires_at = 1795234800;
+  const std::string text = record.text();
+  CHECK(text.starts_with("C1 70 140 0000000000000016,"));
+  const auto read = CounterRecord::parse(text);
+  REQUIRE(read);
+  CHECK(read->text() == text);
+  CHECK(read->ids.size() == CounterRecord::kept_ids);
+  CHECK(read->has("0000000000000079"));
+  CHECK_FALSE(read->has("0000000000000015"));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] ^= 1;
+    CHECK_FALSE(CounterRecord::parse(damaged));
+    CHECK_FALSE(CounterRecord::parse(text.substr(0, i)));
+  }
+}
+
+TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite are not") {
+  CHECK(plain_number("9  ") == 9);
+  for (const char* text : {"", " ", "+5", " 5", "5 abc", "-1", "18446744073709551616"})
+    CHECK_FALSE(plain_number(text));
+}
+
+TEST_CASE("counter: round trips are as promised") {
+  World world;
+  Counter counter = world.counter();
+  const auto trips = [&](auto action) { return world.trips.trips_of(action); };
+  const std::vector<std::string> names{"a", "e"};
+  CHECK(trips([&] { counter.incr("a", 1); }) == 1);
+  CHECK(trips([&] { counter.incr("a", 1); }) == 1);
+  CHECK(trips([&] { counter.incr("e", 1, exact); }) == 2);
+  CHECK(trips([&] { counter.incr("e", 1, exact); }) == 2);
+  CHECK(trips([&] { counter.incr("e", 1); }) == 3);
+  CHECK(trips([&] { counter.decr("a", 1); }) == 1);
+  CHECK(trips([&] { counter.get(names); }) == 1);
+  CHECK(trips([&] { counter.set("a", 5, {}, false); }) == 2);
+  CHECK(trips([&] { counter.set("a", 5, {}, true); }) == 1);
+  CHECK(trips([&] { counter.take("a"); }) == 2);
+  CHECK(trips([&] { counter.limit("l", 3, 10s, 2); }) == 1);
+  CHECK(trips([&] { counter.limit("l", 3, 10s, 2); }) == 2);
+  CHECK(trips([&] { counter.remove(names); }) == 1);
+  const std::vector<Increment> batch{{"a", 1}, {"b", 2}, {"a", 3}};
+  CHECK(trips([&] { counter.incr(batch); }) == 1);
+}
+
+TEST_CASE("counter: a batch sums equal names, and one bad line does not stop the others") {
+  World world(3);
+  Counter counter = world.counter();
+  counter.incr("e", 5, exact);
+  world.memory.execute(Request::set("counter:text", "abc", Exptime::never()));
+  const std::vector<Increment> batch{{"a", 1},    {"b c", 1}, {"a", 2},
+                                     {"text", 1}, {"e", 4},   {"big", 1ull << 63}};
+  const auto results = counter.incr(batch);
+  REQUIRE(results.size() == 5);
+  CHECK(results[0].delta == 3);
+  CHECK(results[0].lines == std::vector<std::size_t>{0, 2});
+  CHECK(results[0].value->value == 3);
+  CHECK(results[1].failure->code() == ErrorCode::usage);
+  CHECK(results[2].failure->code() == ErrorCode::bad_data);
+  CHECK(results[3].value->value == 9);
+  CHECK(results[4].failure->code() == ErrorCode::usage);
+}
+
+TEST_CASE("counter: a lost reply is unknown for that name only") {
+  World world;
+  Counter counter = world.counter();
+  world.faults.once(Op::incr_or_create, test::Mishap::lost_reply, 1);
+  const std::vector<Increment> batch{{"a", 1}, {"b", 1}, {"c", 1}};
+  const auto results = counter.incr(batch);
+  CHECK(results[0].value);
+  CHECK(results[1].failure->code() == ErrorCode::unknown_outcome);
+  CHECK(results[2].value);
+  CHECK(world.stored("counter:b") == "1");
+}
+
+TEST_CASE("counter: an exact increment finds out whether a lost one was counted") {
+  for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+    World world;
+    Counter counter = world.counter();
+    world.faults.once(Op::add, mishap);
+    CHECK(counter.incr("e", 3, exact).value == 3);
+    world.faults.once(Op::cas, mishap);
+    CHECK(counter.incr("e", 4, exact).value == 7);
+    world.faults.once(Op::cas, mishap);
+    CHECK(counter.take("e")->value == 7);
+    CHECK(counter.get(std::vector<std::string>{"e"}).front().value->value == 0);
+  }
+}
+
+TEST_CASE("counter: a lost reply to a plain take is unknown if the value changed, else taken") {
+  World world;
+  Counter counter = world.counter();
+  counter.incr("a", 5);
+  world.faults.once(Op::cas, test::Mishap::lost_request);
+  CHECK(counter.take("a")->value == 5);
+  counter.incr("a", 5);
+  world.faults.once(Op::cas, test::Mishap::lost_reply);
+  CHECK_THROWS_AS(counter.take("a"), UnknownOutcome);
+}
+
+TEST_CASE("counter: a counter stays plain or exact until it is removed") {
+  World world;
+  Counter counter = world.counter();
+  counter.incr("a", 1);
+  CHECK_THROWS_AS(counter.incr("a", 1, exact), InvalidInput);
+  counter.incr("e", 1, exact);
+  counter.set("e", 10, {}, false);
+  CHECK(counter.incr("e", 1).exact);
+  CHECK(counter.decr("e", 100)->value == 0);
+  counter.take("e");
+  CHECK(world.stored("counter:e").starts_with("C1 "));
+}
+
+TEST_CASE("counter: increments do not prolong, also not exact ones; take keeps the ttl") {
+  World world;
+  Counter counter = world.counter();
+  counter.incr("a", 1, {.ttl = 100s});
+  counter.incr("e", 1, {.ttl = 100s, .exact = true});
+  for (int i = 0; i < 9; ++i) {
+    world.clock.advance(10s);
+    counter.incr("a", 1, {.ttl = 100s});
+    counter.incr("e", 1, {.ttl = 100s, .exact = true});
+    counter.take("a");
+  }
+  CHECK(world.stored("counter:a") == "0");
+  world.clock.advance(15s);
+  CHECK(world.stored("counter:a") == "<miss>");
+  CHECK(world.stored("counter:e") == "<miss>");
+}
+
+TEST_CASE("counter: values of 2^63 and above are refused before anything is sent") {
+  World world;
+  Counter counter = world.counter();
+  const std::uint64_t large = std::uint64_t{1} << 63;
+  CHECK_THROWS_AS(counter.incr("a", large), InvalidInput);
+  CHECK_THROWS_AS(counter.incr("a", large - 1, {.ttl = {}, .initial = 1}), InvalidInput);
+  CHECK_THROWS_AS(counter.set("a", large, {}, false), InvalidInput);
+  CHECK(world.trips.trips() == 0);
+}
+
+TEST_CASE("counter: decr stops at 0, so that 5 - 10 + 10 = 10, and pads; reading does not mind") {
+  World world;
+  Counter counter = world.counter();
+  counter.incr("a", 15);
+  CHECK(counter.decr("a", 10)->value == 5);
+  CHECK(world.stored("counter:a") == "5 ");
+  CHECK(counter.get(std::vector<std::string>{"a"}).front().value->value == 5);
+  CHECK(counter.decr("a", 10)->value == 0);
+  CHECK(counter.incr("a", 10).value == 10);
+  CHECK_FALSE(counter.decr("none", 1));
+}
+
+TEST_CASE("counter: after an eviction it says that it was created again") {
+  World world;
+  Counter counter = world.counter();
+  counter.incr("a", 7);
+  world.memory.evict("counter:a");
+  const CounterValue value = counter.incr("a", 1);
+  CHECK(value.created);
+  CHECK(value.value == 1);
+}
+
+TEST_CASE("counter: a limit allows its maximum in each window, and what it denied does not count") {
+  World world;
+  Counter counter = world.counter();
+  world.clock.advance(10s - world.clock.wall().time_since_epoch() % 10s);
+  CHECK(counter.limit("l", 5, 10s, 3).allowed);
+  const LimitResult denied = counter.limit("l", 5, 10s, 3);
+  CHECK_FALSE(denied.allowed);
+  CHECK(denied.used == 3);
+  CHECK(denied.retry_after == 10s);
+  CHECK(counter.limit("l", 5, 10s, 2).allowed);
+  CHECK_FALSE(counter.limit("l", 5, 10s).allowed);
+  world.clock.advance(10s);
+  CHECK(counter.limit("l", 5, 10s, 5).allowed);
+  CHECK_THROWS_AS(counter.limit("l", 5, 10s, 6), InvalidInput);
+  CHECK_THROWS_AS(counter.limit("l", 5, 10s, 0), InvalidInput);
+}
+
+}  // namespace mcds
