@@ -1,12 +1,14 @@
 /* How long commands take from start to exit, side by side: runs each in turn, again and again, and prints one line
  * of microseconds per command (the median, then the lower quartile), so that drifts of the machine hit all alike.
- *   spawn ROUNDS 'command one' -- 'word' 'word' -- …      commands are separated by `--` */
+ *   spawn ROUNDS COMMAND WORD… -- COMMAND WORD… -- …
+ *   spawn 0 COMMAND WORD…     runs it once with our standard input; prints how many KiB of memory it used at most */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -52,8 +54,14 @@ int main(int count, char **words) {
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  double *times = calloc((size_t)number * (size_t)rounds, sizeof *times);
-  if (times == NULL || rounds < 1) return 64;
+  double *times = calloc((size_t)number * (size_t)rounds + 1, sizeof *times);
+  if (times == NULL || rounds < 0) return 64;
+  if (rounds == 0) {
+    struct rusage usage;
+    run_once(commands[0], &quiet);
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return printf("%ld\n", usage.ru_maxrss) < 0;
+  }
   for (int c = 0; c < number; ++c) run_once(commands[c], &quiet);
   for (int r = 0; r < rounds; ++r) {
     for (int c = 0; c < number; ++c) times[c * rounds + r] = run_once(commands[c], &quiet);

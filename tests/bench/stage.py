@@ -1,0 +1,184 @@
+"""The servers, helper programs and runs of one benchmark."""
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIME_LIMIT = 300
+
+
+def machine():
+    return f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, Linux {platform.release()}, memcached " + subprocess.run(
+        ["memcached", "-V"], capture_output=True, text=True, check=True).stdout.split()[-1]
+
+
+def wait_for(family, address):
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        with socket.socket(family) as attempt:
+            if attempt.connect_ex(address) == 0:
+                return
+    raise TimeoutError(f"no server at {address}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Memcacheds:
+    """N memcached processes on unix sockets."""
+
+    def __init__(self, count):
+        self.directory = tempfile.mkdtemp(prefix="mcds-bench.")
+        self.processes = []
+        paths = [os.path.join(self.directory, f"m{i}") for i in range(count)]
+        for path in paths:
+            self.processes.append(subprocess.Popen(["memcached", "-u", "root", "-m", "1024", "-t", "1", "-s", path]))
+        for path in paths:
+            wait_for(socket.AF_UNIX, path)
+        self.servers = ",".join("unix:" + path for path in paths)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        shutil.rmtree(self.directory)
+
+
+class Proxy:
+    """Counts what stands between a client and a server: a trip begins when the client sends after a reply."""
+
+    def __init__(self, upstream):
+        self.upstream, self.trips = upstream, 0
+        self.directory = tempfile.mkdtemp(prefix="mcds-bench.")
+        self.path = os.path.join(self.directory, "proxy")
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        with client, socket.socket(socket.AF_UNIX) as server:
+            server.connect(self.upstream)
+            replied = [True]
+            threading.Thread(target=self.answer, args=(server, client, replied), daemon=True).start()
+            while request := client.recv(1 << 16):
+                self.trips += replied[0]
+                replied[0] = False
+                server.sendall(request)
+
+    @staticmethod
+    def answer(server, client, replied):
+        try:
+            while reply := server.recv(1 << 16):
+                replied[0] = True
+                client.sendall(reply)
+        except OSError:
+            pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        shutil.rmtree(self.directory)
+
+
+class Stage:
+    def __init__(self, directory, arguments):
+        self.directory, self.quick = directory, arguments.quick
+        self.mcds = os.path.abspath(os.path.join(arguments.build, "tools", "mcds"))
+        self.path = os.path.join(directory, "memcached")
+        self.port = free_port()
+        self.redis_path = None
+        self.processes = []
+        self.environment = {"PATH": os.environ["PATH"], "HOME": directory, "MCDS_SERVERS": "unix:" + self.path}
+        self.tools = {}
+
+    def __enter__(self):
+        memcached = ["memcached", "-u", "root", "-m", "1024"]
+        self.processes.append(subprocess.Popen([*memcached, "-s", self.path]))
+        self.processes.append(subprocess.Popen([*memcached, "-l", "127.0.0.1", "-p", str(self.port)]))
+        if shutil.which("redis-server"):
+            self.redis_path = os.path.join(self.directory, "redis")
+            self.processes.append(subprocess.Popen(
+                ["redis-server", "--port", "0", "--unixsocket", self.redis_path, "--save", "", "--dir", self.directory],
+                stdout=subprocess.DEVNULL))
+            wait_for(socket.AF_UNIX, self.redis_path)
+        wait_for(socket.AF_UNIX, self.path)
+        wait_for(socket.AF_INET, ("127.0.0.1", self.port))
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def tool(self, name, *flags):
+        if name not in self.tools:
+            built = os.path.join(self.directory, name + ".tool")
+            flags = ("-static",) if name == "floor" else flags
+            subprocess.run(["cc", "-O2", "-o", built, os.path.join(HERE, name + ".c"), *flags], check=True)
+            self.tools[name] = built
+        return self.tools[name]
+
+    def has(self, command):
+        return subprocess.run([self.mcds, command, "--help"], env=self.environment, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    def run(self, words, data=b"", servers=None):
+        environment = {**self.environment, **({"MCDS_SERVERS": servers} if servers else {})}
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            started = time.monotonic()
+            subprocess.run([self.mcds, *words], env=environment, stdin=file, stdout=subprocess.DEVNULL, check=True)
+            return time.monotonic() - started
+
+    def megabytes(self, words, data):
+        """The most memory it held at a time."""
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            out = subprocess.run([self.tool("spawn"), "0", self.mcds, *words], env=self.environment, stdin=file,
+                                 capture_output=True, check=True).stdout
+        return int(out) / 1024
+
+    def together(self, words, data, writers):
+        started = time.monotonic()
+        threads = [threading.Thread(target=self.run, args=(words, data)) for _ in range(writers)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(TIME_LIMIT)
+        return time.monotonic() - started
+
+    def pipeline(self, kind, count):
+        return float(subprocess.run([self.tool("pipeline"), self.path, kind, str(count)], capture_output=True, text=True,
+                                    timeout=TIME_LIMIT, check=True).stdout)
+
+    def generate_hash_rate(self, count):
+        """libmemcached's own placement in a loop, keys per second; None without its headers."""
+        try:
+            return float(subprocess.run([self.tool("generate_hash", "-lmemcached"), str(count)], capture_output=True, text=True,
+                                        check=True).stdout)
+        except subprocess.CalledProcessError:
+            return None
