@@ -70,41 +70,29 @@ void take_root(const Context& context, Reading& reading, Reply reply) {
   reading.complete = reading.root.segments.empty();
 }
 
-void read_segments(const Context& context, std::span<Reading*> readings) {
+void read_segments(const Context& context, Reading& reading) {
   std::vector<Request> batch;
-  for (const Reading* reading : readings) {
-    for (const SegmentName& segment : reading->root.segments) batch.push_back(Request::get(segment_key(reading->key, segment.id)));
-  }
+  for (const SegmentName& segment : reading.root.segments) batch.push_back(Request::get(segment_key(reading.key, segment.id)));
   auto replies = context.cluster.execute(batch);
-  std::size_t next = 0;
-  for (Reading* reading : readings) {
-    reading->complete = true;
-    for (std::size_t i = 0; i < reading->root.segments.size(); ++i) {
-      Reply& reply = replies[next++];
-      expect_read(context.cluster, reply);
-      reading->present[i] = reply.outcome == Outcome::hit;
-      reading->segment_values[i] = std::move(reply.value);
-      reading->complete = reading->complete && reading->present[i];
-    }
+  reading.complete = true;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    expect_read(context.cluster, replies[i]);
+    reading.present[i] = replies[i].outcome == Outcome::hit;
+    reading.segment_values[i] = std::move(replies[i].value);
+    reading.complete = reading.complete && reading.present[i];
   }
 }
 
 // A segment is missing: was it compacted away, so that the root names others by now?
-void reread_roots(const Context& context, std::span<Reading*> readings) {
-  std::vector<Request> batch;
-  for (const Reading* reading : readings) batch.push_back(Request::get(reading->key));
-  auto replies = context.cluster.execute(batch);
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    const std::string before = readings[i]->root_value;
-    const auto present = readings[i]->present;
-    const auto values = readings[i]->segment_values;
-    const auto names = readings[i]->root.segments.size();
-    take_root(context, *readings[i], std::move(replies[i]));
-    const bool same = readings[i]->contents.found && readings[i]->root.segments.size() == names && readings[i]->root_value == before;
-    if (!same) continue;
-    readings[i]->present = present;
-    readings[i]->segment_values = values;
-    readings[i]->complete = true;
+void reread_root(const Context& context, Reading& reading) {
+  Reading again;
+  again.key = reading.key;
+  take_root(context, again, context.cluster.execute(Request::get(reading.key)));
+  if (again.contents.found && again.root_value == reading.root_value) {
+    reading.complete = true;  // as complete as it gets
+  } else {
+    reading = std::move(again);
+    reading.root = reading.contents.found ? *decode_journal_root(reading.root_value) : JournalRoot();
   }
 }
 
@@ -134,31 +122,36 @@ JournalContents finish(Reading& reading) {
 
 std::string journal_line_id(const std::string& operation, std::size_t n) { return operation + '.' + std::to_string(n); }
 
-std::vector<JournalContents> read_journals(const Context& context, std::span<const std::string> keys) {
-  std::vector<Reading> readings(keys.size());
+struct JournalReader::Readings {
+  std::vector<Reading> all;
+};
+
+JournalReader::JournalReader(const Context& context, std::span<const std::string> keys)
+    : context_(context), readings_(std::make_unique<Readings>()) {
+  readings_->all.resize(keys.size());
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    readings[i].key = keys[i];
+    readings_->all[i].key = keys[i];
     batch.push_back(Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
-  for (std::size_t i = 0; i < keys.size(); ++i) take_root(context, readings[i], std::move(replies[i]));
-  for (int round = 0; round < most_rereads; ++round) {
-    std::vector<Reading*> open;
-    for (Reading& reading : readings) {
-      if (!reading.complete) open.push_back(&reading);
-    }
-    if (open.empty()) break;
-    read_segments(context, open);
-    std::erase_if(open, [](const Reading* reading) { return reading->complete; });
-    if (!open.empty()) reread_roots(context, open);
+  for (std::size_t i = 0; i < keys.size(); ++i) take_root(context, readings_->all[i], std::move(replies[i]));
+}
+
+JournalReader::~JournalReader() = default;
+
+JournalContents JournalReader::take(std::size_t index) {
+  Reading& reading = readings_->all.at(index);
+  for (int round = 0; round < most_rereads && !reading.complete; ++round) {
+    read_segments(context_, reading);
+    if (!reading.complete) reread_root(context_, reading);
   }
-  std::vector<JournalContents> contents;
-  for (Reading& reading : readings) contents.push_back(finish(reading));
+  JournalContents contents = finish(reading);
+  reading = Reading();
   return contents;
 }
 
-JournalContents Journal::read() const { return std::move(read_journals(context_, std::span(&key_, 1)).front()); }
+JournalContents Journal::read() const { return JournalReader(context_, std::span(&key_, 1)).take(0); }
 
 bool Journal::holds(const std::string& id) const {
   const JournalContents contents = read();
@@ -171,14 +164,15 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines) {
     throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
   }
   int lookups = 0;
+  bool sealed = false;
   for (int attempt = 0; attempt < most_appends; ++attempt) {
     const std::string header = journal_header(context_.random.token());
     const Reply reply = context_.cluster.execute(Request::append_or_create(key_, header, text, Exptime::never()));
-    if (reply.outcome == Outcome::stored) return {reply.created, reply.server};
+    if (reply.outcome == Outcome::stored) return {reply.created, sealed, reply.server};
     if (reply.unknown()) {
       if (++lookups > most_lookups) expect(context_.cluster, reply);
       try {
-        if (holds(lines.front().id)) return {false, reply.server};
+        if (holds(lines.front().id)) return {false, sealed, reply.server};
       } catch (const NotApplied&) {
         expect(context_.cluster, reply);
       }
@@ -188,6 +182,7 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines) {
     // Full. Whoever filled it on purpose replaces it within milliseconds; else it is ours to seal.
     if (attempt % 3 == 2) {
       seal_full();
+      sealed = true;
     } else {
       back_off(context_, attempt % 3 + 1, patience);
     }
@@ -286,8 +281,7 @@ bool Journal::compact(const Rewrite& rewrite) {
     Reading reading;
     reading.key = key_;
     take_root(context_, reading, reply);
-    Reading* one = &reading;
-    if (!reading.complete) read_segments(context_, std::span(&one, 1));
+    if (!reading.complete) read_segments(context_, reading);
     JournalRoot root{reading.root.incarnation, {}, {}};
     const JournalContents contents = finish(reading);
     if (contents.lost_segments != 0) {

@@ -36,6 +36,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ class Journal {
 
   struct Appended {
     bool created = false;  // there was no journal
+    bool sealed = false;   // it was full: worth compacting
     std::size_t server = 0;
   };
   // All lines at once, under the ids they carry. Throws InvalidInput when they are too many for one step, NotApplied,
@@ -97,8 +99,22 @@ class Journal {
   Options options_;
 };
 
-// Many journals in one trip (two with segments), in the order of `keys`.
-std::vector<JournalContents> read_journals(const Context& context, std::span<const std::string> keys);
+// Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in memory at
+// a time.
+class JournalReader {
+ public:
+  JournalReader(const Context& context, std::span<const std::string> keys);
+  ~JournalReader();
+  JournalReader(const JournalReader&) = delete;
+  JournalReader& operator=(const JournalReader&) = delete;
+  // The journal of keys[index]; once.
+  JournalContents take(std::size_t index);
+
+ private:
+  struct Readings;
+  const Context& context_;
+  std::unique_ptr<Readings> readings_;
+};
 
 // A fresh operation id: 16 hex digits.
 std::string journal_line_id(const std::string& operation, std::size_t n);
