@@ -8,6 +8,7 @@ import tempfile
 SCRIPT = r"""
 source /usr/share/bash-completion/bash_completion 2>/dev/null
 source "$STUB"
+compopt() { :; }  # the builtin works only while readline completes, and says so on stderr
 COMP_LINE="$1"
 read -ra COMP_WORDS <<<"$1"
 [[ $1 == *' ' ]] && COMP_WORDS+=('')
