@@ -10,8 +10,8 @@ namespace mcds {
 
 namespace {
 
-constexpr int most_appends = 24;           // before a full or rivalled journal is given up
-constexpr int most_lookups = 3;            // after lost replies
+constexpr int most_appends = 24;  // before a full or rivalled journal is given up
+constexpr int most_lookups = 3;   // after lost replies
 constexpr int most_compactions = 24;
 constexpr int most_rereads = 8;
 constexpr int most_fill_rounds = 64;
@@ -21,12 +21,17 @@ constexpr std::size_t forgotten_ids = 256;
 constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in the root itself
 
 // Those who only find the root full wait this long for whoever filled it on purpose.
-constexpr CasUpdateOptions patience{.attempts = 0, .first_pause = std::chrono::milliseconds(4), .longest_pause = std::chrono::milliseconds(50)};
+constexpr CasUpdateOptions patience{.attempts = 0,
+                                    .first_pause = std::chrono::milliseconds(4),
+                                    .longest_pause = std::chrono::milliseconds(50)};
 
-std::string segment_key(const std::string& root, const std::string& id) { return root + ":s:" + id; }
+std::string segment_key(const std::string& root, const std::string& id) {
+  return root + ":s:" + id;
+}
 
 CorruptData foreign_root(const Context& context, const std::string& key, std::size_t server) {
-  return CorruptData("the value under " + key + " is no journal; is this name somebody else's?", context.cluster.address_of(server));
+  return CorruptData("the value under " + key + " is no journal; is this name somebody else's?",
+                     context.cluster.address_of(server));
 }
 
 // The lines that count: the first of each id.
@@ -42,7 +47,7 @@ std::string encode_all(std::span<const JournalLine> lines) {
   return text;
 }
 
-// One journal on its way through read_journals.
+// One journal on its way through a JournalReader.
 struct Reading {
   std::string key;
   JournalContents contents;
@@ -64,6 +69,7 @@ void take_root(const Context& context, Reading& reading, Reply reply) {
   if (!root) throw foreign_root(context, reading.key, reply.server);
   reading.root = std::move(*root);
   reading.contents.found = true;
+  reading.contents.incarnation = reading.root.incarnation;
   reading.contents.bytes = reading.root_value.size();
   reading.segment_values.assign(reading.root.segments.size(), {});
   reading.present.assign(reading.root.segments.size(), false);
@@ -72,7 +78,8 @@ void take_root(const Context& context, Reading& reading, Reply reply) {
 
 void read_segments(const Context& context, Reading& reading) {
   std::vector<Request> batch;
-  for (const SegmentName& segment : reading.root.segments) batch.push_back(Request::get(segment_key(reading.key, segment.id)));
+  for (const SegmentName& segment : reading.root.segments)
+    batch.push_back(Request::get(segment_key(reading.key, segment.id)));
   auto replies = context.cluster.execute(batch);
   reading.complete = true;
   for (std::size_t i = 0; i < replies.size(); ++i) {
@@ -120,7 +127,9 @@ JournalContents finish(Reading& reading) {
 
 }  // namespace
 
-std::string journal_line_id(const std::string& operation, std::size_t n) { return operation + '.' + std::to_string(n); }
+std::string journal_line_id(const std::string& operation, std::size_t n) {
+  return operation + '.' + std::to_string(n);
+}
 
 struct JournalReader::Readings {
   std::vector<Reading> all;
@@ -140,6 +149,14 @@ JournalReader::JournalReader(const Context& context, std::span<const std::string
 
 JournalReader::~JournalReader() = default;
 
+bool JournalReader::found(std::size_t index) const {
+  return readings_->all.at(index).contents.found;
+}
+
+const std::string& JournalReader::incarnation(std::size_t index) const {
+  return readings_->all.at(index).contents.incarnation;
+}
+
 JournalContents JournalReader::take(std::size_t index) {
   Reading& reading = readings_->all.at(index);
   for (int round = 0; round < most_rereads && !reading.complete; ++round) {
@@ -151,43 +168,100 @@ JournalContents JournalReader::take(std::size_t index) {
   return contents;
 }
 
-JournalContents Journal::read() const { return JournalReader(context_, std::span(&key_, 1)).take(0); }
-
-bool Journal::holds(const std::string& id) const {
-  const JournalContents contents = read();
-  return std::any_of(contents.lines.begin(), contents.lines.end(), [&](const JournalLine& line) { return line.id == id; });
+JournalContents Journal::read() const {
+  return JournalReader(context_, std::span(&key_, 1)).take(0);
 }
 
-Journal::Appended Journal::append(std::span<const JournalLine> lines) {
-  const std::string text = encode_all(lines);
+// One change on its way into a journal.
+struct Journal::Attempt {
+  std::span<const JournalLine> lines;
+  std::string incarnation;  // the journal's, if this change creates it; the same in every attempt
+  Request request;
+};
+
+Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
+  std::string text = encode_all(lines);
   if (text.size() > largest_change) {
     throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
   }
+  std::string incarnation = context_.random.token();
+  Request request =
+      Request::append_or_create(key_, journal_header(incarnation), std::move(text), Exptime::never());
+  return {lines, std::move(incarnation), std::move(request)};
+}
+
+// After a lost reply: how it went, if the change is there.
+std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const {
+  const JournalContents contents = read();
+  const std::string& id = attempt.lines.front().id;
+  const bool there = std::any_of(contents.lines.begin(), contents.lines.end(),
+                                 [&](const JournalLine& line) { return line.id == id; });
+  if (!there) return std::nullopt;
+  const bool created = contents.incarnation == attempt.incarnation;
+  return Appended{created, false, created ? attempt.incarnation : std::string(), contents.server};
+}
+
+Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
   int lookups = 0;
   bool sealed = false;
-  for (int attempt = 0; attempt < most_appends; ++attempt) {
-    const std::string header = journal_header(context_.random.token());
-    const Reply reply = context_.cluster.execute(Request::append_or_create(key_, header, text, Exptime::never()));
-    if (reply.outcome == Outcome::stored) return {reply.created, sealed, reply.server};
-    if (reply.unknown()) {
-      if (++lookups > most_lookups) expect(context_.cluster, reply);
+  const auto as_told = [&] {
+    return Appended{reply.created, sealed, reply.created ? attempt.incarnation : std::string(), reply.server};
+  };
+  for (int round = 0; round < most_appends; ++round) {
+    if (round != 0) reply = context_.cluster.execute(attempt.request);
+    // A lost request may still have been executed, and have created what this one then only appended to.
+    if (reply.unknown() || (lookups != 0 && reply.outcome == Outcome::stored)) {
+      if (++lookups > most_lookups) {
+        expect(context_.cluster, reply);
+        return as_told();
+      }
       try {
-        if (holds(lines.front().id)) return {false, sealed, reply.server};
+        if (auto appended = look_up(attempt)) {
+          appended->sealed = sealed;
+          return *appended;
+        }
       } catch (const NotApplied&) {
         expect(context_.cluster, reply);
+        return as_told();
       }
       continue;
     }
-    expect(context_.cluster, reply);
+    if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
     // Full. Whoever filled it on purpose replaces it within milliseconds; else it is ours to seal.
-    if (attempt % 3 == 2) {
+    if (round % 3 == 2) {
       seal_full();
       sealed = true;
     } else {
-      back_off(context_, attempt % 3 + 1, patience);
+      back_off(context_, round % 3 + 1, patience);
     }
   }
-  throw Contention("the journal " + key_ + " stays full: the server has no memory, or others keep filling it; try again");
+  throw Contention("the journal " + key_ +
+                   " stays full: the server has no memory, or others keep filling it; try again");
+}
+
+Journal::Appended Journal::append(std::span<const JournalLine> lines) {
+  const Attempt one = attempt(lines);
+  return settle(one, context_.cluster.execute(one.request));
+}
+
+std::vector<Journal::AdditionResult> Journal::append_each(const Context& context,
+                                                          std::span<const Addition> additions) {
+  std::vector<Attempt> attempts;
+  std::vector<Request> batch;
+  for (const Addition& addition : additions) {
+    attempts.push_back(Journal(context, addition.key).attempt(addition.lines));
+    batch.push_back(attempts.back().request);
+  }
+  auto replies = context.cluster.execute(batch);
+  std::vector<AdditionResult> results(additions.size());
+  for (std::size_t i = 0; i < additions.size(); ++i) {
+    try {
+      results[i].appended = Journal(context, additions[i].key).settle(attempts[i], std::move(replies[i]));
+    } catch (const Failure& failure) {
+      results[i].failure = failure;
+    }
+  }
+  return results;
 }
 
 void Journal::seal_full() {
@@ -200,7 +274,8 @@ void Journal::seal_full() {
   std::vector<std::string> added;
   if (!tail.empty()) {
     const std::string id = context_.random.token();
-    const Reply stored = context_.cluster.execute(Request::add(segment_key(key_, id), tail, Exptime::never()));
+    const Reply stored =
+        context_.cluster.execute(Request::add(segment_key(key_, id), tail, Exptime::never()));
     if (stored.unknown()) return;
     expect(context_.cluster, stored);
     if (stored.outcome != Outcome::stored) return;
@@ -208,21 +283,25 @@ void Journal::seal_full() {
     root->segments.push_back({id, static_cast<std::uint64_t>(std::count(tail.begin(), tail.end(), '\n'))});
   }
   root->tail = {};
-  const Reply swapped = context_.cluster.execute(Request::compare_and_set(key_, encode(*root), Exptime::never(), reply.cas));
-  const bool certainly_not = swapped.outcome == Outcome::exists || swapped.outcome == Outcome::not_found || (swapped.failed() && !swapped.unknown());
+  const Reply swapped =
+      context_.cluster.execute(Request::compare_and_set(key_, encode(*root), Exptime::never(), reply.cas));
+  const bool certainly_not = swapped.outcome == Outcome::exists || swapped.outcome == Outcome::not_found ||
+                             (swapped.failed() && !swapped.unknown());
   if (certainly_not) remove_all(added);
 }
 
 void Journal::fill() const {
   std::vector<Request> batch;
-  for (std::size_t size = largest_padding; size >= smallest_padding; size /= 2) batch.push_back(Request::append(key_, padding_line(size)));
+  for (std::size_t size = largest_padding; size >= smallest_padding; size /= 2)
+    batch.push_back(Request::append(key_, padding_line(size)));
   for (int round = 0; round < most_fill_rounds; ++round) {
     const auto replies = context_.cluster.execute(batch);
     if (replies.back().outcome != Outcome::stored) return;
   }
 }
 
-std::vector<SegmentName> Journal::write_segments(const std::vector<JournalLine>& lines, std::vector<std::string>& keys) {
+std::vector<SegmentName> Journal::write_segments(const std::vector<JournalLine>& lines,
+                                                 std::vector<std::string>& keys) {
   std::vector<SegmentName> names;
   std::string text;
   std::uint64_t count = 0;
@@ -257,7 +336,8 @@ void Journal::remove_all(const std::vector<std::string>& keys) const {
 namespace {
 
 // What `rewrite` left, with the ids it dropped remembered in front.
-std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before, std::vector<JournalLine> kept) {
+std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
+                                        std::vector<JournalLine> kept) {
   std::unordered_set<std::string> present;
   for (const JournalLine& line : kept) present.insert(line.id);
   std::vector<JournalLine> result;
@@ -271,7 +351,7 @@ std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before, 
 
 }  // namespace
 
-bool Journal::compact(const Rewrite& rewrite) {
+bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
   for (int attempt = 0; attempt < most_compactions; ++attempt) {
     back_off(context_, attempt, patience);
     fill();
@@ -287,7 +367,7 @@ bool Journal::compact(const Rewrite& rewrite) {
     if (contents.lost_segments != 0) {
       // Compacted by somebody else meanwhile, or lost: the next round's root tells.
       if (attempt + 1 < most_rereads) continue;
-      return false;
+      if (!despite_loss) return false;
     }
     const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
     std::vector<std::string> added;
@@ -302,7 +382,8 @@ bool Journal::compact(const Rewrite& rewrite) {
       remove_all(added);
       throw;
     }
-    const Reply swapped = context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
+    const Reply swapped =
+        context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
     if (swapped.outcome == Outcome::stored) {
       remove_all(contents.segments);
       return true;

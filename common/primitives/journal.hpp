@@ -1,46 +1,54 @@
-// A list of changes that any number of clients append to at once, and that never loses an acknowledged one: what
-// arrays and indexes are made of.
+// A list of changes that any number of clients append to at once, and that never loses an acknowledged one:
+// what arrays and indexes are made of.
 //
 // Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since (journal_lines.hpp)
-//   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named
+//   <key>            the root: header, names of segments, then the tail of lines appended since
+//   (journal_lines.hpp) <key>:s:<id>     a segment: lines that were a tail once; never changed after it was
+//   named
 // Invariants
-//   The journal is the lines of the segments in order, then those of the tail. A change is one append to the root: the
-//   server makes it whole or not at all, and puts it in one order with all others. Only a cas of the root moves lines,
-//   and it compares with the very root whose lines it moves: an append between reading and writing makes it fail, so no
-//   acknowledged line is ever left behind. A reader's view is one root and segments that do not change: a snapshot.
+//   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
+//   root: the server makes it whole or not at all, and puts it in one order with all others. Only a cas of
+//   the root moves lines, and it compares with the very root whose lines it moves: an append between reading
+//   and writing makes it fail, so no acknowledged line is ever left behind. A reader's view is one root and
+//   segments that do not change: a snapshot.
 // Round trips
-//   append 1 / 2 when it creates the root. read 1, 2 with segments. Full root: the one who finds it full seals it: 3.
+//   append 1 / 2 when it creates the root. read 1, 2 with segments. Full root: the one who finds it full
+//   seals it: 3.
 // Sealing and compaction, step by step
-//   A root that is full takes no more appends (NOT_STORED): nobody can make the cas of whoever seals it fail but another
-//   who does the same. seal: read the root; add a segment with its tail under a fresh name; cas the root to the
-//   names and an empty tail. Dead after the add: a segment nobody names, gone by eviction. Two sealers: one cas fails,
-//   its segment is removed again; but not when the cas got no reply: then the name may be in the root.
-//   compact: fill the root with padding lines until nothing fits (that is what keeps 64 appenders from starving it: they
-//   wait some milliseconds before they seal a full root themselves), read everything, write the lines that are left as
-//   new segments under fresh names, cas the root to them, then remove the old segments. Dead at any point before the
-//   cas: the old journal stands, padded; after it: old segments that nobody names. A reader that is on its way to removed
-//   segments finds the root changed and starts again; the same root with a segment missing is a loss, and is told.
+//   A root that is full takes no more appends (NOT_STORED): nobody can make the cas of whoever seals it fail
+//   but another who does the same. seal: read the root; add a segment with its tail under a fresh name; cas
+//   the root to the names and an empty tail. Dead after the add: a segment nobody names, gone by eviction.
+//   Two sealers: one cas fails, its segment is removed again; but not when the cas got no reply: then the
+//   name may be in the root. compact: fill the root with padding lines until nothing fits (that is what keeps
+//   64 appenders from starving it: they wait some milliseconds before they seal a full root themselves), read
+//   everything, write the lines that are left as new segments under fresh names, cas the root to them, then
+//   remove the old segments. Dead at any point before the cas: the old journal stands, padded; after it: old
+//   segments that nobody names. A reader that is on its way to removed segments finds the root changed and
+//   starts again; the same root with a segment missing is a loss, and is told.
 // When things fail
-//   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again under the
-//                same id. Of lines with equal id only the first counts, so that a request which is executed late does
-//                nothing; compaction keeps the last 256 forgotten ids for that.
-//   eviction, restart, flush   the root lost: the journal starts again, the next append says created. A segment
+//   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again
+//   under the
+//                same id. Of lines with equal id only the first counts, so that a request which is executed
+//                late does nothing; compaction keeps the last 256 forgotten ids for that.
+//   eviction, restart, flush   the root lost: the journal starts again, the next append says created. A
+//   segment
 //                lost: read says how many lines are lost with it.
 //   foreign data under the key: CorruptData; foreign lines among ours are passed over and counted.
 //   A server without memory refuses appends as it does full items: after `most_seals` attempts that is told.
 // Source
-//   Own; the in-place variants it replaces are measured in the project's design notes: cas under appenders succeeds one
-//   time in ten, delete and add loses everything on a crash.
+//   Own; the in-place variants it replaces are measured in the project's design notes: cas under appenders
+//   succeeds one time in ten, delete and add loses everything on a crash.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/journal_lines.hpp"
 
@@ -51,10 +59,11 @@ constexpr std::size_t largest_change = 256 * 1024;
 
 struct JournalContents {
   bool found = false;
-  std::vector<JournalLine> lines;    // in order, repeated ids and padding left out
-  std::uint64_t lost_segments = 0;   // named and missing
+  std::string incarnation;          // of the root: another for every creation
+  std::vector<JournalLine> lines;   // in order, repeated ids and padding left out
+  std::uint64_t lost_segments = 0;  // named and missing
   std::uint64_t foreign = 0;
-  std::uint64_t bytes = 0;           // read
+  std::uint64_t bytes = 0;            // read
   std::vector<std::string> segments;  // their keys
   std::size_t server = 0;
 };
@@ -69,29 +78,47 @@ class Journal {
       : context_(context), key_(std::move(key)), options_(options) {}
 
   struct Appended {
-    bool created = false;  // there was no journal
-    bool sealed = false;   // it was full: worth compacting
+    bool created = false;     // there was no journal
+    bool sealed = false;      // it was full: worth compacting
+    std::string incarnation;  // when created
     std::size_t server = 0;
   };
-  // All lines at once, under the ids they carry. Throws InvalidInput when they are too many for one step, NotApplied,
-  // UnknownOutcome.
+  // All lines at once, under the ids they carry. Throws InvalidInput when they are too many for one step,
+  // NotApplied, UnknownOutcome.
   Appended append(std::span<const JournalLine> lines);
+
+  // Many journals in one round trip, as long as none is new or full: one result per change, in order. Of
+  // equal keys the order stays. Throws only InvalidInput.
+  struct Addition {
+    std::string key;
+    std::span<const JournalLine> lines;
+  };
+  struct AdditionResult {
+    Appended appended;
+    std::optional<Failure> failure;
+  };
+  static std::vector<AdditionResult> append_each(const Context& context, std::span<const Addition> additions);
 
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
 
-  // Replaces all lines by what `rewrite` makes of them (it may be called again when somebody interfered). Returns
-  // false, with nothing changed, when there is no journal or something of it is lost. Throws Contention.
+  // Replaces all lines by what `rewrite` makes of them (it may be called again when somebody interfered).
+  // Returns false, with nothing changed, when there is no journal or something of it is lost; with
+  // `despite_loss` what is left counts as all of it. Throws Contention.
   using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
-  bool compact(const Rewrite& rewrite);
+  bool compact(const Rewrite& rewrite, bool despite_loss = false);
 
   const std::string& key() const { return key_; }
 
  private:
-  bool holds(const std::string& id) const;
+  struct Attempt;
+  Attempt attempt(std::span<const JournalLine> lines) const;
+  Appended settle(const Attempt& attempt, Reply reply);
+  std::optional<Appended> look_up(const Attempt& attempt) const;
   void seal_full();
   void fill() const;
-  std::vector<SegmentName> write_segments(const std::vector<JournalLine>& lines, std::vector<std::string>& keys);
+  std::vector<SegmentName> write_segments(const std::vector<JournalLine>& lines,
+                                          std::vector<std::string>& keys);
   void remove_all(const std::vector<std::string>& keys) const;
 
   const Context& context_;
@@ -99,14 +126,17 @@ class Journal {
   Options options_;
 };
 
-// Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in memory at
-// a time.
+// Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
+// memory at a time.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);
   ~JournalReader();
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
+  bool found(std::size_t index) const;
+  // Of the root; empty when there is none.
+  const std::string& incarnation(std::size_t index) const;
   // The journal of keys[index]; once.
   JournalContents take(std::size_t index);
 

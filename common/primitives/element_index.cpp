@@ -1,0 +1,243 @@
+#include "common/primitives/element_index.hpp"
+
+#include <array>
+#include <set>
+#include <unordered_set>
+
+#include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
+#include "common/primitives/cas_update.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t lines_per_change = 2000;
+constexpr std::size_t bytes_per_change = 128 * 1024;
+constexpr std::size_t line_overhead = 64;
+constexpr std::size_t names_per_question = 4096;
+constexpr int most_looks = 4;  // at roots that seem to contradict the manifest
+constexpr CasUpdateOptions between_looks{.attempts = 0,
+                                         .first_pause = std::chrono::milliseconds(5),
+                                         .longest_pause = std::chrono::milliseconds(40)};
+
+std::size_t shard_of(std::string_view name) {
+  return crc32(name) % index_shards;
+}
+
+std::int64_t unix_seconds(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+// When a line was written, by its writer's clock.
+std::int64_t seconds_of(const JournalLine& line) {
+  return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));
+}
+
+std::string manifest_entry(std::size_t shard, const std::string& incarnation) {
+  return std::to_string(shard) + ':' + incarnation;
+}
+
+}  // namespace
+
+// What the roots of manifest and shards say at one look.
+struct ElementIndex::Roots {
+  Roots(const Context& context, std::span<const std::string> keys) : reader(context, keys) {
+    const JournalContents manifest = reader.take(0);
+    for (const JournalLine& line : manifest.lines) {
+      if (line.change == Change::add) stale.insert(line.element);
+    }
+    manifest_lost = manifest.lost_segments != 0 || manifest.foreign != 0;
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      if (!reader.found(shard + 1)) continue;
+      std::string entry = manifest_entry(shard, reader.incarnation(shard + 1));
+      if (stale.erase(entry) == 0) unnamed.emplace_back(shard, reader.incarnation(shard + 1));
+    }
+  }
+  bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
+
+  JournalReader reader;
+  bool manifest_lost = false;
+  std::vector<std::pair<std::size_t, std::string>>
+      unnamed;                  // shards there are, that the manifest does not name
+  std::set<std::string> stale;  // entries of the manifest whose shards are gone
+};
+
+// Creating a shard and naming it are two steps, and one look is no snapshot: what seems lost is looked at
+// again.
+std::unique_ptr<ElementIndex::Roots> ElementIndex::roots() const {
+  const std::vector<std::string> all = keys();
+  for (int look = 1;; ++look) {
+    auto roots = std::make_unique<Roots>(context_, all);
+    if (roots->whole() || look == most_looks) return roots;
+    back_off(context_, look, between_looks);
+  }
+}
+
+std::vector<std::string> ElementIndex::keys() const {
+  std::vector<std::string> keys{manifest_key()};
+  for (std::size_t shard = 0; shard < index_shards; ++shard) keys.push_back(shard_key(shard));
+  return keys;
+}
+
+std::string ElementIndex::line_operation() const {
+  const auto now = static_cast<std::uint64_t>(unix_seconds(context_.clock.wall())) & 0xffffffff;
+  return hex64(now << 32 | (context_.random.bits() & 0xffffffff));
+}
+
+void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
+  const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
+                         manifest_entry(shard, incarnation)};
+  static_cast<void>(Journal(context_, manifest_key()).append(std::span(&line, 1)));
+}
+
+// Names on their way into one shard: at most what one change takes.
+struct ElementIndex::Share {
+  std::size_t shard = 0;
+  std::vector<std::size_t> places;  // in list()'s names
+  std::vector<JournalLine> lines;
+  std::size_t bytes = 0;
+};
+
+std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::string* const> names) const {
+  std::vector<Share> shares;
+  std::array<std::optional<std::size_t>, index_shards> open{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t shard = shard_of(*names[i]);
+    if (!open[shard] || shares[*open[shard]].lines.size() >= lines_per_change ||
+        shares[*open[shard]].bytes >= bytes_per_change) {
+      open[shard] = shares.size();
+      shares.push_back({shard, {}, {}, 0});
+    }
+    Share& share = shares[*open[shard]];
+    share.places.push_back(i);
+    share.lines.push_back({Change::add, {}, quote_bytes(*names[i])});
+    share.bytes += share.lines.back().element.size() + line_overhead;
+  }
+  for (Share& share : shares) {
+    const std::string operation = line_operation();
+    for (std::size_t n = 0; n < share.lines.size(); ++n) share.lines[n].id = journal_line_id(operation, n);
+  }
+  return shares;
+}
+
+std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
+  std::vector<Share> shares = shares_of(names);
+  std::vector<Journal::Addition> additions;
+  for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines});
+  const auto results = Journal::append_each(context_, additions);
+  std::vector<std::optional<Failure>> failures(names.size());
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const auto failure = listed(shares[i].shard, results[i]);
+    for (const std::size_t place : shares[i].places) failures[place] = failure;
+  }
+  return failures;
+}
+
+// What follows an append to a shard.
+std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::AdditionResult& result) {
+  try {
+    if (result.failure) throw Failure(*result.failure);
+    if (result.appended.created) name_in_manifest(shard, result.appended.incarnation);
+  } catch (const Failure& failure) {
+    // Listed or not, it is no element: that much is known.
+    if (failure.code() != ErrorCode::unknown_outcome) return failure;
+    return NotApplied(ErrorCode::unavailable,
+                      "no reply while it was being listed; nothing was set, try again", failure.server());
+  }
+  if (!result.appended.sealed) return std::nullopt;
+  try {
+    static_cast<void>(compact_shard(shard, false));
+  } catch (const Failure&) {
+    // Nothing of ours depends on it; whoever finds the shard full next tries again.
+  }
+  return std::nullopt;
+}
+
+ElementIndex::Reading ElementIndex::read(const Visit& visit) const {
+  const std::unique_ptr<Roots> found = roots();
+  Reading reading;
+  std::set<std::size_t> damaged;
+  for (const std::string& entry : found->stale)
+    damaged.insert(parse_u64(entry.substr(0, entry.find(':'))).value_or(0));
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    if (!found->reader.found(shard + 1)) continue;
+    const JournalContents contents = found->reader.take(shard + 1);
+    ++reading.shards;
+    reading.lines += contents.lines.size();
+    if (contents.lost_segments != 0 || contents.foreign != 0) damaged.insert(shard);
+    std::unordered_set<std::string_view> seen;
+    for (const JournalLine& line : contents.lines) {
+      if (line.change != Change::add || !seen.insert(line.element).second) continue;
+      auto name = unquote_bytes(line.element);
+      if (!name) continue;
+      ++reading.names;
+      visit(std::move(*name), shard);
+    }
+  }
+  if (found->manifest_lost || !found->unnamed.empty()) reading.lost.push_back(manifest_key());
+  for (const std::size_t shard : damaged) reading.lost.push_back(shard_key(shard));
+  return reading;
+}
+
+std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines) const {
+  const std::int64_t now = unix_seconds(context_.clock.wall());
+  std::unordered_set<std::string_view> seen;
+  std::vector<JournalLine> kept;
+  std::vector<std::string> names;
+  std::vector<const JournalLine*> doubtful;
+  const auto ask = [&] {
+    const std::vector<bool> present = present_(names);
+    for (std::size_t i = 0; i < doubtful.size(); ++i) {
+      if (present[i]) kept.push_back(*doubtful[i]);
+    }
+    names.clear();
+    doubtful.clear();
+  };
+  // From the youngest, so that of several lines of one name the youngest stays.
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (line->change != Change::add || !seen.insert(line->element).second) continue;
+    auto name = unquote_bytes(line->element);
+    if (!name) continue;
+    if (now - seconds_of(*line) <= grace.count()) {
+      kept.push_back(*line);
+      continue;
+    }
+    names.push_back(std::move(*name));
+    doubtful.push_back(&*line);
+    if (names.size() >= names_per_question) ask();
+  }
+  if (!names.empty()) ask();
+  return kept;
+}
+
+bool ElementIndex::compact_shard(std::size_t shard, bool despite_loss) const {
+  return Journal(context_, shard_key(shard))
+      .compact([&](const auto& lines) { return still_needed(lines); }, despite_loss);
+}
+
+bool ElementIndex::compact() {
+  const std::unique_ptr<Roots> found = roots();
+  bool whole = found->whole();
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    if (found->reader.found(shard + 1)) whole = compact_shard(shard, false) && whole;
+  }
+  return whole;
+}
+
+void ElementIndex::accept() {
+  const std::unique_ptr<Roots> found = roots();
+  for (const auto& [shard, incarnation] : found->unnamed) name_in_manifest(shard, incarnation);
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    if (found->reader.found(shard + 1)) static_cast<void>(compact_shard(shard, true));
+  }
+  const auto without_stale = [&](std::vector<JournalLine> lines) {
+    std::erase_if(lines, [&](const JournalLine& line) {
+      return line.change != Change::add || found->stale.contains(line.element);
+    });
+    return lines;
+  };
+  static_cast<void>(Journal(context_, manifest_key()).compact(without_stale, true));
+}
+
+}  // namespace mcds

@@ -1,0 +1,96 @@
+// Where to look for the elements of a table or hash: the names that were ever set, spread over shards.
+//
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
+//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
+//   % 16. The
+//                        first 8 hex digits of a line's id are its writer's UNIX seconds.
+//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
+//   created E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
+//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
+//                            *77d0a3c1
+// Invariants
+//   Every name whose list() returned is found by every later read(), unless the index lost data: then read()
+//   says complete: false. For a shard's loss is seen by the manifest, which names it, and by the incarnation
+//   it names, also after the shard was created anew. Names in the index may be absent as elements, and
+//   repeated.
+// Round trips
+//   list 1 (2 more when it creates a shard, 3 more when it finds one full); read 1, with segments 1 more per
+//   shard.
+// When things fail
+//   crash          between creating a shard and naming it: read() takes that for a loss of the manifest until
+//   accept(). lost reply     of a name's append: looked up by its line's id; what stays unknown is
+//   NotApplied, since a listed name
+//                  is not yet an element.
+//   eviction, restart, flush   complete: false. All of it lost at once looks as if there had never been
+//   anything. skew           compaction judges a line's age across clocks: they may differ by half the grace.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/journal.hpp"
+
+namespace mcds {
+
+constexpr std::size_t index_shards = 16;
+
+class ElementIndex {
+ public:
+  // Lines younger than this are never dropped.
+  static constexpr auto grace = std::chrono::seconds(60);
+
+  // Which of these names are elements now; what is not known counts as present.
+  using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
+
+  ElementIndex(const Context& context, std::string base, Present present)
+      : context_(context), base_(std::move(base)), present_(std::move(present)) {}
+
+  // Whether each name is listed: no failure.
+  std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
+
+  struct Reading {
+    std::vector<std::string> lost;  // keys of which something is lost
+    std::size_t lines = 0;
+    std::size_t names = 0;   // different ones
+    std::size_t shards = 0;  // that exist
+    bool complete() const { return lost.empty(); }
+  };
+  // Each name once, shard by shard; one shard in memory at a time. Throws NotApplied, CorruptData.
+  using Visit = std::function<void(std::string name, std::size_t shard)>;
+  Reading read(const Visit& visit) const;
+
+  // Drops old lines of names that are no elements; false if a part of the index is lost and stays as it is.
+  // Throws Contention.
+  bool compact();
+  // From now on what the index has counts as all of it.
+  void accept();
+
+  std::vector<std::string> keys() const;
+
+ private:
+  struct Roots;
+  struct Share;
+  std::unique_ptr<Roots> roots() const;
+  std::vector<Share> shares_of(std::span<const std::string* const> names) const;
+  std::optional<Failure> listed(std::size_t shard, const Journal::AdditionResult& result);
+  void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
+  std::string line_operation() const;
+  std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines) const;
+  bool compact_shard(std::size_t shard, bool despite_loss) const;
+  std::string manifest_key() const { return base_ + ":i"; }
+  std::string shard_key(std::size_t shard) const { return base_ + ":i:" + std::to_string(shard); }
+
+  Context context_;
+  std::string base_;
+  Present present_;
+};
+
+}  // namespace mcds

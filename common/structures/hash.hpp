@@ -1,0 +1,43 @@
+// A map from fields to values: a table whose members have values.
+//
+// Key layout
+//   hash:<name>:v:<field>        the value's exact bytes
+//   hash:<name>:i, …:i:<shard>   where to look for fields; see common/primitives/element_index.hpp
+//   E.g. hash:cfg:v:color = blue
+// Invariants
+//   A field is there exactly while its key exists, with the value last set: any memcached client may read and
+//   overwrite it. fetch lists every acknowledged field; why, crash point by crash point, says
+//   common/primitives/elements.hpp.
+// Round trips, whatever the number of fields
+//   get, remove 1; set of existing ones 1, of new ones 3 (5 with a new shard); fetch 2, one more per window.
+// When things fail
+//   crash, lost reply, skew   as in elements.hpp: a field has its old or its new value, nothing between.
+//   eviction, restart, flush  of a field: as if removed, and nobody can tell; of the index: complete: false.
+//   full item                 a value of more than max_value_size is refused before anything is sent.
+// Source
+//   The article's hash: a table with values.
+#pragma once
+
+#include "common/primitives/elements.hpp"
+
+namespace mcds {
+
+class Hash {
+ public:
+  // Throws InvalidInput for a name no key can hold.
+  Hash(const Context& context, std::string_view name) : elements_(context, "hash", name) {}
+
+  // yes: there was no such field before.
+  std::vector<ElementResult> set(std::span<const Element> fields, bool relist = false) {
+    return elements_.set(fields, relist);
+  }
+  // yes: there is one, with the value.
+  std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }
+  // remove, fetch, clear, compact, keys: as for tables.
+  Elements& elements() { return elements_; }
+
+ private:
+  Elements elements_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,42 @@
+// A set of strings: one key per member.
+//
+// Key layout
+//   table:<name>:v:<member>       1
+//   table:<name>:i, …:i:<shard>   where to look for members; see common/primitives/element_index.hpp
+//   E.g. table:blocked:v:10.1.2.3 = 1
+// Invariants
+//   A member is in the table exactly while its key exists: any memcached client may ask for it. fetch lists
+//   every acknowledged member; why, crash point by crash point, says common/primitives/elements.hpp.
+// Round trips, whatever the number of members
+//   has, remove 1; add of existing ones 1, of new ones 3 (5 with a new shard); fetch 2, one more per window.
+// When things fail
+//   crash, lost reply, skew   as in elements.hpp: nothing acknowledged is missing, nothing removed comes
+//   back. eviction, restart, flush  of a member: as if removed, and nobody can tell; of the index: complete:
+//   false.
+// Source
+//   The article's table, whose index was one list that readers and writers locked.
+#pragma once
+
+#include "common/primitives/elements.hpp"
+
+namespace mcds {
+
+class Table {
+ public:
+  // Throws InvalidInput for a name no key can hold.
+  Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
+
+  // yes: it was no member before.
+  std::vector<ElementResult> add(std::span<const std::string> members, bool relist = false);
+  // yes: it is a member.
+  std::vector<ElementResult> has(std::span<const std::string> members) const {
+    return elements_.get(members);
+  }
+  // remove, fetch, clear, compact, keys: as for hashes.
+  Elements& elements() { return elements_; }
+
+ private:
+  Elements elements_;
+};
+
+}  // namespace mcds
