@@ -39,19 +39,21 @@ std::optional<CacheRecord> decode_placeholder(std::string_view head) {
 }
 
 std::optional<CacheRecord> decode_value(std::string_view head, std::string_view body) {
-  const auto word = words<7>(head);
+  const auto word = words<8>(head);
   if (!word) return std::nullopt;
   const auto made = parse_i64((*word)[2]);
   const auto fresh = parse_i64((*word)[3]);
-  const auto code = parse_u64((*word)[4]);
-  const auto out_size = parse_u64((*word)[5]);
-  const auto err_size = parse_u64((*word)[6]);
-  if (!made || !fresh || !code || *code > 255 || !out_size || !err_size) return std::nullopt;
+  const auto stale = parse_i64((*word)[4]);
+  const auto code = parse_u64((*word)[5]);
+  const auto out_size = parse_u64((*word)[6]);
+  const auto err_size = parse_u64((*word)[7]);
+  if (!made || !fresh || !stale || !code || *code > 255 || !out_size || !err_size) return std::nullopt;
   if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
   CacheRecord record;
   record.build = (*word)[1];
   record.made_at = WallTime(std::chrono::milliseconds(*made));
   record.fresh_until = WallTime(std::chrono::milliseconds(*fresh));
+  record.stale_until = WallTime(std::chrono::milliseconds(*stale));
   record.exit_code = static_cast<int>(*code);
   record.out = body.substr(0, *out_size);
   record.err = body.substr(*out_size);
@@ -63,8 +65,10 @@ std::optional<CacheRecord> decode_value(std::string_view head, std::string_view 
 std::string encode(const CacheRecord& record) {
   if (record.placeholder) return with_checksum("P1 " + record.build, "");
   const std::string head = "K1 " + record.build + ' ' + std::to_string(ms_of(record.made_at)) + ' ' +
-                           std::to_string(ms_of(record.fresh_until)) + ' ' + std::to_string(record.exit_code) + ' ' +
-                           std::to_string(record.out.size()) + ' ' + std::to_string(record.err.size());
+                           std::to_string(ms_of(record.fresh_until)) + ' ' +
+                           std::to_string(ms_of(record.stale_until)) + ' ' +
+                           std::to_string(record.exit_code) + ' ' + std::to_string(record.out.size()) + ' ' +
+                           std::to_string(record.err.size());
   return with_checksum(head, record.out + record.err);
 }
 

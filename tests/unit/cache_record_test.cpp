@@ -1,8 +1,8 @@
+#include "common/structures/cache_record.hpp"
+
 #include <doctest/doctest.h>
 
 #include <string>
-
-#include "common/structures/cache_record.hpp"
 
 namespace mcds {
 
@@ -13,6 +13,7 @@ CacheRecord sample() {
   record.build = "0123456789abcdef";
   record.made_at = WallTime(std::chrono::milliseconds(1795234133945));
   record.fresh_until = WallTime(std::chrono::milliseconds(1795234193945));
+  record.stale_until = WallTime(std::chrono::milliseconds(1795234793945));
   record.exit_code = 3;
   record.out = std::string("line\nnul\0byte *00000000\n", 23);
   record.err = "warning: \xff\n";
@@ -29,7 +30,10 @@ TEST_CASE("cache records come back byte for byte") {
   CHECK(record->exit_code == 3);
   CHECK(record->made_at == sample().made_at);
   CHECK(record->fresh_until == sample().fresh_until);
+  CHECK(record->stale_until == sample().stale_until);
   CHECK(record->fresh(sample().made_at));
+  CHECK(record->usable(sample().fresh_until));
+  CHECK_FALSE(record->usable(sample().stale_until));
   CHECK_FALSE(record->fresh(sample().fresh_until));
   CHECK(encode(sample()).size() <= sample().out.size() + sample().err.size() + cache_record_overhead);
   CacheRecord placeholder;
@@ -49,7 +53,8 @@ TEST_CASE("cache records: a changed, cut or lengthened value is no record") {
     CHECK_FALSE(decode_cache_record(good.substr(0, i)).has_value());
   }
   CHECK_FALSE(decode_cache_record(good + "x").has_value());
-  for (const char* foreign : {"", "42", "K1", "K1 *0", "\n", "P1 a b *00000000\n"}) CHECK_FALSE(decode_cache_record(foreign).has_value());
+  for (const char* foreign : {"", "42", "K1", "K1 *0", "\n", "P1 a b *00000000\n"})
+    CHECK_FALSE(decode_cache_record(foreign).has_value());
 }
 
 }  // namespace mcds

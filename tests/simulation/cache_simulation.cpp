@@ -1,0 +1,193 @@
+// Many callers of one entry, some of which invalidate it, under every fault: one rebuild at a time, and no
+// invalidation undone.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/structures/cache.hpp"
+#include "tests/support/simulation.hpp"
+
+namespace mcds {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The source the command reads, and what was promised about it.
+struct World {
+  std::uint64_t version = 1;      // of the source
+  std::uint64_t invalidated = 0;  // the newest version whose predecessors were invalidated, acknowledged
+  std::uint64_t stored = 0;       // the newest version stored, acknowledged
+  Duration locked_until{};        // true time: the lease of the rebuild that began last
+  std::string violation;
+};
+
+Duration some(Random& random, Duration longest) {
+  return Duration(static_cast<Duration::rep>(random.below(static_cast<std::uint64_t>(longest.count()))));
+}
+
+std::uint64_t version_of(const CacheRecord& record) {
+  return parse_u64(record.out).value_or(0);
+}
+
+class Caller {
+ public:
+  Caller(Context& context, SimulatedClient& client, World& world)
+      : context_(context), client_(client), world_(world), cache_(context, "k") {}
+
+  void act() {
+    try {
+      switch (context_.random.below(6)) {
+        case 0:
+          ++world_.version;
+          return invalidate([&] { cache_.expire(); });
+        case 1:
+          ++world_.version;
+          return invalidate([&] { cache_.remove(); });
+        default:
+          return call();
+      }
+    } catch (const Failure&) {
+      context_.clock.sleep_for(some(context_.random, seconds(2)));
+    }
+  }
+
+ private:
+  Duration now() const { return client_.simulation().time().elapsed(); }
+
+  template <typename Action>
+  void invalidate(Action action) {
+    const std::uint64_t version = world_.version;
+    action();
+    world_.invalidated = std::max(world_.invalidated, version);
+  }
+
+  void call() {
+    const CacheTerms terms{.ttl = milliseconds(500 + 1500 * context_.random.below(3)),
+                           .stale = seconds(context_.random.below(4)),
+                           .rebuild_ttl = seconds(3 + context_.random.below(3)),
+                           .wait = some(context_.random, seconds(3)),
+                           .refresh = context_.random.below(8) == 0};
+    const std::uint64_t oldest = std::max(world_.invalidated, world_.stored);
+    Cache::Answer answer = cache_.ask(terms);
+    if (answer.kind == Cache::Answer::Kind::fresh && version_of(*answer.record) < oldest)
+      world_.violation = "a value older than an invalidation or a newer build is fresh";
+    if (answer.rebuild) rebuild(*answer.rebuild, terms);
+  }
+
+  void rebuild(CacheRebuild& rebuild, const CacheTerms& terms) {
+    if (rebuild.lease()) begin(rebuild.lease()->deadline - client_.steady());
+    CacheRecord record;
+    record.out = std::to_string(world_.version);
+    const std::uint64_t version = world_.version;
+    for (int renewals = 0; context_.random.below(3) != 0; ++renewals) {
+      context_.clock.sleep_for(some(context_.random, terms.rebuild_ttl / 2));
+      if (rebuild.lease() && context_.random.below(3) != 0) renew(rebuild, terms);
+    }
+    const bool succeeded = context_.random.below(4) != 0;
+    if (succeeded && rebuild.store(record) == CacheRebuild::Stored::stored)
+      world_.stored = std::max(world_.stored, version);
+    if (rebuild.lease() && left(rebuild) > Duration::zero()) world_.locked_until = now();
+    rebuild.end(succeeded);
+  }
+
+  Duration left(CacheRebuild& rebuild) const { return rebuild.lease()->deadline - client_.steady(); }
+
+  void begin(Duration left) {
+    if (left <= Duration::zero()) return;
+    if (world_.locked_until > now()) world_.violation = "two rebuilds at a time";
+    world_.locked_until = now() + left;
+  }
+
+  void renew(CacheRebuild& rebuild, const CacheTerms& terms) {
+    if (left(rebuild) <= Duration::zero()) return;
+    if (rebuild.lock().renew(*rebuild.lease(), terms.rebuild_ttl - seconds(2)) != Lock::Renewal::renewed)
+      return;
+    if (left(rebuild) > Duration::zero())
+      world_.locked_until = std::max(world_.locked_until, now() + left(rebuild));
+    rebuild.keep();
+  }
+
+  Context& context_;
+  SimulatedClient& client_;
+  World& world_;
+  Cache cache_;
+};
+
+// Spoils the requests on their way, to see that the simulation would notice.
+class Spoiled final : public Cluster {
+ public:
+  using Spoil = void (*)(Request&);
+  Spoiled(Cluster& inner, Spoil spoil) : inner_(inner), spoil_(spoil) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> requests(batch.begin(), batch.end());
+    if (spoil_ != nullptr) std::for_each(requests.begin(), requests.end(), spoil_);
+    return inner_.execute(requests);
+  }
+  const Placement& placement() const override { return inner_.placement(); }
+
+ private:
+  Cluster& inner_;
+  Spoil spoil_;
+};
+
+bool is_entry(const Request& request) {
+  return request.key == "cache:k";
+}
+
+void store_by_set(Request& request) {
+  if (request.op == Op::cas && is_entry(request)) request.op = Op::set;
+}
+
+void lock_by_set(Request& request) {
+  if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
+}
+
+// A late one, or another's, is then taken for the one that was invalidated.
+void placeholder_of_nobody(Request& request) {
+  if (request.op == Op::add && is_entry(request))
+    request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
+}
+
+std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive,
+                                    Spoiled::Spoil spoil = nullptr) {
+  Simulation simulation(seed, {.servers = 2, .faults = faults});
+  World world;
+  for (int i = 0; i < 4; ++i) {
+    simulation.client([&](Context& honest, SimulatedClient& client) {
+      Spoiled spoiled(honest.cluster, spoil);
+      Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
+      Caller caller(context, client, world);
+      for (int round = 0; round < 4; ++round) {
+        context.clock.sleep_for(some(context.random, seconds(1)));
+        caller.act();
+      }
+    });
+  }
+  simulation.run();
+  if (world.violation.empty() || (!exclusive && world.violation.starts_with("two"))) return std::nullopt;
+  return world.violation;
+}
+
+}  // namespace
+
+TEST_CASE("cache: one rebuild at a time, no invalidation undone, under every fault but loss of data") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, Faults{}, true); });
+}
+
+TEST_CASE("cache: no invalidation is undone where servers lose data, too") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, Faults::all(), false); });
+}
+
+TEST_CASE(
+    "cache: the simulation finds a store by set, a lock that is no lock, a placeholder like any other") {
+  for (const auto spoil : {store_by_set, lock_by_set, placeholder_of_nobody}) {
+    CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, Faults{}, true, spoil); }));
+  }
+}
+
+}  // namespace mcds

@@ -1,0 +1,302 @@
+#include "common/structures/cache.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using Kind = Cache::Answer::Kind;
+using Stored = CacheRebuild::Stored;
+
+struct World {
+  FakeClock clock;
+  MemoryCluster servers{clock.time(), 3};
+  test::ScriptedFaults faults{servers};
+  test::Rival rival{faults};
+  test::TripCounter cluster{rival};
+  SeededRandom random{7};
+  Context context{cluster, clock, random, ""};
+  Context others{servers, clock, random, ""};
+  CacheTerms terms{.ttl = 60s, .stale = 600s, .rebuild_ttl = 30s};
+
+  Cache cache() { return Cache(context, "report"); }
+  // As another client, whom no fault meets.
+  Cache theirs() { return Cache(others, "report"); }
+  Cache::Answer ask() { return cache().ask(terms); }
+  Cache::Answer they_ask() { return theirs().ask(terms); }
+  std::string raw(const std::string& key = "cache:report") {
+    return servers.execute(Request::get(key)).value;
+  }
+};
+
+CacheRecord printed(std::string out) {
+  CacheRecord record;
+  record.out = std::move(out);
+  record.err = "note\n";
+  record.exit_code = 3;
+  return record;
+}
+
+// A whole rebuild.
+Stored build(Cache::Answer answer, const std::string& out) {
+  REQUIRE(answer.kind == Kind::rebuild);
+  const Stored stored = answer.rebuild->store(printed(out));
+  answer.rebuild->end(true);
+  return stored;
+}
+
+}  // namespace
+
+TEST_CASE("cache: what was stored comes back byte for byte while it is fresh") {
+  World world;
+  const std::string out("a\0b\r\n\xff", 6);
+  CHECK(build(world.ask(), out) == Stored::stored);
+  world.clock.advance(59s);
+  const auto hit = world.ask();
+  REQUIRE(hit.kind == Kind::fresh);
+  CHECK(hit.record->out == out);
+  CHECK(hit.record->err == "note\n");
+  CHECK(hit.record->exit_code == 3);
+  world.clock.advance(2s);
+  CHECK(world.ask().kind == Kind::rebuild);
+}
+
+TEST_CASE("cache: round trips") {
+  World world;
+  CHECK(world.cluster.trips_of([&] {
+    auto answer = world.ask();
+    CHECK(answer.kind == Kind::rebuild);
+    const auto rest = [&](auto&& action) { return world.cluster.trips_of(action); };
+    CHECK(rest([&] { CHECK(answer.rebuild->store(printed("x")) == Stored::stored); }) == 2);
+    CHECK(rest([&] { answer.rebuild->end(true); }) <= 2);
+  }) == 3 + 2 + 1);
+  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
+  CHECK(world.cluster.trips_of([&] { world.cache().show(); }) == 1);
+  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().expire()); }) == 2);
+  auto rebuilding = world.ask();
+  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3);
+  rebuilding.rebuild->end(true);
+  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().remove()); }) == 1);
+  CHECK_FALSE(world.cache().remove());
+}
+
+TEST_CASE("cache: one rebuilds, the others get the stale value; at first there is none") {
+  World world;
+  auto first = world.ask();
+  CHECK(first.kind == Kind::rebuild);
+  CHECK_FALSE(world.they_ask().record.has_value());
+  CHECK(build(std::move(first), "one") == Stored::stored);
+  world.clock.advance(61s);
+  auto second = world.ask();
+  CHECK(second.kind == Kind::rebuild);
+  const auto busy = world.they_ask();
+  CHECK(busy.kind == Kind::busy);
+  CHECK(busy.record->out == "one");
+  CHECK(busy.holder.find("\"pid\"") != std::string::npos);
+  CHECK(build(std::move(second), "two") == Stored::stored);
+  CHECK(world.they_ask().record->out == "two");
+}
+
+TEST_CASE("cache: who waits gets the new value as soon as it is there, and never waits longer") {
+  World world;
+  auto rebuilding = world.they_ask();
+  world.terms.wait = 3s;
+  const SteadyTime start = world.clock.steady();
+  CHECK(world.ask().kind == Kind::busy);
+  CHECK(world.clock.steady() - start == 3s);
+  world.rival.before(world.rival.trips() + 12, [&] { build(std::move(rebuilding), "new"); });
+  const auto answer = world.ask();
+  CHECK(answer.kind == Kind::fresh);
+  CHECK(answer.record->out == "new");
+}
+
+TEST_CASE("cache: a value built between looking and locking is not built again") {
+  World world;
+  world.rival.before(1, [&] { build(world.they_ask(), "theirs"); });
+  const auto answer = world.ask();
+  CHECK(answer.kind == Kind::fresh);
+  CHECK(answer.record->out == "theirs");
+  CHECK_FALSE(world.cache().show().rebuilding);
+}
+
+TEST_CASE("cache: a dead rebuilder is replaced within the rebuild ttl") {
+  World world;
+  { const auto died = world.ask(); }
+  world.clock.advance(30s);
+  CHECK(build(world.they_ask(), "next") == Stored::stored);
+}
+
+TEST_CASE("cache: an invalidation while it is rebuilt is not undone, whatever stood there before") {
+  for (const bool cold : {true, false}) {
+    for (const bool expire : {true, false}) {
+      CAPTURE(cold);
+      CAPTURE(expire);
+      World world;
+      if (!cold) build(world.ask(), "old");
+      world.clock.advance(61s);
+      auto rebuilding = world.ask();
+      if (expire)
+        CHECK(world.theirs().expire() == !cold);
+      else
+        CHECK(world.theirs().remove());
+      CHECK(build(std::move(rebuilding), "outdated") == Stored::superseded);
+      auto next = world.they_ask();
+      CHECK(build(std::move(next), "new") == Stored::stored);
+      CHECK(world.ask().record->out == "new");
+    }
+  }
+}
+
+TEST_CASE("cache: expired by hand keeps the stale value, whatever the clocks say") {
+  World world;
+  build(world.ask(), "old");
+  world.clock.set_skew(5s);
+  CHECK(world.cache().expire());
+  world.clock.set_skew(0s);
+  CHECK_FALSE(world.cache().show().record->fresh(world.clock.wall()));
+  auto rebuilding = world.ask();
+  CHECK(rebuilding.kind == Kind::rebuild);
+  CHECK(world.they_ask().record->out == "old");
+  CHECK_FALSE(Cache(world.context, "other").expire());
+}
+
+TEST_CASE("cache: who lost its lock does not overwrite a newer value") {
+  World world;
+  build(world.ask(), "old");
+  world.clock.advance(61s);
+  auto slow = world.ask();
+  world.clock.advance(31s);
+  CHECK(build(world.they_ask(), "newer") == Stored::stored);
+  CHECK(slow.rebuild->store(printed("older")) == Stored::superseded);
+  slow.rebuild->end(true);
+  CHECK(world.ask().record->out == "newer");
+}
+
+TEST_CASE("cache: a rebuild that lasts keeps what it replaces") {
+  for (const bool cold : {true, false}) {
+    World world;
+    world.terms.stale = 5s;
+    if (!cold) build(world.ask(), "old");
+    if (!cold) world.clock.advance(62s);
+    auto rebuilding = world.ask();
+    for (int i = 0; i < 10; ++i) {
+      world.clock.advance(9s);
+      REQUIRE(rebuilding.rebuild->lock().renew(*rebuilding.rebuild->lease(), 28s) == Lock::Renewal::renewed);
+      rebuilding.rebuild->keep();
+    }
+    CHECK_FALSE(world.they_ask().record.has_value());
+    CHECK(build(std::move(rebuilding), "new") == Stored::stored);
+  }
+}
+
+TEST_CASE("cache: after a failure the lock stays a second") {
+  World world;
+  world.ask().rebuild->end(false);
+  CHECK(world.they_ask().kind == Kind::busy);
+  world.clock.advance(4s);
+  CHECK(world.they_ask().kind == Kind::rebuild);
+}
+
+TEST_CASE("cache: a refresh rebuilds what is fresh and is given no old value to replay") {
+  World world;
+  build(world.ask(), "one");
+  world.terms.refresh = true;
+  CHECK(build(world.ask(), "two") == Stored::stored);
+  world.terms.refresh = false;
+  CHECK(world.ask().record->out == "two");
+}
+
+TEST_CASE("cache: lost replies at every trip of a rebuild") {
+  for (const Op op : {Op::add, Op::cas, Op::remove_if}) {
+    for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+      for (const std::size_t skip : {0, 1}) {
+        World world;
+        world.faults.once(op, mishap, skip);
+        CHECK(build(world.ask(), "x") == Stored::stored);
+        world.faults.none();
+        CHECK(world.ask().record->out == "x");
+      }
+    }
+  }
+}
+
+TEST_CASE("cache: a lost request of a removal is sent again") {
+  World world;
+  build(world.ask(), "x");
+  world.faults.once(Op::remove, test::Mishap::lost_request);
+  CHECK(world.cache().remove());
+  CHECK(world.raw().empty());
+}
+
+TEST_CASE("cache: without the lock's server it rebuilds all the same, without the entry's it fails") {
+  World world;
+  const auto fail = [&](const char* key) {
+    world.faults.choose([=](const Request& request) {
+      return request.key == key ? std::optional(test::Mishap::unreachable) : std::nullopt;
+    });
+  };
+  fail("cache:report:rebuild");
+  CHECK(build(world.ask(), "x") == Stored::stored);
+  fail("cache:report");
+  CHECK_THROWS_AS(world.ask(), NotApplied);
+}
+
+TEST_CASE("cache: while it waits, failures are waited out") {
+  World world;
+  build(world.ask(), "old");
+  world.clock.advance(61s);
+  auto rebuilding = world.they_ask();
+  world.terms.wait = 2s;
+  world.rival.before(world.rival.trips() + 3, [&] {
+    world.faults.choose([](const Request&) { return std::optional(test::Mishap::unreachable); });
+  });
+  const auto answer = world.ask();
+  CHECK(answer.kind == Kind::busy);
+  CHECK(answer.record->out == "old");
+}
+
+TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is left alone") {
+  World world;
+  world.servers.execute(Request::set("cache:report", "K1 0123456789abcdef 1 2", Exptime::never()));
+  CHECK_THROWS_AS(world.cache().show(), CorruptData);
+  CHECK(build(world.ask(), "x") == Stored::stored);
+  world.servers.execute(Request::set("cache:report", "their own", Exptime::never()));
+  CHECK_THROWS_AS(world.ask(), CorruptData);
+  CHECK_THROWS_AS(world.cache().expire(), CorruptData);
+  CHECK(world.raw("cache:report:rebuild").empty());
+  CHECK(world.raw() == "their own");
+}
+
+TEST_CASE("cache: what does not fit is not sent") {
+  World world;
+  auto answer = world.ask();
+  const std::size_t trips = world.cluster.trips();
+  CacheRecord large;
+  large.out.assign(max_cached_size, 'x');
+  large.err = "y";
+  CHECK(answer.rebuild->store(large) == Stored::too_large);
+  CHECK(world.cluster.trips() == trips);
+  large.err.clear();
+  CHECK(answer.rebuild->store(large) == Stored::stored);
+}
+
+TEST_CASE("cache: names and terms that cannot be kept are refused before anything is sent") {
+  World world;
+  for (const char* name : {"", "a b", "x:rebuild"}) CHECK_THROWS_AS(Cache(world.context, name), InvalidInput);
+  world.terms.rebuild_ttl = 2s;
+  CHECK_THROWS_AS(world.ask(), InvalidInput);
+  world.terms.rebuild_ttl = 30s;
+  world.terms.ttl = 0s;
+  CHECK_THROWS_AS(world.ask(), InvalidInput);
+  CHECK(world.cluster.trips() == 0);
+}
+
+}  // namespace mcds
