@@ -53,22 +53,18 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
         return present;
       }) {}
 
-std::string Elements::key_of(std::string_view name) const {
-  if (name.size() > max_element_size) {
-    throw Failure(ErrorCode::bad_data,
-                  "an element may have at most 10240 bytes, this one has " + std::to_string(name.size()));
-  }
-  return element_key(base_ + ":v", name);
+void Elements::check(const Element& element) {
+  const auto limit = [](const char* what, std::size_t size, std::size_t most) {
+    if (size <= most) return;
+    throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) + " bytes, this one has " + std::to_string(size));
+  };
+  limit("an element's name", element.name.size(), max_element_size);
+  limit("a value", element.value.size(), max_value_size);
 }
 
-void Elements::check(const Element& element) {
-  if (element.value.size() <= max_value_size) return;
-  throw Failure(ErrorCode::bad_data, "a value may have at most " + std::to_string(max_value_size) +
-                                         " bytes, this one has " + std::to_string(element.value.size()));
-}
+std::string Elements::key_of(std::string_view name) const { return element_key(base_ + ":v", name); }
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
-  for (const Element& element : elements) check(element);
   std::vector<Setting> all(elements.size());
   for (std::size_t i = 0; i < elements.size(); ++i) all[i].element = &elements[i];
   if (relist) {

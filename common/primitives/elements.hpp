@@ -97,8 +97,8 @@ class Elements {
   void accept() { index_.accept(); }
 
   std::vector<std::string> index_keys() const { return index_.keys(); }
-  // Throws Failure(bad_data) for a name or value that is too long.
   std::string key_of(std::string_view name) const;
+  // Throws Failure(bad_data) for a name or value that is too long: to be called for all that is passed in.
   static void check(const Element& element);
 
  private:

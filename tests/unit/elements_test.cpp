@@ -83,8 +83,8 @@ TEST_CASE("elements: any bytes are a name, up to 10 kB, and come back as they we
   const auto all = world.fetched();
   CHECK(all.size() == names.size());
   for (const std::string& name : names) CHECK(all.contains(name));
-  CHECK_THROWS_AS(world.set({std::string(max_element_size + 1, 'x')}), Failure);
-  CHECK_THROWS_AS(world.set({"big"}, std::string(max_value_size + 1, 'x')), Failure);
+  CHECK_THROWS_AS(Elements::check({std::string(max_element_size + 1, 'x'), ""}), Failure);
+  CHECK_THROWS_AS(Elements::check({"big", std::string(max_value_size + 1, 'x')}), Failure);
   CHECK_THROWS_AS(Table(world.context, "a:v"), InvalidInput);
 }
 

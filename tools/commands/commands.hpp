@@ -8,6 +8,8 @@ namespace mcds {
 void declare_counter(Command& command);
 void declare_where(Command& command);
 void declare_eventlog(Command& command);
+void declare_table(Command& command);
+void declare_hash(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
 void declare_sandbox(Command& command);

@@ -1,0 +1,190 @@
+#include "tools/commands/elements_command.hpp"
+
+#include <unistd.h>
+
+#include "tools/cli/input.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/where_keys.hpp"
+
+namespace mcds {
+
+namespace {
+
+JsonObject start_answer(const ElementsKind& kind, const ElementsOptions& options) {
+  JsonObject answer;
+  answer.bytes(kind.structure, options.name);
+  return answer;
+}
+
+Elements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  return Elements(session.context(), kind.structure, options.name);
+}
+
+ExitStatus status_of(const ElementIndex::Reading& index) {
+  return index.complete() ? ExitStatus::ok : ExitStatus::problem;
+}
+
+// What was lost, behind what is left.
+void add_losses(JsonObject& answer, const ElementIndex::Reading& index) {
+  answer.boolean("complete", index.complete());
+  if (!index.complete()) answer.strings("lost", index.lost);
+}
+
+std::string loss_message(const ElementsKind& kind, const ElementIndex::Reading& index) {
+  std::string keys;
+  for (const std::string& key : index.lost) keys += (keys.empty() ? "" : ", ") + key;
+  return "a part of the index is lost (" + keys + "), so more may exist; see mcds-" + kind.structure +
+         "(1), LOSS";
+}
+
+ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const Elements elements = elements_of(session, kind, options);
+  const ElementBatch batch{
+      bare_element, [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
+      [&](const Element& element, const ElementResult& result) {
+        JsonObject answer = element_answer(kind, options, element.name);
+        answer.boolean("removed", result.yes).bytes("server", session.server_address(result.server));
+        session.output().answer(answer, result.yes ? "1" : "0");
+        return result.yes ? ExitStatus::ok : ExitStatus::no;
+      }};
+  return batch.of_words(session, options);
+}
+
+ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const auto listing = elements_of(session, kind, options).fetch([](Elements::Found&) {});
+  JsonObject answer = start_answer(kind, options);
+  answer.number("count", listing.present);
+  if (!listing.complete()) add_losses(answer, listing.index);
+  if (!listing.complete() && session.output().mode() == OutputMode::value)
+    session.output().warning(loss_message(kind, listing.index));
+  session.output().answer(answer, std::to_string(listing.present));
+  return status_of(listing.index);
+}
+
+ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  Elements elements = elements_of(session, kind, options);
+  if (options.accept) elements.accept();
+  const auto listing = elements.fetch([](Elements::Found&) {});
+  JsonObject answer = start_answer(kind, options);
+  add_losses(answer, listing.index);
+  answer.number("count", listing.present).number("listed", listing.index.names);
+  answer.number("lines", listing.index.lines).number("shards", listing.index.shards);
+  session.output().answer(answer, listing.complete() ? "1" : "0");
+  return status_of(listing.index);
+}
+
+ExitStatus compact(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const bool whole = elements_of(session, kind, options).compact();
+  JsonObject answer = start_answer(kind, options);
+  answer.boolean("compacted", whole);
+  session.output().answer(answer, whole ? "1" : "0");
+  return whole ? ExitStatus::ok : ExitStatus::problem;
+}
+
+ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const std::size_t removed = elements_of(session, kind, options).clear();
+  JsonObject answer = start_answer(kind, options);
+  answer.number("removed", removed);
+  session.output().answer(answer, std::to_string(removed));
+  return ExitStatus::ok;
+}
+
+ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const Elements elements = elements_of(session, kind, options);
+  std::vector<std::string> keys;
+  for (const std::string& word : options.words)
+    keys.push_back(elements.key_of(bare_element(value_of(word)).name));
+  for (std::string& key : elements.index_keys()) keys.push_back(std::move(key));
+  return print_where(session, keys);
+}
+
+// Prints elements as they come; a lost pipe or a write error ends the run.
+class Printer {
+ public:
+  Printer(Session& session, const ElementsKind& kind, const ElementsOptions& options, bool values)
+      : session_(session), kind_(kind), options_(options), values_(values) {
+    if (isatty(STDOUT_FILENO) == 0)
+      progress_.emplace(session.clock(), std::string(kind.element) + "s", index_shards);
+  }
+
+  void print(const Elements::Found& found) {
+    if (progress_) progress_->advance(1, found.shard);
+    const bool bare = session_.output().mode() == OutputMode::value;
+    if (bare) return session_.output().answer({}, values_ ? found.name + '\t' + found.value : found.name);
+    JsonObject answer = element_answer(kind_, options_, found.name);
+    if (values_) answer.bytes("value", found.value);
+    answer.bytes("server", session_.server_address(found.server));
+    session_.output().answer(answer, {});
+  }
+
+  ExitStatus end(const Elements::Listing& listing) {
+    if (progress_) progress_->hide();
+    if (listing.complete()) return ExitStatus::ok;
+    if (session_.output().mode() == OutputMode::value) {
+      session_.output().warning(loss_message(kind_, listing.index));
+    } else {
+      JsonObject answer = start_answer(kind_, options_);
+      add_losses(answer, listing.index);
+      session_.output().answer(answer, {});
+    }
+    return ExitStatus::problem;
+  }
+
+ private:
+  Session& session_;
+  const ElementsKind& kind_;
+  const ElementsOptions& options_;
+  bool values_;
+  std::optional<Progress> progress_;
+};
+
+}  // namespace
+
+JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
+                          const std::string& element) {
+  JsonObject answer = start_answer(kind, options);
+  answer.bytes(kind.element, element);
+  return answer;
+}
+
+ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
+                          bool fields_only) {
+  const Elements elements = elements_of(session, kind, options);
+  Printer printer(session, kind, options, kind.values && !fields_only);
+  session.output().buffered(true);
+  const auto listing = elements.fetch([&](const Elements::Found& found) { printer.print(found); });
+  return printer.end(listing);
+}
+
+void declare_shared_verbs(Command& command, const ElementsKind& kind, const ElementsOptionsPtr& options) {
+  const std::string structure = kind.structure;
+  const std::string element = kind.element;
+  const auto declare =
+      [&](const char* name, const std::string& summary,
+          ExitStatus (*action)(Session&, const ElementsKind&, const ElementsOptions&)) -> Verb& {
+    return command.verb(name, summary)
+        .argument("NAME", "the " + structure, &options->name)
+        .action([options, &kind, action](Session& session) { return action(session, kind, *options); });
+  };
+  std::string words = element;
+  for (char& letter : words) letter = static_cast<char>(letter - 'a' + 'A');
+  const std::string name = structure == "table" ? "blocked" : "cfg";
+
+  declare("remove", "remove " + element + "s", remove)
+      .example("mcds " + structure + " remove " + name + " old")
+      .argument(words, "what to remove, any bytes; - reads one per line", &options->words)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+  declare("count", "how many " + element + "s there are", count)
+      .example("mcds " + structure + " count " + name);
+  declare("check", "whether the index is whole, and how large it is", check)
+      .example("mcds " + structure + " check " + name)
+      .flag("--accept", "what is left of a damaged index counts as all of it from now on", options->accept);
+  declare("compact", "drop index lines of " + element + "s that are gone", compact)
+      .example("mcds " + structure + " compact " + name);
+  declare("clear", "remove all " + element + "s", clear).example("mcds " + structure + " clear " + name);
+  declare("where", "the keys of " + element + "s and of the index, and their servers", where)
+      .example("mcds " + structure + " where " + name)
+      .optional_argument(words, element + "s whose keys to show", &options->words);
+}
+
+}  // namespace mcds

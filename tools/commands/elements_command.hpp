@@ -1,0 +1,62 @@
+// What mcds table and mcds hash have in common: elements from arguments or standard input, and the verbs that
+// do not care about values.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/primitives/elements.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+struct ElementsKind {
+  const char* structure;  // also the first field of each answer: `table`
+  const char* element;    // the second: `member`
+  bool values;            // elements have values
+};
+
+struct ElementsOptions {
+  std::string name;
+  std::vector<std::string> words;  // elements, or `-`
+  bool json = false;
+  bool fail_fast = false;
+  bool relist = false;
+  bool accept = false;
+};
+
+using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
+
+// {"table":"blocked","member":"10.1.2.3", …
+JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
+                          const std::string& element);
+
+// A verb over many elements. Arguments are all checked before anything is sent; lines of standard input fail
+// one by one.
+struct ElementBatch {
+  // From a line of standard input; throws Failure.
+  std::function<Element(std::string line)> parse;
+  std::function<std::vector<ElementResult>(std::span<const Element>)> run;
+  std::function<ExitStatus(const Element&, const ElementResult&)> answer;
+
+  ExitStatus of_words(Session& session, const ElementsOptions& options) const;
+  ExitStatus of(Session& session, std::vector<Element> elements) const;
+  ExitStatus of_lines(Session& session, const ElementsOptions& options) const;
+};
+
+std::vector<std::string> names_of(std::span<const Element> elements);
+// A line or word that is nothing but an element's name.
+Element bare_element(std::string name);
+
+// fetch; without values when `fields_only`.
+ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
+                          bool fields_only);
+
+// remove, count, check, compact, clear, where.
+void declare_shared_verbs(Command& command, const ElementsKind& kind, const ElementsOptionsPtr& options);
+
+}  // namespace mcds

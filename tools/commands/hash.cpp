@@ -1,0 +1,125 @@
+// mcds hash: parsing and printing; the algorithm is in common/structures/hash.hpp.
+#include "common/structures/hash.hpp"
+
+#include "common/base/bytes.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/elements_command.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr ElementsKind kind{"hash", "field", true};
+
+Element checked(Element element) {
+  Elements::check(element);
+  return element;
+}
+
+// FIELD<TAB>VALUE.
+Element of_line(std::string line) {
+  const auto tab = line.find('\t');
+  if (tab == std::string::npos)
+    throw Failure(ErrorCode::bad_data,
+                  "no tab between field and value; write FIELD<TAB>VALUE, or use --json");
+  return checked({line.substr(0, tab), line.substr(tab + 1)});
+}
+
+// A member of an answer: `name` as it is, or `name`_b64; what is no string stands for its JSON text.
+std::optional<std::string> text_of(const std::string& object, const std::string& name) {
+  if (const auto plain = json_field(object, name))
+    return plain->starts_with('"') ? json_unquote(*plain) : plain;
+  const auto encoded = json_field(object, name + "_b64");
+  const auto digits = encoded ? json_unquote(*encoded) : std::nullopt;
+  return digits ? parse_base64(*digits) : std::nullopt;
+}
+
+// A line as fetch prints it.
+Element of_json_line(const std::string& line) {
+  auto field = text_of(line, "field");
+  auto value = text_of(line, "value");
+  if (!field || !value) throw Failure(ErrorCode::bad_data, R"(not of the form {"field":"…","value":"…"})");
+  return checked({std::move(*field), std::move(*value)});
+}
+
+ElementBatch setter(Session& session, const ElementsOptions& options, Hash& hash) {
+  return {options.json ? std::function<Element(std::string)>(of_json_line) : of_line,
+          [&](std::span<const Element> window) { return hash.set(window, options.relist); },
+          [&](const Element& field, const ElementResult& result) {
+            JsonObject answer = element_answer(kind, options, field.name);
+            answer.boolean("created", result.yes).bytes("server", session.server_address(result.server));
+            session.output().answer(answer, result.yes ? "1" : "0");
+            return ExitStatus::ok;
+          }};
+}
+
+ExitStatus set(Session& session, const ElementsOptions& options) {
+  Hash hash(session.context(), options.name);
+  const ElementBatch batch = setter(session, options, hash);
+  if (options.words.size() == 1 && options.words.front() == "-") return batch.of_lines(session, options);
+  if (options.json) throw InvalidInput("--json is for lines of standard input: give - instead of fields");
+  if (options.words.size() % 2 != 0)
+    throw InvalidInput("each field needs a value: FIELD VALUE …, or - for standard input");
+  std::vector<Element> fields;
+  for (std::size_t i = 0; i < options.words.size(); i += 2)
+    fields.push_back(checked({value_of(options.words[i]), value_of(options.words[i + 1])}));
+  return batch.of(session, std::move(fields));
+}
+
+ExitStatus get(Session& session, const ElementsOptions& options) {
+  const Hash hash(session.context(), options.name);
+  const bool alone = options.words.size() == 1 && options.words.front() != "-";
+  const auto answer_one = [&](const Element& field, const ElementResult& result) {
+    Output& output = session.output();
+    JsonObject answer = element_answer(kind, options, field.name);
+    if (!result.yes) {
+      answer.boolean("found", false).bytes("server", session.server_address(result.server));
+      if (output.mode() != OutputMode::value) output.answer(answer, {});
+      return ExitStatus::no;
+    }
+    answer.bytes("value", result.value).bytes("server", session.server_address(result.server));
+    alone ? output.answer_bytes(answer, result.value) : output.answer(answer, result.value);
+    return ExitStatus::ok;
+  };
+  const ElementBatch batch{
+      bare_element, [&](std::span<const Element> window) { return hash.get(names_of(window)); }, answer_one};
+  return batch.of_words(session, options);
+}
+
+}  // namespace
+
+void declare_hash(Command& command) {
+  const auto options = std::make_shared<ElementsOptions>();
+  command.verb("set", "set fields to values")
+      .example("mcds hash set cfg color blue size L")
+      .example("mcds hash set cfg logo @logo.png")
+      .example("mcds hash fetch cfg | mcds hash set copy - --json")
+      .argument("NAME", "the hash", &options->name)
+      .argument("FIELD", "FIELD VALUE …, any bytes; @FILE its bytes; - reads FIELD<TAB>VALUE lines",
+                &options->words)
+      .flag("--json", "lines are JSON objects as fetch prints them", options->json)
+      .flag("--relist", "put existing fields into the index again too, after a part of it was lost",
+            options->relist)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .action([options](Session& session) { return set(session, *options); });
+  command.verb("get", "print the values of fields")
+      .example("mcds hash get cfg color -o value")
+      .example("mcds hash get cfg color size")
+      .argument("NAME", "the hash", &options->name)
+      .argument("FIELD", "any bytes; - reads one per line", &options->words)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .action([options](Session& session) { return get(session, *options); });
+  command.verb("fetch", "print all fields with their values, in no order")
+      .example("mcds hash fetch cfg")
+      .example("mcds hash fetch cfg -o value | sort")
+      .argument("NAME", "the hash", &options->name)
+      .action([options](Session& session) { return fetch_elements(session, kind, *options, false); });
+  command.verb("fields", "print all fields without their values")
+      .example("mcds hash fields cfg -o value")
+      .argument("NAME", "the hash", &options->name)
+      .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
+  declare_shared_verbs(command, kind, options);
+}
+
+}  // namespace mcds

@@ -1,0 +1,70 @@
+// mcds table: parsing and printing; the algorithm is in common/structures/table.hpp.
+#include "common/structures/table.hpp"
+
+#include "tools/commands/commands.hpp"
+#include "tools/commands/elements_command.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr ElementsKind kind{"table", "member", false};
+
+// add and has differ in what they ask and the word they answer with.
+ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
+                   std::vector<ElementResult> (*ask)(Table&, const std::vector<std::string>&,
+                                                     const ElementsOptions&)) {
+  Table table(session.context(), options.name);
+  const ElementBatch batch{
+      bare_element, [&](std::span<const Element> window) { return ask(table, names_of(window), options); },
+      [&](const Element& member, const ElementResult& result) {
+        JsonObject answer = element_answer(kind, options, member.name);
+        answer.boolean(word, result.yes).bytes("server", session.server_address(result.server));
+        session.output().answer(answer, result.yes ? "1" : "0");
+        return result.yes ? ExitStatus::ok : otherwise;
+      }};
+  return batch.of_words(session, options);
+}
+
+ExitStatus add(Session& session, const ElementsOptions& options) {
+  return members(session, options, "added", ExitStatus::ok,
+                 [](Table& table, const std::vector<std::string>& names, const ElementsOptions& how) {
+                   return table.add(names, how.relist);
+                 });
+}
+
+ExitStatus has(Session& session, const ElementsOptions& options) {
+  return members(session, options, "has", ExitStatus::no,
+                 [](Table& table, const std::vector<std::string>& names, const ElementsOptions&) {
+                   return table.has(names);
+                 });
+}
+
+}  // namespace
+
+void declare_table(Command& command) {
+  const auto options = std::make_shared<ElementsOptions>();
+  command.verb("add", "add members")
+      .example("mcds table add blocked 10.1.2.3 10.1.2.4")
+      .example("cut -f1 offenders | mcds table add blocked -")
+      .argument("NAME", "the table", &options->name)
+      .argument("MEMBER", "any bytes; @FILE its bytes; - reads one per line", &options->words)
+      .flag("--relist", "put existing members into the index again too, after a part of it was lost",
+            options->relist)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .action([options](Session& session) { return add(session, *options); });
+  command.verb("has", "whether these are members")
+      .example("mcds table has blocked 10.1.2.3")
+      .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
+      .argument("NAME", "the table", &options->name)
+      .argument("MEMBER", "any bytes; - reads one per line", &options->words)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .action([options](Session& session) { return has(session, *options); });
+  command.verb("fetch", "print all members, in no order")
+      .example("mcds table fetch blocked -o value | sort")
+      .argument("NAME", "the table", &options->name)
+      .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
+  declare_shared_verbs(command, kind, options);
+}
+
+}  // namespace mcds
