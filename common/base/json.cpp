@@ -49,12 +49,13 @@ JsonObject& JsonObject::signed_number(std::string_view name, std::int64_t value)
   return *this;
 }
 
-JsonObject& JsonObject::real(std::string_view name, double value) {
-  if (!std::isfinite(value)) return raw(name, "null");
+std::string json_real(double value) {
+  if (!std::isfinite(value)) return "null";
   std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return raw(name, std::string_view(text.data(), static_cast<std::size_t>(end - text.data())));
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
+
+JsonObject& JsonObject::real(std::string_view name, double value) { return raw(name, json_real(value)); }
 
 JsonObject& JsonObject::boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
 

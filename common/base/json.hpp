@@ -18,7 +18,7 @@ class JsonObject {
   JsonObject& bytes(std::string_view name, std::string_view value);
   JsonObject& number(std::string_view name, std::uint64_t value);
   JsonObject& signed_number(std::string_view name, std::int64_t value);
-  // Shortest form that reads back to the same double; not finite: null.
+  // As json_real.
   JsonObject& real(std::string_view name, double value);
   JsonObject& boolean(std::string_view name, bool value);
   // RFC 3339 UTC with milliseconds.
@@ -37,6 +37,9 @@ class JsonObject {
   std::string& start(std::string_view name);
   std::string body_;
 };
+
+// The shortest JSON number that reads back to the same double; not finite: null.
+std::string json_real(double value);
 
 // Whether `text` is one JSON value.
 bool is_json(std::string_view text);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <optional>
 
 #include "common/base/bytes.hpp"
@@ -194,6 +195,22 @@ std::string format_duration(Duration duration) {
   part(1, "ms");
   return text;
 }
+
+double parse_share(std::string_view text, std::string_view what) {
+  const bool percent = text.ends_with('%');
+  const auto number = parse_double(percent ? text.substr(0, text.size() - 1) : text);
+  const double share = percent ? number.value_or(-1) / 100 : number.value_or(-1);
+  if (share >= 0 && share <= 1) return share;
+  throw InvalidInput(std::string(what) + ": " + quoted(text) + " is no share; write 30% or 0.3, at most 100%");
+}
+
+std::string format_fixed(double value, int decimals) {
+  std::array<char, 400> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
+  return {text.data(), end.ptr};
+}
+
+std::string format_percent(double share) { return format_fixed(share * 100, 2) + '%'; }
 
 std::int64_t ceil_seconds(Duration duration) { return std::chrono::ceil<std::chrono::seconds>(duration).count(); }
 

@@ -25,6 +25,14 @@ std::string format_time(WallTime time);
 // The shortest of the forms parse_duration reads: `1m30s`, `250ms`.
 std::string format_duration(Duration duration);
 
+// A part of the whole as `30%` or `0.3`, from 0 to 1. Throws InvalidInput.
+double parse_share(std::string_view text, std::string_view what);
+
+// With so many digits after the point: `33.71`.
+std::string format_fixed(double value, int decimals);
+// `33.71%`.
+std::string format_percent(double share);
+
 // Whole seconds, rounded up: what memcached can be asked for.
 std::int64_t ceil_seconds(Duration duration);
 

@@ -16,6 +16,7 @@ constexpr std::array entries{
     CommandEntry{"hash", "a map from fields to values: one key per field", declare_hash},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
     CommandEntry{"where", "which server holds a key, for any client", declare_where},
+    CommandEntry{"ring", "how keys divide over the servers, and what moves when the pool changes", declare_ring},
     CommandEntry{"servers", "which servers are up, and how they are", declare_servers},
     CommandEntry{"sandbox", "real memcached servers for the life of a command", declare_sandbox},
 };

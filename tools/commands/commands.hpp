@@ -12,6 +12,7 @@ void declare_table(Command& command);
 void declare_hash(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
+void declare_ring(Command& command);
 void declare_sandbox(Command& command);
 void declare_servers(Command& command);
 void declare_visitors(Command& command);
