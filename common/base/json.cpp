@@ -1,9 +1,11 @@
 #include "common/base/json.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
@@ -18,6 +20,34 @@ std::optional<Document> parse(std::string_view text) {
   Document document = Document::parse(text, nullptr, false);
   if (document.is_discarded()) return std::nullopt;
   return document;
+}
+
+// The tokens of what is known to be JSON: strings, single marks, and everything else up to the next mark or
+// white space.
+template <typename Function>
+void for_each_token(std::string_view json, Function function) {
+  constexpr std::string_view space = " \t\n\r";
+  constexpr std::string_view ends_words = " \t\n\r,:[]{}";
+  for (std::size_t i = json.find_first_not_of(space); i < json.size(); i = json.find_first_not_of(space, i)) {
+    std::size_t end = i + 1;
+    if (json[i] == '"') {
+      while (json[end] != '"') end += json[end] == '\\' ? 2 : 1;
+      ++end;
+    } else if (ends_words.find(json[i]) == std::string_view::npos) {
+      end = std::min(json.find_first_of(ends_words, end), json.size());
+    }
+    function(json.substr(i, end - i));
+    i = end;
+  }
+}
+
+// Strings in their one spelling; numbers keep their digits, unlike in a document that is parsed and printed.
+void append_token(std::string& out, std::string_view token) {
+  if (token.front() == '"' && token.find('\\') != std::string_view::npos) {
+    append_json_quoted(out, *json_unquote(token));
+  } else {
+    out += token;
+  }
 }
 
 }  // namespace
@@ -55,16 +85,22 @@ std::string json_real(double value) {
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-JsonObject& JsonObject::real(std::string_view name, double value) { return raw(name, json_real(value)); }
+JsonObject& JsonObject::real(std::string_view name, double value) {
+  return raw(name, json_real(value));
+}
 
-JsonObject& JsonObject::boolean(std::string_view name, bool value) { return raw(name, value ? "true" : "false"); }
+JsonObject& JsonObject::boolean(std::string_view name, bool value) {
+  return raw(name, value ? "true" : "false");
+}
 
 JsonObject& JsonObject::time(std::string_view name, WallTime value) {
   start(name) += '"' + format_time(value) + '"';
   return *this;
 }
 
-JsonObject& JsonObject::object(std::string_view name, const JsonObject& value) { return raw(name, value.text()); }
+JsonObject& JsonObject::object(std::string_view name, const JsonObject& value) {
+  return raw(name, value.text());
+}
 
 JsonObject& JsonObject::objects(std::string_view name, const std::vector<JsonObject>& values) {
   std::string& body = start(name);
@@ -95,12 +131,16 @@ JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
   return *this;
 }
 
-bool is_json(std::string_view text) { return Document::accept(text); }
+bool is_json(std::string_view text) {
+  return Document::accept(text);
+}
 
 std::optional<std::string> compact_json(std::string_view text) {
-  const auto document = parse(text);
-  if (!document) return std::nullopt;
-  return document->dump();
+  if (!is_json(text)) return std::nullopt;
+  std::string compact;
+  compact.reserve(text.size());
+  for_each_token(text, [&](std::string_view token) { append_token(compact, token); });
+  return compact;
 }
 
 std::optional<std::string> json_unquote(std::string_view text) {
@@ -110,10 +150,21 @@ std::optional<std::string> json_unquote(std::string_view text) {
 }
 
 std::optional<std::vector<std::string>> json_elements(std::string_view text) {
-  const auto document = parse(text);
-  if (!document || !document->is_array()) return std::nullopt;
+  if (!is_json(text)) return std::nullopt;
   std::vector<std::string> elements;
-  for (const auto& element : *document) elements.push_back(element.dump());
+  bool is_array = false;
+  int depth = 0;
+  std::string element;
+  for_each_token(text, [&](std::string_view token) {
+    const char c = token.front();
+    if (depth == 0) is_array = c == '[';
+    if (c == ']' || c == '}') --depth;
+    const bool ends = (depth == 1 && c == ',') || depth == 0;
+    if (ends && !element.empty()) elements.push_back(std::exchange(element, {}));
+    if (depth > 0 && !ends) append_token(element, token);
+    if (c == '[' || c == '{') ++depth;
+  });
+  if (!is_array) return std::nullopt;
   return elements;
 }
 

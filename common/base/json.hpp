@@ -44,13 +44,15 @@ std::string json_real(double value);
 // Whether `text` is one JSON value.
 bool is_json(std::string_view text);
 
-// The same value without insignificant white space, object fields in their order; nullopt when `text` is no JSON.
+// The same value without insignificant white space, object fields in their order, numbers with all their
+// digits, strings in one spelling; nullopt when `text` is no JSON.
 std::optional<std::string> compact_json(std::string_view text);
 
 // The bytes of a JSON string literal, quotes included in `text`; nullopt when it is anything else.
 std::optional<std::string> json_unquote(std::string_view text);
 
-// Any bytes as one line of text: a JSON string if they are UTF-8, else b"<base64>", which no JSON text can be.
+// Any bytes as one line of text: a JSON string if they are UTF-8, else b"<base64>", which no JSON text can
+// be.
 std::string quote_bytes(std::string_view bytes);
 // The bytes; nullopt when `text` is neither form.
 std::optional<std::string> unquote_bytes(std::string_view text);

@@ -108,6 +108,9 @@ JournalContents finish(Reading& reading) {
   if (!contents.found) return std::move(contents);
   const auto take = [&](std::string_view text) {
     DecodedLines decoded = decode_journal_lines(text);
+    const bool cleared = std::any_of(decoded.lines.begin(), decoded.lines.end(),
+                                     [](const JournalLine& line) { return line.change == Change::clear; });
+    if (cleared) contents.lost_segments = contents.foreign = 0;
     contents.foreign += decoded.foreign;
     std::move(decoded.lines.begin(), decoded.lines.end(), std::back_inserter(contents.lines));
   };
@@ -198,14 +201,19 @@ std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const 
                                  [&](const JournalLine& line) { return line.id == id; });
   if (!there) return std::nullopt;
   const bool created = contents.incarnation == attempt.incarnation;
-  return Appended{created, false, created ? attempt.incarnation : std::string(), contents.server};
+  return Appended{.created = created,
+                  .incarnation = created ? attempt.incarnation : std::string(),
+                  .server = contents.server};
 }
 
 Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
   int lookups = 0;
   bool sealed = false;
   const auto as_told = [&] {
-    return Appended{reply.created, sealed, reply.created ? attempt.incarnation : std::string(), reply.server};
+    return Appended{.created = reply.created,
+                    .sealed = sealed,
+                    .incarnation = reply.created ? attempt.incarnation : std::string(),
+                    .server = reply.server};
   };
   for (int round = 0; round < most_appends; ++round) {
     if (round != 0) reply = context_.cluster.execute(attempt.request);
@@ -239,9 +247,20 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
                    " stays full: the server has no memory, or others keep filling it; try again");
 }
 
-Journal::Appended Journal::append(std::span<const JournalLine> lines) {
+Journal::Appended Journal::append(std::span<const JournalLine> lines,
+                                  const std::function<bool()>& may_create) {
   const Attempt one = attempt(lines);
-  return settle(one, context_.cluster.execute(one.request));
+  if (!may_create) return settle(one, context_.cluster.execute(one.request));
+  Reply reply = context_.cluster.execute(Request::append(key_, one.request.value));
+  if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
+  try {
+    if (!may_create()) return {.declined = true, .incarnation = {}, .server = reply.server};
+  } catch (const NotApplied&) {
+    expect(context_.cluster, reply);
+    throw;
+  }
+  if (!reply.unknown()) reply = context_.cluster.execute(one.request);
+  return settle(one, std::move(reply));
 }
 
 std::vector<Journal::AdditionResult> Journal::append_each(const Context& context,

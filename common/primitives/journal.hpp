@@ -2,18 +2,20 @@
 // what arrays and indexes are made of.
 //
 // Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since
-//   (journal_lines.hpp) <key>:s:<id>     a segment: lines that were a tail once; never changed after it was
-//   named
+//   <key>            the root: header, names of segments, then the tail of lines appended since; the bytes
+//   are
+//                    in journal_lines.hpp
+//   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
 //   root: the server makes it whole or not at all, and puts it in one order with all others. Only a cas of
 //   the root moves lines, and it compares with the very root whose lines it moves: an append between reading
 //   and writing makes it fail, so no acknowledged line is ever left behind. A reader's view is one root and
 //   segments that do not change: a snapshot.
+//   Lines before a removal of everything have no say: a segment lost among them is no loss.
 // Round trips
-//   append 1 / 2 when it creates the root. read 1, 2 with segments. Full root: the one who finds it full
-//   seals it: 3.
+//   append 1 / 2 when it creates the root, 4 when it asks before it does. read 1, 2 with segments. Full root:
+//   the one who finds it full seals it: 3.
 // Sealing and compaction, step by step
 //   A root that is full takes no more appends (NOT_STORED): nobody can make the cas of whoever seals it fail
 //   but another who does the same. seal: read the root; add a segment with its tail under a fresh name; cas
@@ -27,12 +29,10 @@
 //   starts again; the same root with a segment missing is a loss, and is told.
 // When things fail
 //   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again
-//   under the
-//                same id. Of lines with equal id only the first counts, so that a request which is executed
-//                late does nothing; compaction keeps the last 256 forgotten ids for that.
+//                under the same id. Of lines with equal id only the first counts, so that a request which is
+//                executed late does nothing; compaction keeps the last 256 forgotten ids for that.
 //   eviction, restart, flush   the root lost: the journal starts again, the next append says created. A
-//   segment
-//                lost: read says how many lines are lost with it.
+//                segment lost: read says so.
 //   foreign data under the key: CorruptData; foreign lines among ours are passed over and counted.
 //   A server without memory refuses appends as it does full items: after `most_seals` attempts that is told.
 // Source
@@ -79,13 +79,15 @@ class Journal {
 
   struct Appended {
     bool created = false;     // there was no journal
+    bool declined = false;    // `may_create` said no: nothing was appended
     bool sealed = false;      // it was full: worth compacting
     std::string incarnation;  // when created
     std::size_t server = 0;
   };
-  // All lines at once, under the ids they carry. Throws InvalidInput when they are too many for one step,
-  // NotApplied, UnknownOutcome.
-  Appended append(std::span<const JournalLine> lines);
+  // All lines at once, under the ids they carry. `may_create`, if given, is asked once when the journal is
+  // missing or full. Throws InvalidInput when the lines are too many for one step, NotApplied,
+  // UnknownOutcome.
+  Appended append(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
   // Many journals in one round trip, as long as none is new or full: one result per change, in order. Of
   // equal keys the order stays. Throws only InvalidInput.

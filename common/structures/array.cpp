@@ -63,7 +63,9 @@ std::vector<std::string> json_array(const std::string& value, const std::string&
 
 void check_json(std::span<const std::string> elements) {
   for (const std::string& element : elements) {
-    if (element.starts_with("b\"")) throw Failure(ErrorCode::bad_data, "a JSON array cannot hold bytes that are not UTF-8; use the journal encoding");
+    if (element.starts_with("b\""))
+      throw Failure(ErrorCode::bad_data,
+                    "a JSON array cannot hold bytes that are not UTF-8; use the journal encoding");
   }
 }
 
@@ -75,41 +77,70 @@ std::vector<std::string> replay(std::span<const JournalLine> lines) {
   return elements;
 }
 
-Array::Array(const Context& context, std::string_view name) : context_(context), key_(structure_key(context, "array", name)) {
-  if (could_be_a_part(name)) throw InvalidInput("an array's name must not end in :json, :lock or :s: and 16 hex digits: it could be another array's part");
+Array::Array(const Context& context, std::string_view name)
+    : context_(context), key_(structure_key(context, "array", name)) {
+  if (could_be_a_part(name))
+    throw InvalidInput(
+        "an array's name must not end in :json, :lock or :s: and 16 hex digits: it could be another array's "
+        "part");
 }
 
-Array::Changed Array::append(std::vector<JournalLine> lines) {
+Array::Changed Array::change(std::span<const std::string> add, std::span<const std::string> remove,
+                             std::optional<ArrayEncoding> encoding, bool lock) {
+  return apply({.add = add, .remove = remove, .creates = !add.empty()}, encoding, lock);
+}
+
+Array::Changed Array::replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding,
+                              bool lock) {
+  return apply({.add = elements, .remove = {}, .replaces = true}, encoding, lock);
+}
+
+Array::Changed Array::clear(std::optional<ArrayEncoding> encoding, bool lock) {
+  return apply({.add = {}, .remove = {}, .replaces = true, .creates = false}, encoding, lock);
+}
+
+Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock) {
+  if (encoding != ArrayEncoding::json) {
+    const Changed changed = append(step, encoding);
+    if (changed.found || encoding) return changed;
+  }
+  return update_json(step, lock);
+}
+
+// Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
+Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding) {
+  std::vector<JournalLine> lines;
+  if (step.replaces) lines.push_back({Change::clear, {}, {}});
+  for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
+  for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  Journal journal(context_, key_);
-  const Journal::Appended appended = journal.append(lines);
-  return {appended.created, appended.server};
+  const auto appended = Journal(context_, key_).append(lines, [&] { return may_create(step, encoding); });
+  return {.found = !appended.declined, .created = appended.created, .server = appended.server};
 }
 
-Array::Changed Array::change(std::span<const std::string> add, std::span<const std::string> remove, ArrayEncoding encoding, bool lock) {
-  if (encoding == ArrayEncoding::json) return update_json(add, remove, false, lock);
-  std::vector<JournalLine> lines;
-  for (const std::string& element : remove) lines.push_back({Change::remove, {}, element});
-  for (const std::string& element : add) lines.push_back({Change::add, {}, element});
-  return append(std::move(lines));
+bool Array::may_create(const Step& step, std::optional<ArrayEncoding> encoding) const {
+  const std::vector<Request> batch{Request::touch(key_, Exptime::never()), Request::get(json_key())};
+  const auto replies = context_.cluster.execute(batch);
+  for (const Reply& reply : replies) expect_read(context_.cluster, reply);
+  if (replies[0].outcome != Outcome::not_found) return true;  // it is there, and full
+  const bool json = replies[1].outcome == Outcome::hit;
+  if (json && encoding == ArrayEncoding::journal) {
+    throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; change it with that",
+                  context_.cluster.address_of(replies[1].server));
+  }
+  return step.creates && !json;
 }
 
-Array::Changed Array::replace(std::span<const std::string> elements, ArrayEncoding encoding, bool lock) {
-  if (encoding == ArrayEncoding::json) return update_json(elements, {}, true, lock);
-  std::vector<JournalLine> lines{{Change::clear, {}, {}}};
-  for (const std::string& element : elements) lines.push_back({Change::add, {}, element});
-  return append(std::move(lines));
-}
-
-Array::Changed Array::update_json(std::span<const std::string> add, std::span<const std::string> remove, bool replaces, bool lock) {
-  check_json(add);
-  if (!lock) return cas_json(add, remove, replaces);
+Array::Changed Array::update_json(const Step& step, bool lock) {
+  check_json(step.add);
+  if (!lock) return cas_json(step);
   Lock guard = Lock::at_key(context_, json_key() + ":lock");
   const Lock::Answer answer = guard.acquire({.ttl = lock_ttl, .holder = {}, .wait = lock_wait});
-  if (!answer.lease) throw Contention("another holds the array's lock; try again", context_.cluster.address_of(answer.server));
+  if (!answer.lease)
+    throw Contention("another holds the array's lock; try again", context_.cluster.address_of(answer.server));
   try {
-    const Changed changed = cas_json(add, remove, replaces);
+    const Changed changed = cas_json(step);
     static_cast<void>(guard.release(*answer.lease));
     return changed;
   } catch (const Failure&) {
@@ -118,21 +149,42 @@ Array::Changed Array::update_json(std::span<const std::string> add, std::span<co
   }
 }
 
-// A cas even under the lock: a lock that has expired meanwhile must not let an older value overwrite a newer one.
-Array::Changed Array::cas_json(std::span<const std::string> add, std::span<const std::string> remove, bool replaces) {
-  bool created = false;
+void Array::expect_no_journal() const {
+  const Reply reply = context_.cluster.execute(Request::touch(key_, Exptime::never()));
+  if (expect_read(context_.cluster, reply).outcome == Outcome::not_found) return;
+  throw Failure(ErrorCode::bad_data, "the array has the journal encoding; change it with that",
+                context_.cluster.address_of(reply.server));
+}
+
+// A cas even under the lock: a lock that has expired meanwhile must not let an older value overwrite a newer
+// one.
+Array::Changed Array::cas_json(const Step& step) {
+  Changed changed{.encoding = ArrayEncoding::json};
   const auto decide = [&](const Observed& observed) -> std::optional<Write> {
-    created = !observed.found;
+    changed.found = observed.found || step.creates;
+    changed.created = !observed.found;
+    if (!changed.found) return std::nullopt;
+    if (!observed.found) expect_no_journal();
     std::vector<std::string> elements;
-    if (observed.found && !replaces) elements = json_array(observed.value, context_.cluster.address_of(observed.server));
-    std::erase_if(elements, [&](const std::string& element) { return std::find(remove.begin(), remove.end(), element) != remove.end(); });
-    elements.insert(elements.end(), add.begin(), add.end());
-    Write write{json_text(elements)};
-    if (write.value.size() > max_value_size) throw Failure(ErrorCode::bad_data, "the JSON array would be larger than one item; use the journal encoding");
+    if (observed.found && !step.replaces)
+      elements = json_array(observed.value, context_.cluster.address_of(observed.server));
+    std::erase_if(elements, [&](const std::string& element) {
+      return std::find(step.remove.begin(), step.remove.end(), element) != step.remove.end();
+    });
+    elements.insert(elements.end(), step.add.begin(), step.add.end());
+    Write write{json_text(elements), Exptime::never(), observed.flags};
+    if (observed.ttl && observed.ttl->count() > 0)
+      write.exptime = Exptime::after(*observed.ttl, context_.clock.wall());
+    if (write.value.size() > max_value_size)
+      throw Failure(ErrorCode::bad_data,
+                    "the JSON array would be larger than one item; use the journal encoding");
     return write;
   };
-  const CasUpdateResult result = cas_update(context_, json_key(), unless_applied(decide, "change of the array"));
-  return {created, result.server};
+  const CasUpdateResult result =
+      cas_update(context_, json_key(), unless_applied(decide, "change of the array"));
+  changed.created = changed.created && changed.found;
+  changed.server = result.server;
+  return changed;
 }
 
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
@@ -159,12 +211,16 @@ Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
   return contents;
 }
 
-bool Array::compact() {
-  return Journal(context_, key_).compact([](const std::vector<JournalLine>& lines) {
+std::optional<Array::Compacted> Array::compact() {
+  Compacted result;
+  const bool done = Journal(context_, key_).compact([&](const std::vector<JournalLine>& lines) {
     std::vector<JournalLine> kept;
     for (const std::size_t index : live_lines(lines)) kept.push_back(lines[index]);
+    result = {lines.size(), kept.size()};
     return kept;
   });
+  if (!done) return std::nullopt;
+  return result;
 }
 
 std::vector<std::string> Array::keys() const {

@@ -31,22 +31,6 @@ bool is_dash_position(std::size_t i) {
   return i == 8 || i == 13 || i == 18 || i == 23;
 }
 
-// JSON without the white space between its tokens. Numbers keep their digits, unlike in a document that is
-// parsed and printed.
-std::string without_space(std::string_view json) {
-  std::string compact;
-  compact.reserve(json.size());
-  bool in_string = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const char c = json[i];
-    if (!in_string && (c == ' ' || c == '\t' || c == '\n' || c == '\r')) continue;
-    compact += c;
-    if (c == '"') in_string = !in_string;
-    if (c == '\\') compact += json[++i];
-  }
-  return compact;
-}
-
 // Words of a line, separated by single spaces.
 std::string_view take_word(std::string_view& text) {
   const std::size_t end = std::min(text.find(' '), text.size());
@@ -183,14 +167,15 @@ std::optional<PartName> PartName::parse(std::string_view text) {
 }
 
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
-  if (kind == EventData::json && !is_json(data)) {
+  std::optional<std::string> json;
+  if (kind == EventData::json && !(json = compact_json(data))) {
     throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
   }
   const std::size_t start = out.size();
   id.append_to(out);
   out += ' ';
-  if (kind == EventData::json) {
-    out += without_space(data);
+  if (json) {
+    out += *json;
   } else if (is_utf8(data)) {
     append_json_quoted(out, data);
   } else {

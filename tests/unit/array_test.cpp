@@ -24,8 +24,12 @@ struct World {
     for (std::string& value : values) value = quote_bytes(value);
     return values;
   }
-  void add(const std::vector<std::string>& values) { jobs.change(quoted(values), {}, ArrayEncoding::journal); }
-  void remove(const std::vector<std::string>& values) { jobs.change({}, quoted(values), ArrayEncoding::journal); }
+  void add(const std::vector<std::string>& values) {
+    jobs.change(quoted(values), {}, ArrayEncoding::journal);
+  }
+  void remove(const std::vector<std::string>& values) {
+    jobs.change({}, quoted(values), ArrayEncoding::journal);
+  }
   std::vector<std::string> fetched() { return jobs.fetch().elements; }
 };
 
@@ -51,7 +55,14 @@ TEST_CASE("array: added, removed, replaced, in the order of the changes") {
 
 TEST_CASE("array: any bytes come back as they were") {
   World world;
-  const Texts values{"", " ", "+1", "a\nb\r\n", std::string("nul\0", 4), "\xff\xfe", "\"q\" *00000000", std::string(10000, 'x')};
+  const Texts values{"",
+                     " ",
+                     "+1",
+                     "a\nb\r\n",
+                     std::string("nul\0", 4),
+                     "\xff\xfe",
+                     "\"q\" *00000000",
+                     std::string(10000, 'x')};
   world.add(values);
   Texts back;
   for (const std::string& element : world.fetched()) back.push_back(*unquote_bytes(element));
@@ -62,7 +73,9 @@ TEST_CASE("array: one round trip to add or change, one to fetch") {
   World world;
   world.add({"first"});
   CHECK(world.cluster.trips_of([&] { world.add({"a", "b"}); }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal); }) == 1);
+  CHECK(world.cluster.trips_of([&] {
+    world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal);
+  }) == 1);
   CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 1);
 }
 
@@ -71,7 +84,8 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
   Texts all;
   for (int i = 0; i < 60; ++i) {
     Texts batch;
-    for (int j = 0; j < 50; ++j) batch.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
+    for (int j = 0; j < 50; ++j)
+      batch.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
     world.add(batch);
     all.insert(all.end(), batch.begin(), batch.end());
   }
@@ -81,13 +95,15 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
   all.erase(all.begin(), all.begin() + 2000);
   Texts gone;
   for (int i = 0; i < 40; ++i) {
-    for (int j = 0; j < 50; ++j) gone.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
+    for (int j = 0; j < 50; ++j)
+      gone.push_back(std::to_string(i) + '/' + std::to_string(j) + std::string(1000, '.'));
   }
   for (std::size_t i = 0; i < gone.size(); i += 100) {
-    world.remove(Texts(gone.begin() + static_cast<std::ptrdiff_t>(i), gone.begin() + static_cast<std::ptrdiff_t>(i) + 100));
+    world.remove(Texts(gone.begin() + static_cast<std::ptrdiff_t>(i),
+                       gone.begin() + static_cast<std::ptrdiff_t>(i) + 100));
   }
   CHECK(world.fetched() == World::quoted(all));
-  CHECK(world.jobs.compact());
+  CHECK(world.jobs.compact().has_value());
   CHECK(world.fetched() == World::quoted(all));
   CHECK(world.jobs.fetch().lines < all.size() + 300);
 }
@@ -99,7 +115,7 @@ TEST_CASE("array: a lost segment is told, never a silently shorter list") {
   REQUIRE(keys.size() > 1);
   CHECK(world.servers.evict(keys[1]));
   CHECK_FALSE(world.jobs.fetch().complete);
-  CHECK_FALSE(world.jobs.compact());
+  CHECK_FALSE(world.jobs.compact().has_value());
   CHECK(world.servers.evict(keys[0]));
   CHECK_FALSE(world.jobs.fetch().found);
 }
@@ -109,7 +125,8 @@ TEST_CASE("array: a foreign value is never taken for an empty array, and never o
   world.cluster.execute(Request::set("array:jobs", "[1,2]", Exptime::never()));
   CHECK_THROWS_AS(world.fetched(), CorruptData);
   CHECK_THROWS_AS(world.jobs.compact(), CorruptData);
-  for (const char* name : {"a:json", "a:lock", "a:s:0123456789abcdef"}) CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
+  for (const char* name : {"a:json", "a:lock", "a:s:0123456789abcdef"})
+    CHECK_THROWS_AS(Array(world.context, name), InvalidInput);
   CHECK_NOTHROW(Array(world.context, "a:s:b"));
 }
 
@@ -126,6 +143,80 @@ TEST_CASE("array: the JSON encoding is one JSON array, with and without a lock")
   CHECK(world.cluster.execute(Request::get("array:jobs:json:lock")).outcome == Outcome::miss);
   CHECK_THROWS_AS(world.jobs.change(Texts{quote_bytes("\xff")}, {}, ArrayEncoding::json), Failure);
   CHECK_THROWS_AS(world.add({std::string(300 * 1024, 'x')}), InvalidInput);
+}
+
+TEST_CASE("array: it keeps the encoding of its first change") {
+  World world;
+  const Texts one{"1"};
+  const Texts two{"2"};
+  CHECK(world.jobs.change(one, {}, ArrayEncoding::json).created);
+  const auto changed = world.jobs.change(two, one);
+  CHECK(changed.found);
+  CHECK_FALSE(changed.created);
+  CHECK(changed.encoding == ArrayEncoding::json);
+  CHECK(world.fetched() == two);
+  CHECK_THROWS_AS(world.jobs.change(one, {}, ArrayEncoding::journal), Failure);
+  CHECK_THROWS_AS(world.jobs.replace(one, ArrayEncoding::journal), Failure);
+  Array other(world.context, "other");
+  CHECK(other.change(one, {}).created);
+  CHECK_THROWS_AS(other.change(one, {}, ArrayEncoding::json), Failure);
+  CHECK(other.fetch().elements == one);
+  CHECK(world.fetched() == two);
+}
+
+TEST_CASE("array: what only removes creates nothing") {
+  World world;
+  const Texts one{"1"};
+  CHECK_FALSE(world.jobs.change({}, one).found);
+  CHECK_FALSE(world.jobs.change({}, one, ArrayEncoding::json).found);
+  CHECK_FALSE(world.jobs.clear().found);
+  CHECK_FALSE(world.jobs.fetch().found);
+  CHECK(world.jobs.replace({}).created);
+  CHECK(world.jobs.clear().found);
+}
+
+TEST_CASE("array: the round trips that are not one") {
+  World world;
+  const Texts one{"1"};
+  CHECK(world.cluster.trips_of([&] { world.jobs.fetch(); }) == 2);
+  CHECK(world.cluster.trips_of([&] { world.jobs.change(one, {}); }) <= 4);
+  CHECK(world.cluster.trips_of([&] { world.jobs.replace(one); }) == 1);
+  CHECK(world.cluster.trips_of([&] { world.jobs.clear(); }) == 1);
+  Array json(world.context, "j");
+  CHECK(world.cluster.trips_of([&] { json.change(one, {}, ArrayEncoding::json); }) == 3);
+  CHECK(world.cluster.trips_of([&] { json.change(one, one, ArrayEncoding::json); }) == 2);
+  CHECK(world.cluster.trips_of([&] { json.change(one, one); }) == 4);
+  CHECK(world.cluster.trips_of([&] { json.fetch(ArrayEncoding::json); }) == 1);
+  CHECK(world.cluster.trips_of([&] { json.fetch(); }) == 2);
+}
+
+TEST_CASE("array: a replacement makes a lost segment void") {
+  World world;
+  for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
+  CHECK(world.servers.evict(world.jobs.keys().at(1)));
+  CHECK_FALSE(world.jobs.fetch().complete);
+  world.jobs.replace(World::quoted({"new"}));
+  CHECK(world.jobs.fetch().complete);
+  CHECK(world.fetched() == World::quoted({"new"}));
+  CHECK(world.jobs.compact().has_value());
+  CHECK(world.jobs.keys().size() == 1);
+  CHECK(world.fetched() == World::quoted({"new"}));
+}
+
+TEST_CASE("array: an application's flags and time to live of a JSON array are kept") {
+  World world;
+  Request request = Request::set("array:jobs:json", "[ 1, 2.50 ]",
+                                 Exptime::after(std::chrono::seconds(100), world.clock.wall()));
+  request.flags = 16;
+  world.cluster.execute(request);
+  world.jobs.change(Texts{"3"}, Texts{"1"});
+  const Reply reply = world.cluster.execute(
+      Request::probe("array:jobs:json", world.servers.placement().server_of("array:jobs:json")));
+  CHECK(reply.value == "[2.50,3]");
+  CHECK(reply.flags == 16);
+  REQUIRE(reply.age.ttl.has_value());
+  CHECK(reply.age.ttl->count() > 90);
+  CHECK(reply.age.ttl->count() <= 101);
 }
 
 }  // namespace mcds

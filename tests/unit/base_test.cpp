@@ -18,7 +18,8 @@ TEST_CASE("durations: every documented form, and nothing else") {
   CHECK(parse_duration("7d", "--ttl") == 168h);
   CHECK(parse_duration("45", "--ttl") == 45s);
   CHECK(parse_duration("0.5", "--ttl") == 500ms);
-  for (const char* bad : {"", "-1", "5x", "s", "1h30", "1..5s", " 5", "5 ", "1e3", "inf", "999999999999d", "\xff"}) {
+  for (const char* bad :
+       {"", "-1", "5x", "s", "1h30", "1..5s", " 5", "5 ", "1e3", "inf", "999999999999d", "\xff"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_duration(bad, "--ttl"), InvalidInput);
   }
@@ -44,7 +45,8 @@ TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed
   CHECK(parse_time("2026-11-21T05:08:53.945+01:00", now, "--at") == now);
   CHECK(parse_time("@1795234133.945", now, "--at") == now);
   CHECK(parse_time("5m", now, "--at") == now - 5min);
-  for (const char* bad : {"", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-21", "@", "@-1", "now", "@1e9"}) {
+  for (const char* bad :
+       {"", "2026-13-01T00:00:00Z", "2026-02-30T00:00:00Z", "2026-11-21", "@", "@-1", "now", "@1e9"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(parse_time(bad, now, "--at"), InvalidInput);
   }
@@ -52,7 +54,8 @@ TEST_CASE("times: RFC 3339, @UNIX and 'that long ago' agree with what is printed
 
 TEST_CASE("UTF-8: overlong forms, surrogates and cut sequences are not UTF-8") {
   CHECK(is_utf8("grün \xf0\x9f\x98\x80"));
-  for (const char* bad : {"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "\x80"}) CHECK_FALSE(is_utf8(bad));
+  for (const char* bad : {"\xc0\x80", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82", "\xff", "\x80"})
+    CHECK_FALSE(is_utf8(bad));
 }
 
 TEST_CASE("percent-encoding round trips every byte and leaves no separator") {
@@ -72,20 +75,37 @@ TEST_CASE("base64 and hex round trip; nonsense is refused") {
   CHECK(parse_hex64(hex64(0x0123456789abcdef)) == 0x0123456789abcdef);
   CHECK_FALSE(parse_hex64("123").has_value());
   CHECK(parse_u64("18446744073709551615") == UINT64_MAX);
-  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "18446744073709551616", "0x10"}) CHECK_FALSE(parse_u64(bad).has_value());
+  for (const char* bad : {"", "-1", "+1", " 1", "1 ", "18446744073709551616", "0x10"})
+    CHECK_FALSE(parse_u64(bad).has_value());
 }
 
 TEST_CASE("JSON: bytes that are not UTF-8 move to a _b64 field; escapes survive a round trip") {
   JsonObject object;
-  object.bytes("value", "a\"b\n\x01").bytes("key", "\xff").number("n", UINT64_MAX).real("x", 0.5).boolean("ok", true);
-  CHECK(object.text() == R"({"value":"a\"b\n\u0001","key_b64":"/w==","n":18446744073709551615,"x":0.5,"ok":true})");
+  object.bytes("value", "a\"b\n\x01")
+      .bytes("key", "\xff")
+      .number("n", UINT64_MAX)
+      .real("x", 0.5)
+      .boolean("ok", true);
+  CHECK(object.text() ==
+        R"({"value":"a\"b\n\u0001","key_b64":"/w==","n":18446744073709551615,"x":0.5,"ok":true})");
   CHECK(json_unquote(json_quote("tab\tnul\x01 ü")) == "tab\tnul\x01 ü");
   CHECK(compact_json(" { \"b\" : 1 , \"a\" : [ 2 ] } ") == R"({"b":1,"a":[2]})");
   CHECK_FALSE(compact_json("{\"a\":}").has_value());
+  CHECK(compact_json(" [ 12345678901234567890123 , 1.0, -0, 1E2 ] ") ==
+        "[12345678901234567890123,1.0,-0,1E2]");
+  CHECK(compact_json(R"("\u00e4 \/\\ \" \u0001")") == "\"ä /\\\\ \\\" \\u0001\"");
+  using Texts = std::vector<std::string>;
+  CHECK(json_elements(" [ ] ") == Texts{});
+  CHECK(json_elements(R"([1, "a,]\\", [2, [3]], {"x": [4, 5]}, null])") ==
+        Texts{"1", R"("a,]\\")", "[2,[3]]", R"({"x":[4,5]})", "null"});
+  for (const char* text : {"{\"a\":[1]}", "1", "[1", "", "[1],2"})
+    CHECK_FALSE(json_elements(text).has_value());
   CHECK(json_field(R"({"host":"web3","pid":7})", "host") == "\"web3\"");
 }
 
-TEST_CASE("exptimes are relative up to 30 days, absolute beyond, and never in the past or beyond the server's range") {
+TEST_CASE(
+    "exptimes are relative up to 30 days, absolute beyond, and never in the past or beyond the server's "
+    "range") {
   const WallTime now{1795234133s};
   CHECK(Exptime::after(1ms, now).wire() == 1);
   CHECK(Exptime::after(1500ms, now).wire() == 2);

@@ -12,6 +12,7 @@ constexpr std::array entries{
     CommandEntry{"counter", "count without losing or inventing events", declare_counter},
     CommandEntry{"visitors", "visits or visitors per period, by a double buffer", declare_visitors},
     CommandEntry{"eventlog", "events kept for a while, read by time or from where a reader was", declare_eventlog},
+    CommandEntry{"array", "a list that many change at once, each change whole or not at all", declare_array},
     CommandEntry{"table", "a set of strings: one key per member", declare_table},
     CommandEntry{"hash", "a map from fields to values: one key per field", declare_hash},
     CommandEntry{"key", "a cache key from query parameters", declare_key},

@@ -1,0 +1,411 @@
+// mcds array: parsing and printing; the algorithm is in common/structures/array.hpp.
+#include "common/structures/array.hpp"
+
+#include <algorithm>
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Of a batch from standard input; below what one atomic change may take, so that a line more still fits.
+constexpr std::size_t batch_bytes = 96 * 1024;
+constexpr std::size_t line_overhead = 48;
+constexpr std::size_t largest_value = largest_change - line_overhead;
+
+struct ArrayOptions {
+  std::string name;
+  std::vector<std::string> values, add, remove;
+  std::string encoding;
+  bool json = false, lock = false, fail_fast = false;
+};
+
+using Options = std::shared_ptr<ArrayOptions>;
+using Elements = std::vector<std::string>;
+
+std::optional<ArrayEncoding> encoding_of(const ArrayOptions& options) {
+  if (options.lock && options.encoding != "json") {
+    throw InvalidInput("--lock goes with --encoding json; a journal's changes are atomic without it");
+  }
+  if (options.encoding.empty()) return std::nullopt;
+  return options.encoding == "json" ? ArrayEncoding::json : ArrayEncoding::journal;
+}
+
+std::string element_of(const ArrayOptions& options, std::string_view value) {
+  auto element = options.json ? compact_json(value) : std::optional(quote_bytes(value));
+  if (!element) {
+    throw Failure(ErrorCode::bad_data, "the value is no JSON; leave --json out to store it as a string");
+  }
+  if (element->size() > largest_value) {
+    throw Failure(ErrorCode::bad_data, "a value of " + std::to_string(value.size()) +
+                                           " bytes is too large; at most 256 KiB fit into one change");
+  }
+  return std::move(*element);
+}
+
+Elements elements_of(const ArrayOptions& options, const std::vector<std::string>& values) {
+  Elements elements;
+  for (const std::string& value : values) elements.push_back(element_of(options, value_of(value)));
+  return elements;
+}
+
+bool from_input(const ArrayOptions& options) {
+  const bool input = options.values == std::vector<std::string>{"-"};
+  const bool mixed =
+      !input && std::find(options.values.begin(), options.values.end(), "-") != options.values.end();
+  if (mixed) throw InvalidInput("- reads the values from standard input, one per line; it stands alone");
+  return input;
+}
+
+JsonObject start_answer(const ArrayOptions& options) {
+  JsonObject answer;
+  answer.bytes("array", options.name);
+  return answer;
+}
+
+ExitStatus not_found(Session& session, const ArrayOptions& options, std::size_t server) {
+  JsonObject answer = start_answer(options);
+  answer.boolean("found", false).bytes("server", session.server_address(server));
+  if (session.output().mode() != OutputMode::value) session.output().answer(answer, {});
+  return ExitStatus::no;
+}
+
+ExitStatus answer_step(Session& session, const ArrayOptions& options, const Array::Changed& changed,
+                       std::size_t adds, std::size_t deletes) {
+  if (!changed.found) return not_found(session, options, changed.server);
+  JsonObject answer = start_answer(options);
+  answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
+  answer.bytes("server", session.server_address(changed.server));
+  session.output().answer(answer, std::to_string(adds + deletes));
+  return ExitStatus::ok;
+}
+
+// Values of standard input, added or deleted in batches; each batch is one atomic change.
+class LineChanger {
+ public:
+  LineChanger(Session& session, const ArrayOptions& options, Change kind)
+      : session_(session),
+        options_(options),
+        kind_(kind),
+        encoding_(encoding_of(options)),
+        array_(session.context(), options.name),
+        progress_(session.clock(), "lines", standard_input_size()) {}
+
+  ExitStatus run() {
+    try {
+      read_lines();
+    } catch (const Failure&) {
+      flush();
+      progress_.hide();
+      throw;
+    }
+    flush();
+    progress_.hide();
+    answer();
+    return worst_;
+  }
+
+ private:
+  void read_lines() {
+    std::uint64_t bytes = 0;
+    while (const auto line = lines_.next()) {
+      stage(*line);
+      progress_.advance(1, bytes += line->size() + 1);
+      if (!lines_.ready()) flush();
+      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
+    }
+  }
+
+  void stage(const std::string& line) {
+    try {
+      std::string element = element_of(options_, line);
+      if (staged_bytes_ + element.size() > batch_bytes) flush();
+      if (staged_.empty()) first_line_ = lines_.number();
+      staged_bytes_ += element.size() + line_overhead;
+      staged_.push_back(std::move(element));
+    } catch (const Failure& failure) {
+      fail(failure, lines_.number(), 1);
+    }
+  }
+
+  void flush() {
+    if (staged_.empty()) return;
+    const Elements none;
+    try {
+      const bool adds = kind_ == Change::add;
+      const auto changed =
+          array_.change(adds ? staged_ : none, adds ? none : staged_, encoding_, options_.lock);
+      created_ = created_ || changed.created;
+      found_ = found_ || changed.found;
+      server_ = changed.server;
+      if (changed.found) done_ += staged_.size();
+    } catch (const Failure& failure) {
+      const std::size_t others = staged_.size() - 1;
+      const std::string note = others == 0 ? "" : " (this line and " + std::to_string(others) + " after it)";
+      fail(Failure(failure.code(), failure.what() + note, failure.server()), first_line_, staged_.size());
+    }
+    staged_.clear();
+    staged_bytes_ = 0;
+  }
+
+  void fail(const Failure& failure, std::size_t line, std::size_t count) {
+    progress_.hide();
+    session_.output().error(failure, line);
+    worst_ = worse(worst_, status_of(failure.code()));
+    failed_ += count;
+  }
+
+  void answer() {
+    JsonObject object = start_answer(options_);
+    const bool adds = kind_ == Change::add;
+    object.number("adds", adds ? done_ : 0).number("deletes", adds ? 0 : done_).number("failed", failed_);
+    object.boolean("created", created_);
+    session_.output().answer(object, std::to_string(done_));
+    if (!adds && !found_ && worst_ == ExitStatus::ok && lines_.number() != 0) worst_ = ExitStatus::no;
+  }
+
+  Session& session_;
+  const ArrayOptions& options_;
+  Change kind_;
+  std::optional<ArrayEncoding> encoding_;
+  Array array_;
+  LineReader lines_;
+  Progress progress_;
+  Elements staged_;
+  std::size_t staged_bytes_ = 0;
+  std::size_t first_line_ = 0;
+  std::uint64_t done_ = 0;
+  std::uint64_t failed_ = 0;
+  bool created_ = false;
+  bool found_ = false;
+  std::size_t server_ = 0;
+  ExitStatus worst_ = ExitStatus::ok;
+};
+
+ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
+                              const Elements& remove) {
+  const auto changed =
+      Array(session.context(), options.name).change(add, remove, encoding_of(options), options.lock);
+  return answer_step(session, options, changed, add.size(), remove.size());
+}
+
+ExitStatus add(Session& session, const ArrayOptions& options) {
+  if (from_input(options)) return LineChanger(session, options, Change::add).run();
+  return change_in_one_step(session, options, elements_of(options, options.values), {});
+}
+
+ExitStatus remove(Session& session, const ArrayOptions& options) {
+  if (from_input(options)) return LineChanger(session, options, Change::remove).run();
+  return change_in_one_step(session, options, {}, elements_of(options, options.values));
+}
+
+ExitStatus change(Session& session, const ArrayOptions& options) {
+  if (options.add.empty() && options.remove.empty())
+    throw InvalidInput("nothing to change; give --add V or --delete V, each as often as needed");
+  return change_in_one_step(session, options, elements_of(options, options.add),
+                            elements_of(options, options.remove));
+}
+
+// All lines are one step, so all of them are read first.
+Elements input_elements(const ArrayOptions& options) {
+  Elements elements;
+  std::size_t bytes = 0;
+  LineReader lines;
+  while (const auto line = lines.next()) {
+    elements.push_back(element_of(options, *line));
+    bytes += elements.back().size() + 1;
+    if (bytes > max_value_size)
+      throw Failure(ErrorCode::bad_data,
+                    "the new values are too large for one step; clear the array, then add them");
+  }
+  return elements;
+}
+
+ExitStatus replace(Session& session, const ArrayOptions& options) {
+  const auto encoding = encoding_of(options);
+  const Elements elements =
+      from_input(options) ? input_elements(options) : elements_of(options, options.values);
+  const auto changed = Array(session.context(), options.name).replace(elements, encoding, options.lock);
+  JsonObject answer = start_answer(options);
+  answer.number("count", elements.size()).boolean("created", changed.created);
+  answer.bytes("server", session.server_address(changed.server));
+  session.output().answer(answer, std::to_string(elements.size()));
+  return ExitStatus::ok;
+}
+
+ExitStatus clear(Session& session, const ArrayOptions& options) {
+  const auto changed = Array(session.context(), options.name).clear(encoding_of(options), options.lock);
+  if (!changed.found) return not_found(session, options, changed.server);
+  JsonObject answer = start_answer(options);
+  answer.boolean("cleared", true).bytes("server", session.server_address(changed.server));
+  session.output().answer(answer, "1");
+  return ExitStatus::ok;
+}
+
+// Strings by their bytes, anything else as JSON.
+std::string bytes_of(const std::string& element) {
+  return unquote_bytes(element).value_or(element);
+}
+
+// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes.
+void add_values(JsonObject& answer, const Elements& elements) {
+  const bool binary = std::any_of(elements.begin(), elements.end(),
+                                  [](const auto& element) { return element.starts_with("b\""); });
+  std::string list = "[";
+  for (const std::string& element : elements) {
+    if (list.size() > 1) list += ',';
+    list += binary ? '"' + base64(bytes_of(element)) + '"' : element;
+  }
+  answer.raw(binary ? "values_b64" : "values", list + ']');
+}
+
+void warn_of_loss(Session& session) {
+  session.output().warning(
+      "a part of the array was lost by its server: values are missing, or deleted ones are back; replace or "
+      "clear it");
+}
+
+Array::Contents read(Session& session, const ArrayOptions& options) {
+  auto contents = Array(session.context(), options.name).fetch(encoding_of(options));
+  if (!contents.complete) warn_of_loss(session);
+  return contents;
+}
+
+ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject& answer,
+                  std::string_view bare) {
+  answer.number("count", contents.elements.size());
+  if (!contents.complete) answer.boolean("complete", false);
+  answer.bytes("server", session.server_address(contents.server));
+  session.output().answer(answer, bare);
+  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+}
+
+ExitStatus fetch(Session& session, const ArrayOptions& options) {
+  const auto contents = read(session, options);
+  if (!contents.found) return not_found(session, options, contents.server);
+  if (session.output().mode() == OutputMode::value) {
+    session.output().buffered(true);
+    for (const std::string& element : contents.elements) session.output().raw(bytes_of(element) + '\n');
+    return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+  }
+  JsonObject answer = start_answer(options);
+  add_values(answer, contents.elements);
+  return finish(session, contents, answer, {});
+}
+
+ExitStatus count(Session& session, const ArrayOptions& options) {
+  const auto contents = read(session, options);
+  if (!contents.found) return not_found(session, options, contents.server);
+  JsonObject answer = start_answer(options);
+  return finish(session, contents, answer, std::to_string(contents.elements.size()));
+}
+
+ExitStatus compact(Session& session, const ArrayOptions& options) {
+  Array array(session.context(), options.name);
+  JsonObject answer = start_answer(options);
+  if (const auto compacted = array.compact()) {
+    answer.boolean("compacted", true)
+        .number("lines_before", compacted->lines_before)
+        .number("lines", compacted->lines);
+    session.output().answer(answer, std::to_string(compacted->lines));
+    return ExitStatus::ok;
+  }
+  const auto contents = array.fetch();
+  if (!contents.found) return not_found(session, options, contents.server);
+  if (!contents.complete) warn_of_loss(session);
+  answer.boolean("compacted", false).bytes("reason", contents.complete ? "json" : "incomplete");
+  session.output().answer(answer, "0");
+  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+}
+
+ExitStatus where(Session& session, const ArrayOptions& options) {
+  return print_where(session, Array(session.context(), options.name).keys());
+}
+
+using VerbFunction = ExitStatus (*)(Session&, const ArrayOptions&);
+
+Verb& declare(Command& command, const Options& options, VerbFunction function, const char* name,
+              const char* summary) {
+  return command.verb(name, summary)
+      .argument("NAME", "the array", &options->name)
+      .action([options, function](Session& session) { return function(session, *options); });
+}
+
+void with_encoding(Verb& verb, const Options& options) {
+  verb.choice("--encoding", {"journal", "json"},
+              "how it is stored; without it as it is, a new one as a journal", &options->encoding);
+}
+
+void with_values(Verb& verb, const Options& options) {
+  verb.flag("--json", "values are JSON, not strings", options->json)
+      .flag("--lock", "with --encoding json: lock the array meanwhile, for programs that do so",
+            options->lock);
+  with_encoding(verb, options);
+}
+
+void declare_changes(Command& command, const Options& options) {
+  Verb& add_verb =
+      declare(command, options, add, "add", "append values")
+          .example("mcds array add jobs backup report")
+          .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
+          .example("find /data -name '*.csv' | mcds array add files -")
+          .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
+                    &options->values)
+          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+  with_values(add_verb, options);
+  Verb& change_verb =
+      declare(command, options, change, "change", "delete and append values in one atomic step")
+          .example("mcds array change jobs --delete backup --add restore")
+          .option("--add", "V", "append V", &options->add)
+          .option("--delete", "V", "delete every value that equals V; done before what is added",
+                  &options->remove);
+  with_values(change_verb, options);
+  Verb& delete_verb =
+      declare(command, options, remove, "delete", "delete every value that equals one of these")
+          .example("mcds array delete jobs backup")
+          .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
+                    &options->values)
+          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+  with_values(delete_verb, options);
+  Verb& replace_verb =
+      declare(command, options, replace, "replace", "these values and no others, in one atomic step")
+          .example("mcds array replace jobs backup report")
+          .example("ls | mcds array replace files -")
+          .argument("VALUE", "the values; @FILE its bytes; - alone: one value per line", &options->values);
+  with_values(replace_verb, options);
+  Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
+                         .example("mcds array clear jobs")
+                         .flag("--lock", "with --encoding json: lock the array meanwhile", options->lock);
+  with_encoding(clear_verb, options);
+}
+
+}  // namespace
+
+void declare_array(Command& command) {
+  const auto options = std::make_shared<ArrayOptions>();
+  declare_changes(command, options);
+  with_encoding(declare(command, options, fetch, "fetch", "all values, in the order they were added")
+                    .example("mcds array fetch jobs")
+                    .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done"),
+                options);
+  with_encoding(declare(command, options, count, "count", "how many values there are")
+                    .example("mcds array count jobs -o value"),
+                options);
+  declare(command, options, compact, "compact",
+          "drop what deletes made void, losing nothing that others add meanwhile")
+      .example("mcds array compact jobs");
+  declare(command, options, where, "where", "the array's keys and their servers")
+      .example("mcds array where jobs");
+}
+
+}  // namespace mcds
