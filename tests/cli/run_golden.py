@@ -74,7 +74,7 @@ def start_servers(directory):
     user = ["-u", "root"] if os.geteuid() == 0 else []
     for name in ("m1", "m2", "m3"):
         path = f"{directory}/{name}.sock"
-        servers.append(subprocess.Popen(["memcached", "-s", path, "-m", "16", "-t", "1", *user],
+        servers.append(subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "1", *user],
                                         stdin=subprocess.DEVNULL))
         deadline = time.monotonic() + 10
         while True:
