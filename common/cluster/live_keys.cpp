@@ -1,0 +1,249 @@
+#include "common/cluster/live_keys.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/meta/socket.hpp"
+
+namespace mcds {
+
+namespace {
+
+using meta::Socket;
+using Kind = ReplyFailure::Kind;
+
+constexpr std::string_view command = "lru_crawler metadump all\r\n";
+constexpr std::size_t longest_line = 4096;  // a key of 250 bytes, percent-encoded, and its figures
+constexpr Duration before_retry = std::chrono::milliseconds(50);
+
+// The text after `name` up to the next space; the fields come in a fixed order, later versions add some.
+std::optional<std::string_view> take_field(std::string_view& line, std::string_view name) {
+  const std::size_t at = line.find(name);
+  if (at == std::string_view::npos) return std::nullopt;
+  line.remove_prefix(at + name.size());
+  const std::string_view text = line.substr(0, line.find(' '));
+  line.remove_prefix(text.size());
+  return text;
+}
+
+std::optional<std::int64_t> integer(const std::optional<std::string_view>& text) {
+  return text ? parse_i64(*text) : std::nullopt;
+}
+
+class Dump {
+ public:
+  Dump(const Server& server, std::size_t index, const LiveKeysOptions& options, const TakeLiveKey& take)
+      : index_(index), options_(options), take_(take), socket_(server) {}
+
+  void start(SteadyTime now) {
+    deadline_ = now + options_.connect_timeout;
+    if (!socket_.start())
+      return fail(Kind::unreachable, "no connection: " + socket_.error() + "; is the server running?");
+    if (socket_.state() == Socket::State::open) ask(now);
+  }
+
+  bool busy() const { return busy_; }
+  int descriptor() const { return retry_at_ ? -1 : socket_.descriptor(); }
+  short events() const { return unsent_.empty() ? POLLIN : POLLOUT; }
+  SteadyTime wakes_at() const { return retry_at_ ? std::min(*retry_at_, deadline_) : deadline_; }
+  const LiveKeysOfServer& result() const { return result_; }
+
+  void proceed(short happened, SteadyTime now) {
+    if (now >= deadline_) return fail_late();
+    if (retry_at_ && now >= *retry_at_) return ask_again(now);
+    if (happened == 0) return;
+    if (socket_.state() == Socket::State::connecting) return finish_connecting(now);
+    if (!unsent_.empty()) return send();
+    read(now);
+  }
+
+  void fail(Kind kind, std::string message) {
+    result_.failure = std::make_shared<ReplyFailure>(ReplyFailure{kind, std::move(message)});
+    finish();
+  }
+
+ private:
+  void finish() {
+    socket_.close();
+    busy_ = false;
+  }
+
+  void ask(SteadyTime now) {
+    deadline_ = now + options_.timeout;
+    unsent_ = command;
+    send();
+  }
+
+  // The deadline stays: a server that is busy with other dumps is as good as silent.
+  void ask_again(SteadyTime) {
+    retry_at_.reset();
+    unsent_ = command;
+    send();
+  }
+
+  void send() {
+    const std::ptrdiff_t size = socket_.send(unsent_.data(), unsent_.size());
+    if (size < 0) return fail(Kind::unreachable, "the server closed the connection");
+    unsent_.remove_prefix(static_cast<std::size_t>(size));
+  }
+
+  void finish_connecting(SteadyTime now) {
+    const auto state = socket_.finish_connecting();
+    if (state == Socket::State::open) return ask(now);
+    if (state == Socket::State::closed)
+      fail(Kind::unreachable, "no connection: " + socket_.error() + "; is the server running?");
+  }
+
+  void read(SteadyTime now) {
+    const std::ptrdiff_t size = socket_.receive(input_);
+    if (size < 0) return fail_closed();
+    if (size == 0) return;
+    deadline_ = now + options_.timeout;
+    read_lines(now);
+  }
+
+  void read_lines(SteadyTime now) {
+    std::size_t position = 0;
+    while (busy_ && !retry_at_) {
+      const std::size_t end = input_.find('\n', position);
+      if (end == std::string::npos) break;
+      std::string_view line(input_.data() + position, end - position);
+      position = end + 1;
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      read_line(line, now);
+    }
+    input_.erase(0, position);
+    if (busy_ && input_.size() > longest_line)
+      fail(Kind::unknown, "the dump has a line that is no key; is this a memcached?");
+  }
+
+  void read_line(std::string_view line, SteadyTime now) {
+    if (auto key = parse_metadump_line(line, buffer_)) {
+      key->server = index_;
+      ++result_.keys;
+      if (!take_(*key)) finish();
+    } else if (line == "END") {
+      result_.complete = true;
+      finish();
+    } else if (line.starts_with("BUSY") && result_.keys == 0) {
+      retry_at_ = now + before_retry;
+    } else {
+      refuse(line);
+    }
+  }
+
+  void refuse(std::string_view line) {
+    if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
+      fail(Kind::refused,
+           "its keys cannot be listed: the LRU crawler is off; start it with -o lru_crawler, or send "
+           "`lru_crawler enable`");
+    } else if (line.starts_with("ERROR Too many")) {
+      fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
+    } else if (result_.keys == 0) {
+      fail(Kind::refused,
+           "its keys cannot be listed: no `lru_crawler metadump` (memcached 1.4.31 and later has it); give a "
+           "file of keys instead");
+    } else {
+      fail(Kind::unknown, "the dump has a line that is no key; is this a memcached?");
+    }
+  }
+
+  // Proxies close on a command they do not know.
+  void fail_closed() {
+    if (result_.keys > 0)
+      return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
+    fail(Kind::refused,
+         "its keys cannot be listed: it closed the connection on `lru_crawler metadump`; if it is a proxy, "
+         "name the servers behind it");
+  }
+
+  void fail_late() {
+    if (socket_.state() == Socket::State::connecting) {
+      return fail(Kind::unreachable, "no connection within the connect timeout; is the server reachable?");
+    }
+    if (retry_at_ || result_.keys == 0) {
+      return fail(Kind::unreachable,
+                  "no dump within the timeout: the server is stopped, or busy with another dump; raise "
+                  "--timeout or try again");
+    }
+    fail(Kind::unknown, "no more keys within the timeout: the dump broke off; raise --timeout");
+  }
+
+  std::size_t index_;
+  const LiveKeysOptions& options_;
+  const TakeLiveKey& take_;
+  Socket socket_;
+  bool busy_ = true;
+  std::string_view unsent_;
+  SteadyTime deadline_{};
+  std::optional<SteadyTime> retry_at_;
+  std::string input_, buffer_;
+  LiveKeysOfServer result_;
+};
+
+// Waits for any of the dumps, but no longer than until `end`.
+void proceed_with(const std::vector<Dump*>& busy, const Clock& clock, SteadyTime end) {
+  std::vector<pollfd> waiting;
+  SteadyTime soonest = end;
+  for (const Dump* dump : busy) {
+    waiting.push_back({dump->descriptor(), dump->events(), 0});
+    soonest = std::min(soonest, dump->wakes_at());
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(soonest - clock.steady()).count();
+  const int ready =
+      poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000)));
+  const SteadyTime now = clock.steady();
+  for (std::size_t i = 0; i < busy.size(); ++i) {
+    if (now >= end) {
+      busy[i]->fail(Kind::unknown, "not all keys within the time allowed");
+    } else {
+      busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer) {
+  if (!line.starts_with("key=")) return std::nullopt;
+  LiveKey result;
+  result.key = *take_field(line, "key=");
+  const auto exptime = integer(take_field(line, " exp="));
+  const auto accessed = integer(take_field(line, " la="));
+  if (result.key.empty() || !exptime || !accessed) return std::nullopt;
+  result.expires_at = *exptime;
+  result.last_accessed_at = *accessed;
+  if (const auto cas = take_field(line, " cas=")) result.cas = parse_u64(*cas).value_or(0);
+  if (const auto size = take_field(line, " size=")) result.size_bytes = parse_u64(*size).value_or(0);
+  if (result.key.find('%') != std::string_view::npos) {
+    auto decoded = percent_decode(result.key);
+    if (!decoded) return std::nullopt;
+    buffer = std::move(*decoded);
+    result.key = buffer;
+  }
+  return result;
+}
+
+std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
+                                             const Clock& clock, const TakeLiveKey& take) {
+  std::vector<std::unique_ptr<Dump>> dumps;
+  for (std::size_t i = 0; i < pool.size(); ++i)
+    dumps.push_back(std::make_unique<Dump>(pool[i], i, options, take));
+  const SteadyTime end = options.longest ? clock.steady() + *options.longest : SteadyTime::max();
+  for (const auto& dump : dumps) dump->start(clock.steady());
+  for (;;) {
+    std::vector<Dump*> busy;
+    for (const auto& dump : dumps) {
+      if (dump->busy()) busy.push_back(dump.get());
+    }
+    if (busy.empty()) break;
+    proceed_with(busy, clock, end);
+  }
+  std::vector<LiveKeysOfServer> results;
+  for (const auto& dump : dumps) results.push_back(dump->result());
+  return results;
+}
+
+}  // namespace mcds

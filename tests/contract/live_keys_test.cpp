@@ -1,0 +1,153 @@
+// Listing every key of every server.
+#include "common/cluster/live_keys.hpp"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "tests/support/fault_proxy.hpp"
+#include "tests/support/memcached_process.hpp"
+#include "tests/support/sockets.hpp"
+
+using namespace mcds;
+using namespace mcds::test;
+
+namespace {
+
+const SystemClock system_clock;
+
+LiveKeysOptions patient() {
+  return {.timeout = std::chrono::seconds(10), .connect_timeout = std::chrono::seconds(10)};
+}
+LiveKeysOptions hasty() {
+  return {.timeout = std::chrono::milliseconds(100), .connect_timeout = std::chrono::milliseconds(100)};
+}
+
+void fill(const Server& server, std::size_t from, std::size_t to) {
+  std::string sets;
+  for (std::size_t i = from; i < to; ++i) sets += "set key" + std::to_string(i) + " 0 0 1 noreply\r\nx\r\n";
+  talk(server, sets + "version\r\n");
+}
+
+using Found = std::map<std::string, std::size_t>;
+
+std::vector<LiveKeysOfServer> collect(const Pool& pool, const LiveKeysOptions& options, Found& found) {
+  return read_live_keys(pool, options, system_clock, [&](const LiveKey& key) {
+    found.emplace(key.key, key.server);
+    return true;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("live keys: every key of every server, once, with its figures") {
+  MemcachedProcess first, second;
+  fill(first.server(), 0, 3000);
+  fill(second.server(), 3000, 5000);
+  std::uint64_t size = 0;
+  Found found;
+  const auto results =
+      read_live_keys({first.server(), second.server()}, patient(), system_clock, [&](const LiveKey& key) {
+        CHECK(key.server == (std::stoul(std::string(key.key.substr(3))) < 3000 ? 0 : 1));
+        CHECK(found.emplace(key.key, key.server).second);
+        CHECK(key.expires_at == -1);
+        CHECK(key.cas > 0);
+        size += key.size_bytes;
+        return true;
+      });
+  CHECK(found.size() == 5000);
+  CHECK(results[0].keys == 3000);
+  CHECK(results[1].keys == 2000);
+  CHECK((results[0].complete && results[1].complete));
+  CHECK(size > 5000 * 48);
+}
+
+TEST_CASE("live keys: keys of any bytes come back as they are") {
+  MemcachedProcess server;
+  talk(server.server(), "set 100%25:\xd0\xba 0 100 1\r\nx\r\n");
+  talk(server.server(), "ms YSBi 1 b\r\nx\r\n");
+  Found found;
+  CHECK(collect({server.server()}, patient(), found)[0].complete);
+  CHECK(found == Found{{"100%25:\xd0\xba", 0}, {"a b", 0}});
+}
+
+TEST_CASE("live keys: an empty server and one whose keys were enough") {
+  MemcachedProcess empty, full;
+  fill(full.server(), 0, 2000);
+  const auto results = read_live_keys({empty.server(), full.server()}, patient(), system_clock,
+                                      [left = 10](const LiveKey&) mutable { return --left > 0; });
+  CHECK(results[0].complete);
+  CHECK(results[0].keys == 0);
+  CHECK(results[1].keys == 10);
+  CHECK((!results[1].complete && results[1].failure == nullptr));
+}
+
+TEST_CASE("live keys: a dead and a silent server are told and do not hold up the others") {
+  MemcachedProcess dead, stopped, good;
+  dead.kill();
+  stopped.stop();
+  fill(good.server(), 0, 10);
+  Found found;
+  const auto results = collect({dead.server(), stopped.server(), good.server()}, hasty(), found);
+  CHECK(results[0].failure->kind == ReplyFailure::Kind::unreachable);
+  CHECK(results[1].failure->kind == ReplyFailure::Kind::unreachable);
+  CHECK(results[2].complete);
+  CHECK(found.size() == 10);
+}
+
+TEST_CASE("live keys: a server without the dump, with the crawler off, and a proxy each say what to do") {
+  const auto message_of = [](Fault fault, const std::string& garbage) {
+    MemcachedProcess server;
+    FaultProxy proxy(server.server());
+    proxy.garbage(garbage);
+    proxy.always(fault);
+    Found found;
+    const auto result = collect({proxy.server()}, hasty(), found)[0];
+    CHECK(result.failure->kind == ReplyFailure::Kind::refused);
+    return result.failure->message;
+  };
+  CHECK(message_of(Fault::answer_garbage, "ERROR\r\n").find("no `lru_crawler metadump`") !=
+        std::string::npos);
+  CHECK(message_of(Fault::answer_garbage, "CLIENT_ERROR lru crawler disabled\r\n").find("is off") !=
+        std::string::npos);
+  CHECK(message_of(Fault::hang_up, "").find("proxy") != std::string::npos);
+}
+
+TEST_CASE("live keys: a dump that breaks off, or turns into something else, is never complete") {
+  MemcachedProcess server;
+  FaultProxy proxy(server.server());
+  const std::string line = "key=k exp=-1 la=1 cas=1 fetch=no cls=1 size=60\n";
+  for (const std::string& answer :
+       {line, line + "key=half exp=", line + "nonsense\n", line + std::string(10000, 'x')}) {
+    proxy.garbage(answer);
+    proxy.always(Fault::answer_garbage);
+    Found found;
+    const auto result = collect({proxy.server()}, hasty(), found)[0];
+    CHECK(result.keys == 1);
+    CHECK(!result.complete);
+    CHECK(result.failure->kind == ReplyFailure::Kind::unknown);
+  }
+}
+
+TEST_CASE("live keys: a server that drips keys for ever ends at the longest time") {
+  MemcachedProcess server;
+  fill(server.server(), 0, 100);
+  FaultProxy proxy(server.server());
+  proxy.delay(std::chrono::milliseconds(20));
+  proxy.always(Fault::drip_reply);
+  LiveKeysOptions options = hasty();
+  options.longest = std::chrono::milliseconds(150);
+  Found found;
+  const auto result = collect({proxy.server()}, options, found)[0];
+  CHECK(!result.complete);
+  CHECK(result.failure != nullptr);
+}
+
+TEST_CASE("live keys: two dumps of one server at once both get everything") {
+  MemcachedProcess server;
+  fill(server.server(), 0, 5000);
+  Found found;
+  const auto results = collect({server.server(), server.server()}, patient(), found);
+  CHECK(results[0].keys == 5000);
+  CHECK(results[1].keys == 5000);
+}
