@@ -373,7 +373,7 @@ std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
 bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
   for (int attempt = 0; attempt < most_compactions; ++attempt) {
     back_off(context_, attempt, patience);
-    fill();
+    if (attempt != 0) fill();
     const Reply reply = context_.cluster.execute(Request::gets(key_));
     expect_read(context_.cluster, reply);
     if (reply.outcome != Outcome::hit) return false;

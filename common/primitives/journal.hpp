@@ -21,12 +21,14 @@
 //   but another who does the same. seal: read the root; add a segment with its tail under a fresh name; cas
 //   the root to the names and an empty tail. Dead after the add: a segment nobody names, gone by eviction.
 //   Two sealers: one cas fails, its segment is removed again; but not when the cas got no reply: then the
-//   name may be in the root. compact: fill the root with padding lines until nothing fits (that is what keeps
-//   64 appenders from starving it: they wait some milliseconds before they seal a full root themselves), read
-//   everything, write the lines that are left as new segments under fresh names, cas the root to them, then
-//   remove the old segments. Dead at any point before the cas: the old journal stands, padded; after it: old
-//   segments that nobody names. A reader that is on its way to removed segments finds the root changed and
-//   starts again; the same root with a segment missing is a loss, and is told.
+//   name may be in the root.
+//   compact: read everything, write the lines that are left as new segments under fresh names, cas the root
+//   to them, then remove the old segments. Whenever that cas fails, the root is first filled with padding
+//   lines until nothing fits: that is what keeps 64 appenders from starving it, for they wait some
+//   milliseconds before they seal a full root themselves. Dead at any point before the cas: the old journal
+//   stands, padded perhaps; after it: old segments that nobody names. A reader that is on its way to removed
+//   segments finds the root changed and starts again; the same root with a segment missing is a loss, and is
+//   told.
 // When things fail
 //   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again
 //                under the same id. Of lines with equal id only the first counts, so that a request which is

@@ -240,7 +240,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Scenario& scenario
   // A shard whose creator could not reach the manifest is taken for a loss: half of the schedules are without.
   const bool reachable = seed % 2 == 0;
   // Clocks up to 28 s apart: below half the grace.
-  Simulation simulation(seed, {.servers = 2, .faults = faults_of(scenario, reachable), .largest_skew = 14s});
+  Simulation simulation(seed, {.servers = 2, .faults = faults_of(scenario, reachable), .largest_skew = 14s, .server = {.item_size = 16384}});
   History history;
   for (int i = 0; i < 3; ++i) {
     simulation.client([&](Context& context, SimulatedClient& client) {
