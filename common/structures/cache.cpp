@@ -15,7 +15,6 @@ namespace {
 // How much longer than its rights say a lock's key lives, and an entry: the server's tick, and a stall over
 // it.
 constexpr Duration slack = std::chrono::seconds(2);
-constexpr Duration failure_pause = std::chrono::seconds(1);
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = std::chrono::milliseconds(500);
 constexpr int most_claims = 3;
@@ -78,9 +77,13 @@ CacheRebuild::CacheRebuild(Context context, std::string key, CacheTerms terms)
       terms_(std::move(terms)),
       lock_(Lock::at_key(context_, key_ + std::string(rebuild_part))) {}
 
+Duration CacheRebuild::lease_ttl() const {
+  return terms_.rebuild_ttl - slack;
+}
+
 bool CacheRebuild::take_lock(std::string& rival) {
   try {
-    Lock::Answer answer = lock_.acquire({.ttl = terms_.rebuild_ttl - slack, .holder = terms_.holder});
+    Lock::Answer answer = lock_.acquire({.ttl = lease_ttl(), .holder = terms_.holder});
     lease_ = std::move(answer.lease);
     rival = std::move(answer.holder);
     return lease_.has_value();
@@ -147,7 +150,7 @@ void CacheRebuild::end(bool succeeded) {
   if (succeeded)
     lock_.release(*lease_);
   else
-    lock_.leave(*lease_, failure_pause);
+    lock_.leave(*lease_, Duration::zero());  // the key's slack is the pause
 }
 
 Cache::Cache(Context context, std::string_view name)
@@ -184,8 +187,9 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
     const Duration left = terms.wait - waited();
     if (left <= Duration::zero()) return busy;
     const double jitter = 0.5 + context_.random.unit();
-    context_.clock.sleep_for(
-        std::min(left, Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * jitter))));
+    const auto jittered = Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * jitter));
+    const Duration nap = std::min(left, jittered);
+    context_.clock.sleep_for(nap);
     pause = std::min(pause + pause / 2, slowest_poll);
   }
 }
@@ -233,18 +237,20 @@ Cache::Shown Cache::show() {
   return shown;
 }
 
+// Each attempt has its own build: a rebuild that began after one of them was applied must not find it again
+// after a later one.
 bool Cache::expire() {
   bool found = false;
-  const std::string build = context_.random.token();
+  std::vector<std::string> builds;
   cas_update(context_, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
     auto record = record_of(context_, key_, observed.value, observed.server);
-    if (record && record->build == build) return std::nullopt;
+    if (record && std::find(builds.begin(), builds.end(), record->build) != builds.end()) return std::nullopt;
     found = found || (record && !record->placeholder);
-    const WallTime now = context_.clock.wall();
     if (!record) record.emplace().placeholder = true;
-    record->build = build;
+    record->build = builds.emplace_back(context_.random.token());
     record->fresh_until = WallTime{};
+    const WallTime now = context_.clock.wall();
     const Duration left = std::max<Duration>(record->stale_until - now, Duration::zero());
     return Write{encode(*record), Exptime::after(left + slack, now), 0};
   });

@@ -73,6 +73,8 @@ class CacheRebuild {
   // The lock, if its server granted it: to be renewed while the command runs, and the renewed lease put back.
   Lock& lock() { return lock_; }
   std::optional<Lease>& lease() { return lease_; }
+  // To renew it with: the key lives longer by what makes up the rebuild ttl.
+  Duration lease_ttl() const;
   // Not earlier than the lease's end the entry that is to be replaced goes away. Call it with each renewal.
   // Failures are not told: the rebuild is then not stored.
   void keep();
@@ -81,7 +83,7 @@ class CacheRebuild {
   // Its build and times are filled in. superseded: invalidated or rebuilt by others meanwhile, and left so.
   // Throws NotApplied, UnknownOutcome, Contention.
   Stored store(CacheRecord record);
-  // Gives the lock back; after a failed command it stays a second, so that what fails is not hammered. Throws
+  // Gives the lock back; after a failed command it stays a second or two, so that what fails is not hammered. Throws
   // like Lock::release.
   void end(bool succeeded);
 

@@ -11,6 +11,31 @@ namespace mcds {
 
 namespace {
 
+class Collected final : public ChildOutput {
+ public:
+  std::string output, errors;
+  bool take(int stream, std::string_view bytes) override {
+    (stream == 1 ? output : errors) += bytes;
+    return true;
+  }
+  int waits_for(int) const override { return -1; }
+  void proceed(int) override {}
+};
+
+class Refused final : public ChildOutput {
+ public:
+  bool take(int, std::string_view) override { return false; }
+  int waits_for(int) const override { return -1; }
+  void proceed(int) override {}
+};
+
+class Broken final : public ChildOutput {
+ public:
+  bool take(int, std::string_view) override { throw std::runtime_error("stdout is closed"); }
+  int waits_for(int) const override { return -1; }
+  void proceed(int) override {}
+};
+
 struct Done {
   ChildResult result;
   std::string output, errors;
@@ -27,10 +52,11 @@ Done run(std::vector<std::string> command, std::optional<std::string> input = st
   options.input = std::move(input);
   options.max_run = max_run;
   options.environment = {{"CHILD_TEST", "a b"}};
-  options.on_output = [&](int stream, std::string_view bytes) {
-    (stream == 1 ? done.output : done.errors) += bytes;
-  };
+  Collected collected;
+  options.output = &collected;
   done.result = run_child(options, clock, guardian, held);
+  done.output = std::move(collected.output);
+  done.errors = std::move(collected.errors);
   return done;
 }
 
@@ -73,12 +99,23 @@ TEST_CASE("child: an exception of ours ends it") {
   const SystemClock clock;
   const auto start = clock.steady();
   ChildOptions options{.command = {"sh", "-c", "echo up; exec sleep 100"}};
-  options.on_output = [](int, std::string_view) { throw std::runtime_error("stdout is closed"); };
+  Broken broken;
+  options.output = &broken;
   SystemClock waiting;
   const Guardian guardian;
   const HeldSignals held;
   CHECK_THROWS_AS(run_child(options, waiting, guardian, held), std::runtime_error);
   CHECK(clock.steady() - start < std::chrono::seconds(10));
+}
+
+TEST_CASE("child: output that nobody wants ends it as a closed pipe does") {
+  ChildOptions options{.command = {"yes"}};
+  Refused refused;
+  options.output = &refused;
+  SystemClock clock;
+  const Guardian guardian;
+  const HeldSignals held;
+  CHECK(run_child(options, clock, guardian, held).signal == SIGPIPE);
 }
 
 TEST_CASE("child: what cannot be run is told apart") {

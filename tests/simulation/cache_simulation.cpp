@@ -85,7 +85,7 @@ class Caller {
     const std::uint64_t version = world_.version;
     for (int renewals = 0; context_.random.below(3) != 0; ++renewals) {
       context_.clock.sleep_for(some(context_.random, terms.rebuild_ttl / 2));
-      if (rebuild.lease() && context_.random.below(3) != 0) renew(rebuild, terms);
+      if (rebuild.lease() && context_.random.below(3) != 0) renew(rebuild);
     }
     const bool succeeded = context_.random.below(4) != 0;
     if (succeeded && rebuild.store(record) == CacheRebuild::Stored::stored)
@@ -102,10 +102,9 @@ class Caller {
     world_.locked_until = now() + left;
   }
 
-  void renew(CacheRebuild& rebuild, const CacheTerms& terms) {
+  void renew(CacheRebuild& rebuild) {
     if (left(rebuild) <= Duration::zero()) return;
-    if (rebuild.lock().renew(*rebuild.lease(), terms.rebuild_ttl - seconds(2)) != Lock::Renewal::renewed)
-      return;
+    if (rebuild.lock().renew(*rebuild.lease(), rebuild.lease_ttl()) != Lock::Renewal::renewed) return;
     if (left(rebuild) > Duration::zero())
       world_.locked_until = std::max(world_.locked_until, now() + left(rebuild));
     rebuild.keep();

@@ -113,6 +113,7 @@ class Run {
   void child_stopped(int signal);
   bool stop_ourselves(int signal);
   bool group_is_gone();
+  pollfd output_to_wait_for(const Pipe& pipe, int stream) const;
   void move_bytes();
   void feed();
   bool read_from(Descriptor& pipe, int stream);
@@ -139,7 +140,7 @@ class Run {
 void Run::start() {
   Pipe report = Pipe::make();
   if (options_.input) input_ = Pipe::make();
-  if (options_.on_output) {
+  if (options_.output != nullptr) {
     output_ = Pipe::make();
     error_output_ = Pipe::make();
   }
@@ -170,7 +171,7 @@ void Run::become_child(int report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127);
   if (options_.input) dup2(input_.read_end.get(), STDIN_FILENO);
-  if (options_.on_output) {
+  if (options_.output != nullptr) {
     dup2(output_.write_end.get(), STDOUT_FILENO);
     dup2(error_output_.write_end.get(), STDERR_FILENO);
   }
@@ -221,8 +222,8 @@ void Run::wait() {
                                      {timer_.get(), POLLIN, 0},
                                      {watch_ != nullptr ? watch_->descriptor() : -1, POLLIN, 0},
                                      {feeding ? input_.write_end.get() : -1, POLLOUT, 0},
-                                     {output_.read_end.get(), POLLIN, 0},
-                                     {error_output_.read_end.get(), POLLIN, 0}}};
+                                     output_to_wait_for(output_, 1),
+                                     output_to_wait_for(error_output_, 2)}};
   poll(descriptors.data(), descriptors.size(), -1);
   std::uint64_t count = 0;
   if ((descriptors[1].revents & POLLIN) != 0) static_cast<void>(!read(timer_.get(), &count, sizeof count));
@@ -331,11 +332,22 @@ bool Run::group_is_gone() {
   return ::kill(-pid_, 0) != 0 && errno == ESRCH;
 }
 
+// The child's pipe, or while its bytes are held up, what holds them up.
+pollfd Run::output_to_wait_for(const Pipe& pipe, int stream) const {
+  const int blocked = options_.output != nullptr ? options_.output->waits_for(stream) : -1;
+  if (blocked >= 0) return {blocked, POLLOUT, 0};
+  return {pipe.read_end.get(), POLLIN, 0};
+}
+
 void Run::move_bytes() {
   if (input_.write_end.get() >= 0) feed();
   for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
-    pollfd ready{pipe->read_end.get(), POLLIN, 0};
-    if (ready.fd >= 0 && poll(&ready, 1, 0) > 0) read_from(pipe->read_end, stream);
+    pollfd ready = output_to_wait_for(*pipe, stream);
+    if (ready.fd < 0 || poll(&ready, 1, 0) <= 0) continue;
+    if (ready.events == POLLOUT)
+      options_.output->proceed(stream);
+    else
+      read_from(pipe->read_end, stream);
   }
 }
 
@@ -357,8 +369,10 @@ bool Run::read_from(Descriptor& pipe, int stream) {
     pipe.reset();
     return false;
   }
-  options_.on_output(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
-  return true;
+  const bool wanted =
+      options_.output->take(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
+  if (!wanted) pipe.reset();
+  return wanted;
 }
 
 // What the group had written before it ended; not what a process that left the group may still write.

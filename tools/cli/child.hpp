@@ -11,7 +11,6 @@
 #pragma once
 
 #include <csignal>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -57,15 +56,25 @@ class ChildWatch {
   virtual int descriptor() const = 0;
 };
 
+// What becomes of the child's output: stream 1 (stdout) and 2. Its functions must not block.
+class ChildOutput {
+ public:
+  virtual ~ChildOutput() = default;
+  // False: nothing more of this stream is wanted; the child is told so when it writes again, by SIGPIPE.
+  virtual bool take(int stream, std::string_view bytes) = 0;
+  // The descriptor that has to become writable before more of `stream` can be taken; -1: none. Asked before
+  // each take; proceed() when it is.
+  virtual int waits_for(int stream) const = 0;
+  virtual void proceed(int stream) = 0;
+};
+
 struct ChildOptions {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
   std::optional<std::string> input = {};  // its standard input; without it, ours
-  // Takes what the child writes to stream 1 (stdout) and 2, and must not block; without it, both go where
-  // ours go.
-  std::function<void(int stream, std::string_view bytes)> on_output = {};
+  ChildOutput* output = nullptr;          // without it, both streams go where ours go
 };
 
 struct ChildResult {

@@ -115,6 +115,8 @@ void Output::error(const Failure& failure, std::size_t line) const {
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 
+void Output::raw_error(std::string_view bytes) const { static_cast<void>(write_all(STDERR_FILENO, bytes)); }
+
 void Output::note(std::string_view line) const { static_cast<void>(write_all(STDERR_FILENO, std::string(line) + '\n')); }
 
 void Output::warning(std::string_view message) const {

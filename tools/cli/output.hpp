@@ -1,4 +1,4 @@
-// The only place that writes to stdout, and the one form of errors on stderr.
+// The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
 #include <string>
@@ -31,6 +31,8 @@ class Output {
   void answer_bytes(const JsonObject& object, std::string_view bytes);
   // Bytes as they are, whatever the mode (a child's replayed output, an SVG).
   void raw(std::string_view bytes);
+  // The same to stderr.
+  void raw_error(std::string_view bytes) const;
 
   void buffered(bool on) { buffered_ = on; }
   // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.

@@ -95,6 +95,7 @@ SteadyTime LeaseKeeper::renew_once() {
       case Lock::Renewal::renewed:
         ++renewals_;
         publish();
+        if (plan_.renewed) plan_.renewed();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
       case Lock::Renewal::not_owner:
         lose("another has taken it");

@@ -24,6 +24,7 @@ class LeaseKeeper final : public ChildWatch {
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
     bool stop_child = true;  // otherwise a lost lock is only told
     std::function<void(std::string_view)> warn;  // from the thread
+    std::function<void()> renewed = {};          // after each renewal, from the thread
   };
   // Between the child's last moment and the lease's.
   static constexpr Duration margin = std::chrono::seconds(1);

@@ -35,8 +35,6 @@ Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
 ExitStatus busy_status(const LockOptions& options);
 // Whole seconds when they are, so that scripts read `30`.
 void add_seconds(JsonObject& object, std::string_view name, Duration duration);
-// `deploy@web3 (pid 4711) since 2026-…`, as far as it is known.
-std::string describe_holder(const std::string& holder);
 
 ExitStatus run_locked(Session& session, const LockOptions& options);
 

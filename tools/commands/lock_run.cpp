@@ -1,20 +1,16 @@
 // mcds lock run: hold a lock for the life of a child.
-#include <fcntl.h>
-#include <pwd.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
 
-#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "tools/commands/lease_keeper.hpp"
+#include "tools/commands/lock_holder.hpp"
 #include "tools/commands/lock_options.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -23,16 +19,6 @@ namespace {
 constexpr Duration default_ttl = std::chrono::seconds(30);
 constexpr Duration default_grace = std::chrono::seconds(5);
 constexpr Duration time_to_renew = std::chrono::milliseconds(250);
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-std::string user_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
-}
 
 struct Times {
   Duration ttl, grace;
@@ -52,68 +38,12 @@ Times times_of(const LockOptions& options) {
   return {ttl, grace};
 }
 
-// Opened before anything runs, so that a report that cannot be written is told in time.
-class Report {
- public:
-  explicit Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
-    if (!path) return;
-    descriptor_ = open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (descriptor_ < 0) fail();
-  }
-  ~Report() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
-
-  void write(const JsonObject& object) {
-    if (descriptor_ < 0) return;
-    const std::string line = object.text() + '\n';
-    if (::write(descriptor_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail();
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Failure(ErrorCode::cannot_write, "cannot write the report " + path_ + ": " + std::strerror(errno));
-  }
-  std::string path_;
-  int descriptor_ = -1;
-};
-
 ChildOptions child_options(const LockOptions& options, Duration grace) {
   ChildOptions child{.command = options.command};
   child.grace = grace;
   child.max_run = options.max_run;
   child.environment.emplace_back("MCDS_LOCK_NAME", options.name);
   return child;
-}
-
-// 79 and 124 when we stopped it, else its own.
-ExitStatus status_of(const ChildResult& result) {
-  if (result.reason == ChildResult::Reason::watch) return ExitStatus::lock_lost;
-  if (result.reason == ChildResult::Reason::max_run) return ExitStatus::max_run;
-  return static_cast<ExitStatus>(result.exit_code());
-}
-
-const char* word_of(const ChildResult& result) {
-  switch (result.reason) {
-    case ChildResult::Reason::watch:
-      return "lost";
-    case ChildResult::Reason::max_run:
-      return "max_run";
-    case ChildResult::Reason::not_executable:
-      return "not_executable";
-    case ChildResult::Reason::not_found:
-      return "not_found";
-    case ChildResult::Reason::ended:
-      break;
-  }
-  return result.signal != 0 ? "signaled" : "exited";
-}
-
-void add_result(JsonObject& report, const ChildResult& result) {
-  report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(status_of(result)));
-  if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
 }
 
 class LockedRun {
@@ -236,15 +166,7 @@ class LockedRun {
   }
 
   ExitStatus finish(const ChildResult& result) {
-    if (!result.message.empty()) {
-      session_.output().error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
-    } else if (result.reason == ChildResult::Reason::watch) {
-      session_.output().error(
-          Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
-    } else if (result.reason == ChildResult::Reason::max_run) {
-      session_.output().error(
-          Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
-    }
+    tell_failure(session_.output(), result);
     add_result(record_, result);
     try {
       report_.write(record_);
@@ -270,26 +192,13 @@ class LockedRun {
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
   if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
   Lock::Wish wish{.ttl = ttl,
-                  .holder = {.host = host_name(), .user = user_name(), .note = options.note, .pid = 0},
+                  .holder = holder_here(options.note),
                   .fence = fence};
   // Who takes a lock by `acquire` holds it beyond that command's end: the script.
-  wish.holder.pid = static_cast<std::uint64_t>(options.command.empty() ? getppid() : getpid());
+  if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
   if (options.wait)
     wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
   return wish;
-}
-
-std::string describe_holder(const std::string& holder) {
-  const auto field = [&](std::string_view name) {
-    const auto json = json_field(holder, name);
-    return json ? json_unquote(*json).value_or(*json) : std::string();
-  };
-  if (holder.empty() || field("host").empty()) return "another program";
-  std::string text = field("user") + '@' + field("host") + " (pid " + field("pid") + ')';
-  if (const std::string since = field("acquired_at"); !since.empty()) text += " since " + since;
-  if (!field("finished_at").empty()) text += ", finished, kept by --min-hold or --once-per";
-  if (const std::string note = field("note"); !note.empty()) text += ": " + note;
-  return text;
 }
 
 ExitStatus run_locked(Session& session, const LockOptions& options) {

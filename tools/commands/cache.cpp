@@ -1,0 +1,141 @@
+// mcds cache: parsing and printing; the algorithm is in common/structures/cache.hpp, `run` in cache_run.cpp.
+#include "common/structures/cache.hpp"
+
+#include <memory>
+
+#include "tools/cli/program.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/cache_key.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+JsonObject answer_for(const std::string& name) {
+  JsonObject answer;
+  answer.bytes("cache", name);
+  return answer;
+}
+
+void add_record(JsonObject& line, const CacheRecord& record, WallTime now) {
+  line.boolean("fresh", record.fresh(now)).time("made_at", record.made_at);
+  if (record.fresh_until == WallTime{})
+    line.boolean("expired", true);
+  else
+    line.time("fresh_until_at", record.fresh_until);
+  line.time("stale_until_at", record.stale_until);
+  line.number("exit_code", static_cast<std::uint64_t>(record.exit_code));
+  line.number("stdout_bytes", record.out.size()).number("stderr_bytes", record.err.size());
+}
+
+ExitStatus show(Session& session, const CacheOptions& options) {
+  const std::string name = cache_key(options).name;
+  Cache cache(session.context(), name);
+  const Cache::Shown shown = cache.show();
+  JsonObject line = answer_for(name);
+  line.boolean("found", shown.record.has_value());
+  if (shown.record) add_record(line, *shown.record, session.clock().wall());
+  if (shown.ttl && shown.record && shown.ttl->count() >= 0)
+    line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
+  line.boolean("rebuilding", shown.rebuilding);
+  if (!shown.holder.empty()) line.raw("holder", shown.holder);
+  line.bytes("server", session.server_address(cache.server()));
+  session.output().answer_bytes(line, shown.record ? shown.record->out : std::string());
+  return shown.record ? ExitStatus::ok : ExitStatus::no;
+}
+
+// The two ways to invalidate: `done` is the field that tells.
+ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done, bool (Cache::*act)()) {
+  const std::string name = cache_key(options).name;
+  Cache cache(session.context(), name);
+  const bool found = (cache.*act)();
+  JsonObject line = answer_for(name);
+  line.boolean(done, found).bytes("server", session.server_address(cache.server()));
+  session.output().answer(line, found ? "1" : "0");
+  return found ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus expire(Session& session, const CacheOptions& options) {
+  return invalidate(session, options, "expired", &Cache::expire);
+}
+
+ExitStatus remove(Session& session, const CacheOptions& options) {
+  return invalidate(session, options, "removed", &Cache::remove);
+}
+
+ExitStatus where(Session& session, const CacheOptions& options) {
+  return print_where(session, Cache(session.context(), cache_key(options).name).keys());
+}
+
+using Run = ExitStatus (*)(Session&, const CacheOptions&);
+
+// Every verb names its entry in the same ways.
+std::shared_ptr<CacheOptions> declare_entry(Verb& verb, bool command_required, Run run) {
+  auto options = std::make_shared<CacheOptions>();
+  verb.optional_argument("KEY", "the entry; without it one made of the command's words",
+                         &options->key_argument)
+      .option("--key", "K", "the same as KEY", &options->key_option)
+      .option(
+          "--key-from", "LIST",
+          "what the output depends on, digested into the key: args, cwd, stdin, env:NAME, file:PATH; args "
+          "without KEY",
+          &options->key_from)
+      .child(options->command, command_required)
+      .action([options, run](Session& session) { return run(session, *options); });
+  return options;
+}
+
+void declare_run(Command& command) {
+  Verb& verb = command.verb("run", "print what a command printed, running it if that is too old");
+  verb.example("mcds cache run report --ttl 5m -- ./make-report")
+      .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
+      .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices");
+  const auto options = declare_entry(verb, true, run_cached);
+  verb.option("--ttl", "D", "fresh for this long; 60s without it", &options->ttl)
+      .option("--stale", "D", "replayed this much longer while another rebuilds it; 10m without it",
+              &options->stale)
+      .option("-w,--wait", "D", "wait this long for another's rebuild; inf: for ever; 3s without it",
+              &options->wait)
+      .option("--rebuild-ttl", "D", "a rebuilder not heard of for so long is dead; 30s without it",
+              &options->rebuild_ttl)
+      .choice("--on-busy", {"stale", "wait", "run", "fail"},
+              "while another rebuilds: wait, then replay the stale output (stale) or none (wait) or run the "
+              "command "
+              "(run); do not wait (fail)",
+              &options->on_busy)
+      .flag("--refresh", "run the command though its output is fresh; replay nothing", options->refresh)
+      .option("--cache-codes", "LIST", "exit codes whose output is kept, as 0,3-5; 0 without it",
+              &options->cache_codes)
+      .option("--max-bytes", "SIZE", "larger outputs pass through and are not kept; 1M without it",
+              &options->max_bytes)
+      .choice("--if-down", {"run", "fail"},
+              "when no server answers: run the command without the cache, or fail", &options->if_down)
+      .option("--report", "FILE", "write what happened to this file, as JSON", &options->report);
+}
+
+void declare_others(Command& command) {
+  Verb& show_verb = command.verb("show", "how old an entry is; exit 1 if there is none");
+  show_verb.example("mcds cache show report")
+      .example("mcds cache show report -o value")
+      .example("mcds cache show -- ./query shoes");
+  declare_entry(show_verb, false, show);
+  Verb& expire_verb = command.verb("expire", "rebuild at the next run; until then the output is stale");
+  expire_verb.example("mcds cache expire report");
+  declare_entry(expire_verb, false, expire);
+  Verb& remove_verb = command.verb("remove", "forget the output");
+  remove_verb.example("mcds cache remove report");
+  declare_entry(remove_verb, false, remove);
+  Verb& where_verb = command.verb("where", "the keys and servers of an entry and its rebuild lock");
+  where_verb.example("mcds cache where report");
+  declare_entry(where_verb, false, where);
+}
+
+}  // namespace
+
+void declare_cache(Command& command) {
+  declare_run(command);
+  declare_others(command);
+}
+
+}  // namespace mcds

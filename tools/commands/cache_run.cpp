@@ -1,0 +1,256 @@
+// mcds cache run: replay what a command printed, or run it and keep that.
+#include <algorithm>
+#include <bitset>
+#include <string_view>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/units.hpp"
+#include "common/structures/cache.hpp"
+#include "tools/cli/relay.hpp"
+#include "tools/commands/cache_key.hpp"
+#include "tools/commands/lease_keeper.hpp"
+#include "tools/commands/lock_holder.hpp"
+#include "tools/commands/run_report.hpp"
+
+namespace mcds {
+
+namespace {
+
+using ExitCodes = std::bitset<256>;
+
+ExitCodes exit_codes(std::string_view list) {
+  ExitCodes codes;
+  for (std::size_t from = 0; from <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', from), list.size());
+    const std::string_view range = list.substr(from, comma - from);
+    const std::size_t dash = range.find('-');
+    const auto first = parse_u64(range.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
+    if (!first || !last || *last > 255 || *first > *last) {
+      throw InvalidInput("--cache-codes: \"" + std::string(range) +
+                         "\" is no exit code or range of them, as 0,3-5");
+    }
+    for (std::uint64_t code = *first; code <= *last; ++code) codes.set(code);
+    from = comma + 1;
+  }
+  return codes;
+}
+
+CacheTerms terms_of(const CacheOptions& options) {
+  CacheTerms terms{.ttl = options.ttl, .stale = options.stale, .rebuild_ttl = options.rebuild_ttl};
+  terms.refresh = options.refresh;
+  terms.wait = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
+  if (options.on_busy == "fail") terms.wait = Duration::zero();
+  terms.holder = holder_here();
+  return terms;
+}
+
+// Without the cache the command can still do its work.
+bool fails_open(const Failure& failure) {
+  switch (failure.code()) {
+    case ErrorCode::unavailable:
+    case ErrorCode::unknown_outcome:
+    case ErrorCode::refused:
+    case ErrorCode::try_again:
+    case ErrorCode::bad_data:
+      return true;
+    default:
+      return false;
+  }
+}
+
+class CachedRun {
+ public:
+  CachedRun(Session& session, const CacheOptions& options)
+      : session_(session),
+        options_(options),
+        codes_(exit_codes(options.cache_codes)),
+        max_bytes_(std::min<std::uint64_t>(parse_size(options.max_bytes, "--max-bytes"), max_cached_size)),
+        terms_(terms_of(options)),
+        report_(options.report),
+        key_(cache_key(options)),
+        cache_(session.context(), key_.name) {
+    record_.bytes("cache", key_.name);
+  }
+
+  ExitStatus run() {
+    auto answer = ask();
+    if (!answer) return run_plainly("down");
+    switch (answer->kind) {
+      case Cache::Answer::Kind::fresh:
+        return replay(*answer->record, "fresh");
+      case Cache::Answer::Kind::rebuild:
+        return rebuild(*answer->rebuild);
+      case Cache::Answer::Kind::busy:
+        break;
+    }
+    if (options_.on_busy == "run") return run_plainly("busy");
+    if (answer->record && options_.on_busy == "stale" && !options_.refresh)
+      return replay(*answer->record, "stale");
+    return busy(answer->holder);
+  }
+
+ private:
+  // nullopt: the command is to run without the cache.
+  std::optional<Cache::Answer> ask() {
+    try {
+      return cache_.ask(terms_);
+    } catch (const Failure& failure) {
+      if (!fails_open(failure) || options_.if_down == "fail") throw;
+      session_.output().warning(std::string("running without the cache: ") + failure.what());
+      return std::nullopt;
+    }
+  }
+
+  ExitStatus replay(const CacheRecord& record, const char* state) {
+    record_.bytes("replayed", state).time("made_at", record.made_at);
+    record_.number("exit_code", static_cast<std::uint64_t>(record.exit_code));
+    write_report();
+    session_.output().raw_error(record.err);
+    session_.output().raw(record.out);
+    return static_cast<ExitStatus>(record.exit_code);
+  }
+
+  ExitStatus busy(const std::string& holder) {
+    record_.boolean("busy", true);
+    if (!holder.empty()) record_.raw("holder", holder);
+    write_report();
+    throw Failure(
+        ErrorCode::try_again,
+        key_.name + " is being rebuilt by " + describe_holder(holder) +
+            (options_.refresh ? "; wait longer with --wait"
+                              : " and there is no output to replay; wait longer with --wait, or use "
+                                "--on-busy run"),
+        session_.server_address(cache_.server()));
+  }
+
+  ChildOptions child_options() const {
+    ChildOptions child{.command = options_.command};
+    child.input = key_.input;
+    return child;
+  }
+
+  // Its output goes where ours goes.
+  ExitStatus run_plainly(const char* why) {
+    const Guardian guardian;
+    const HeldSignals held;
+    record_.boolean("stored", false).bytes("reason", why);
+    return finish(run_child(child_options(), session_.clock(), guardian, held));
+  }
+
+  ExitStatus rebuild(CacheRebuild& rebuild) {
+    Relay relay(max_bytes_);
+    const ExitStatus status = [&] {
+      const HeldSignals held;
+      const ChildResult result = run_child_under(rebuild, relay, held);
+      store(rebuild, relay, result);
+      end(rebuild, is_kept(result));
+      return finish(result);
+    }();
+    // Signals end us again, and others need not wait for our reader.
+    relay.finish();
+    return status;
+  }
+
+  ChildResult run_child_under(CacheRebuild& rebuild, Relay& relay, const HeldSignals& held) {
+    try {
+      return run_child_renewing(rebuild, relay, held);
+    } catch (...) {
+      end(rebuild, true);
+      throw;
+    }
+  }
+
+  ChildResult run_child_renewing(CacheRebuild& rebuild, Relay& relay, const HeldSignals& held) {
+    const Guardian guardian;
+    ChildOptions child = child_options();
+    child.output = &relay;
+    if (!rebuild.lease()) return run_child(child, session_.clock(), guardian, held);
+    // A lost lock does not end the command: what it prints is wanted, and is stored only if it may be.
+    LeaseKeeper keeper(rebuild.lock(), *rebuild.lease(),
+                       {.ttl = rebuild.lease_ttl(),
+                        .grace = Duration::zero(),
+                        .stop_child = false,
+                        .warn = [](std::string_view) {},
+                        .renewed = [&] { rebuild.keep(); }},
+                       session_.clock(), guardian);
+    const ChildResult result = run_child(child, session_.clock(), guardian, held, &keeper);
+    rebuild.lease() = keeper.finish();
+    return result;
+  }
+
+  bool is_kept(const ChildResult& result) const {
+    return result.reason == ChildResult::Reason::ended && result.signal == 0 &&
+           codes_.test(static_cast<std::size_t>(result.code) & 255);
+  }
+
+  void store(CacheRebuild& rebuild, Relay& relay, const ChildResult& result) {
+    if (!is_kept(result)) return not_stored("exit_code");
+    if (!relay.complete()) return not_stored("too_large");
+    CacheRecord record;
+    record.exit_code = result.code;
+    record.out = std::move(relay.kept(1));
+    record.err = std::move(relay.kept(2));
+    try {
+      switch (rebuild.store(std::move(record))) {
+        case CacheRebuild::Stored::stored:
+          record_.boolean("stored", true);
+          return;
+        case CacheRebuild::Stored::superseded:
+          return not_stored("superseded");
+        case CacheRebuild::Stored::too_large:
+          return not_stored("too_large");
+      }
+    } catch (const Failure& failure) {
+      session_.output().warning(std::string("the output could not be kept: ") + failure.what());
+      not_stored("down");
+    }
+  }
+
+  void not_stored(const char* why) { record_.boolean("stored", false).bytes("reason", why); }
+
+  // Whatever happens to it: the lock ends by itself.
+  static void end(CacheRebuild& rebuild, bool succeeded) {
+    try {
+      rebuild.end(succeeded);
+    } catch (const Failure&) {
+      return;
+    }
+  }
+
+  ExitStatus finish(const ChildResult& result) {
+    tell_failure(session_.output(), result);
+    add_result(record_, result);
+    write_report();
+    return status_of(result);
+  }
+
+  // The command's own code matters more than a report that cannot be written.
+  void write_report() {
+    record_.bytes("server", session_.server_address(cache_.server()));
+    try {
+      report_.write(record_);
+    } catch (const Failure& failure) {
+      session_.output().error(failure);
+    }
+  }
+
+  Session& session_;
+  const CacheOptions& options_;
+  ExitCodes codes_;
+  std::size_t max_bytes_;
+  CacheTerms terms_;
+  Report report_;
+  CacheKey key_;
+  Cache cache_;
+  JsonObject record_;
+};
+
+}  // namespace
+
+ExitStatus run_cached(Session& session, const CacheOptions& options) {
+  return CachedRun(session, options).run();
+}
+
+}  // namespace mcds

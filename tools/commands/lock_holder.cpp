@@ -1,0 +1,47 @@
+#include "tools/commands/lock_holder.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "common/base/json.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string user_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+}  // namespace
+
+LockHolder holder_here(std::string note) {
+  return {.host = host_name(),
+          .user = user_name(),
+          .note = std::move(note),
+          .pid = static_cast<std::uint64_t>(getpid())};
+}
+
+std::string describe_holder(const std::string& holder) {
+  const auto field = [&](std::string_view name) {
+    const auto json = json_field(holder, name);
+    return json ? json_unquote(*json).value_or(*json) : std::string();
+  };
+  if (holder.empty() || field("host").empty()) return "another program";
+  std::string text = field("user") + '@' + field("host") + " (pid " + field("pid") + ')';
+  if (const std::string since = field("acquired_at"); !since.empty()) text += " since " + since;
+  if (!field("finished_at").empty()) text += ", finished, kept by --min-hold or --once-per";
+  if (const std::string note = field("note"); !note.empty()) text += ": " + note;
+  return text;
+}
+
+}  // namespace mcds

@@ -1,0 +1,16 @@
+// Who holds a lock, for people: written by every command that takes one, told to who finds it taken.
+#pragma once
+
+#include <string>
+
+#include "common/structures/lock.hpp"
+
+namespace mcds {
+
+// This process.
+LockHolder holder_here(std::string note = {});
+
+// `deploy@web3 (pid 4711) since 2026-…`, as far as it is known.
+std::string describe_holder(const std::string& holder);
+
+}  // namespace mcds

@@ -1,0 +1,74 @@
+#include "tools/commands/run_report.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+const char* word_of(const ChildResult& result) {
+  switch (result.reason) {
+    case ChildResult::Reason::watch:
+      return "lost";
+    case ChildResult::Reason::max_run:
+      return "max_run";
+    case ChildResult::Reason::not_executable:
+      return "not_executable";
+    case ChildResult::Reason::not_found:
+      return "not_found";
+    case ChildResult::Reason::ended:
+      break;
+  }
+  return result.signal != 0 ? "signaled" : "exited";
+}
+
+}  // namespace
+
+Report::Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
+  if (!path) return;
+  descriptor_ = open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail();
+}
+
+Report::~Report() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void Report::write(const JsonObject& object) {
+  if (descriptor_ < 0) return;
+  const std::string line = object.text() + '\n';
+  if (::write(descriptor_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail();
+}
+
+void Report::fail() const {
+  throw Failure(ErrorCode::cannot_write, "cannot write the report " + path_ + ": " + std::strerror(errno));
+}
+
+ExitStatus status_of(const ChildResult& result) {
+  if (result.reason == ChildResult::Reason::watch) return ExitStatus::lock_lost;
+  if (result.reason == ChildResult::Reason::max_run) return ExitStatus::max_run;
+  return static_cast<ExitStatus>(result.exit_code());
+}
+
+void add_result(JsonObject& report, const ChildResult& result) {
+  report.bytes("result", word_of(result)).number("exit_code", static_cast<std::uint64_t>(status_of(result)));
+  if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
+}
+
+void tell_failure(const Output& output, const ChildResult& result) {
+  if (!result.message.empty()) {
+    output.error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
+  } else if (result.reason == ChildResult::Reason::watch) {
+    output.error(Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
+  } else if (result.reason == ChildResult::Reason::max_run) {
+    output.error(Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
+  }
+}
+
+}  // namespace mcds
