@@ -1,5 +1,5 @@
-// Tables and hashes under every interleaving the seeds reach: what is acknowledged is listed, what is present is listed,
-// a client reads what it wrote, and a lost part of the index is told.
+// Tables and hashes under every interleaving the seeds reach: what is acknowledged is listed, what is present
+// is listed, a client reads what it wrote, and a lost part of the index is told.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,15 +20,23 @@ using namespace std::chrono_literals;
 // A few names of few shards, so that clients meet; one of each client's own is added to them.
 const std::vector<std::string> shared_names{"a", "b", "c"};
 
-enum class Mistake { none, index_after_set, compaction_without_grace, compaction_without_cas, never_listed_again };
+enum class Mistake {
+  none,
+  index_after_set,
+  compaction_without_grace,
+  compaction_without_cas,
+  never_listed_again
+};
 
 // Before each add, a long time passes: as long as the grace is meant for.
 class SlowAdds final : public Cluster {
  public:
-  SlowAdds(Cluster& inner, SimulatedClient& client, Random& random) : inner_(inner), client_(client), random_(random) {}
+  SlowAdds(Cluster& inner, SimulatedClient& client, Random& random)
+      : inner_(inner), client_(client), random_(random) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override {
-    if (batch.front().op == Op::add && random_.below(3) == 0) client_.sleep_for(std::chrono::seconds(random_.below(90)));
+    if (batch.front().op == Op::add && random_.below(3) == 0)
+      client_.sleep_for(std::chrono::seconds(random_.below(90)));
     return inner_.execute(batch);
   }
   const Placement& placement() const override { return inner_.placement(); }
@@ -41,19 +49,25 @@ class SlowAdds final : public Cluster {
 
 std::optional<Failure> set_before_listing(Context& context, Elements& elements, const Element& element) {
   const std::string key = elements.key_of(element.name);
-  const Reply replaced = expect(context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
+  const Reply replaced = expect(
+      context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
   if (replaced.outcome == Outcome::stored) return std::nullopt;
   expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
-  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) { return std::vector<bool>(names.size(), true); });
+  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) {
+    return std::vector<bool>(names.size(), true);
+  });
   const std::string* name = &element.name;
   return index.list(std::span(&name, 1)).front();
 }
 
 std::optional<Failure> set_listed_once(Context& context, Elements& elements, const Element& element) {
   const std::string key = elements.key_of(element.name);
-  const Reply replaced = expect(context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
+  const Reply replaced = expect(
+      context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
   if (replaced.outcome == Outcome::stored) return std::nullopt;
-  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) { return std::vector<bool>(names.size(), true); });
+  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) {
+    return std::vector<bool>(names.size(), true);
+  });
   const std::string* name = &element.name;
   if (auto failure = index.list(std::span(&name, 1)).front()) return failure;
   expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
@@ -86,13 +100,14 @@ void compact_wrongly(Context& context, Elements& elements, bool with_cas) {
 }
 
 struct History {
-  std::map<std::string, std::optional<std::string>> settled;  // own names: what the last acknowledged operation left
+  std::map<std::string, std::optional<std::string>>
+      settled;  // own names: what the last acknowledged operation left
   std::optional<std::string> violation;
 };
 
 struct Scenario {
   Mistake mistake = Mistake::none;
-  bool slow = false;        // long pauses between listing and adding
+  bool slow = false;         // long pauses between listing and adding
   bool lose_shards = false;  // somebody removes index shards
 };
 
@@ -124,8 +139,10 @@ class Client {
       case 0:
         return remove(name, own);
       case 1:
-        return scenario_.mistake == Mistake::compaction_without_grace || scenario_.mistake == Mistake::compaction_without_cas
-                   ? compact_wrongly(context_, elements_, scenario_.mistake == Mistake::compaction_without_grace)
+        return scenario_.mistake == Mistake::compaction_without_grace ||
+                       scenario_.mistake == Mistake::compaction_without_cas
+                   ? compact_wrongly(context_, elements_,
+                                     scenario_.mistake == Mistake::compaction_without_grace)
                    : static_cast<void>(elements_.compact());
       case 2:
         return look();
@@ -142,8 +159,10 @@ class Client {
 
   std::optional<Failure> set_by_scenario(const Element& element) {
     try {
-      if (scenario_.mistake == Mistake::index_after_set) return set_before_listing(context_, elements_, element);
-      if (scenario_.mistake == Mistake::never_listed_again) return set_listed_once(context_, elements_, element);
+      if (scenario_.mistake == Mistake::index_after_set)
+        return set_before_listing(context_, elements_, element);
+      if (scenario_.mistake == Mistake::never_listed_again)
+        return set_listed_once(context_, elements_, element);
       return elements_.set(std::span(&element, 1)).front().failure;
     } catch (const Failure& failure) {
       return failure;
@@ -171,7 +190,8 @@ class Client {
     if (expected == history_.settled.end()) return;
     const auto got = elements_.get(std::span(&own_, 1)).front();
     if (got.failure) return;
-    if (got.yes != expected->second.has_value() || (got.yes && got.value != *expected->second)) return violate("get does not see what its client wrote");
+    if (got.yes != expected->second.has_value() || (got.yes && got.value != *expected->second))
+      return violate("get does not see what its client wrote");
     std::optional<std::string> listed;
     const auto listing = elements_.fetch([&](Elements::Found& found) {
       if (found.name == own_) listed = found.value;
@@ -197,11 +217,18 @@ Faults faults_of(const Scenario& scenario, bool reachable) {
   // Executed later than the grace: has finds it, fetch does not.
   if (scenario.slow) return {.unreachable = !reachable, .ghosts = false};
   // Created, not named, and then lost: nobody can tell.
-  if (scenario.lose_shards) return {.unreachable = false, .lost_requests = false, .lost_replies = false, .ghosts = false, .kills = false, .server_stalls = false};
+  if (scenario.lose_shards)
+    return {.unreachable = false,
+            .lost_requests = false,
+            .lost_replies = false,
+            .ghosts = false,
+            .kills = false,
+            .server_stalls = false};
   return {.unreachable = !reachable};
 }
 
-std::optional<std::string> check(Simulation& simulation, const History& history, const Scenario& scenario, bool reachable) {
+std::optional<std::string> check(Simulation& simulation, const History& history, const Scenario& scenario,
+                                 bool reachable) {
   if (history.violation) return history.violation;
   Elements elements(simulation.observer(), "hash", "h");
   std::map<std::string, std::string> fetched;
@@ -212,11 +239,16 @@ std::optional<std::string> check(Simulation& simulation, const History& history,
   if (twice) return "fetch told " + *twice + " twice";
   for (const auto& [name, value] : history.settled) {
     const auto got = elements.get(std::span(&name, 1)).front();
-    if (got.yes != value.has_value() || (value && got.value != *value)) return name + " is not what its only writer left";
-    if (listing.complete() && value.has_value() != fetched.contains(name)) return name + " is acknowledged and not listed";
+    if (got.yes != value.has_value() || (value && got.value != *value))
+      return name + " is not what its only writer left";
+    if (listing.complete() && value.has_value() != fetched.contains(name))
+      return name + " is acknowledged and not listed";
   }
   const bool calm = simulation.happened().kills == 0 && simulation.happened().messages == 0;
-  if (!listing.complete()) return calm && reachable && !scenario.lose_shards ? std::optional<std::string>("a loss was told and nothing was lost") : std::nullopt;
+  if (!listing.complete())
+    return calm && reachable && !scenario.lose_shards
+               ? std::optional<std::string>("a loss was told and nothing was lost")
+               : std::nullopt;
   // Whoever dies after a slow add has not listed it again, and not acknowledged it.
   if (scenario.slow) return std::nullopt;
   std::vector<std::string> names = shared_names;
@@ -232,15 +264,20 @@ void lose_shards(Context& context, SimulatedClient& client) {
   client.sleep_for(std::chrono::milliseconds(context.random.below(30000)));
   const auto keys = Elements(context, "hash", "h").index_keys();
   for (std::size_t shard = 1; shard < keys.size(); ++shard) {
-    if (context.random.below(2) == 0) static_cast<void>(context.cluster.execute(Request::remove(keys[shard])));
+    if (context.random.below(2) == 0)
+      static_cast<void>(context.cluster.execute(Request::remove(keys[shard])));
   }
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, const Scenario& scenario) {
-  // A shard whose creator could not reach the manifest is taken for a loss: half of the schedules are without.
+  // A shard whose creator could not reach the manifest is taken for a loss: half of the schedules are
+  // without.
   const bool reachable = seed % 2 == 0;
   // Clocks up to 28 s apart: below half the grace.
-  Simulation simulation(seed, {.servers = 2, .faults = faults_of(scenario, reachable), .largest_skew = 14s, .server = {.item_size = 16384}});
+  Simulation simulation(seed, {.servers = 2,
+                               .faults = faults_of(scenario, reachable),
+                               .largest_skew = 14s,
+                               .server = {.item_size = 16384}});
   History history;
   for (int i = 0; i < 3; ++i) {
     simulation.client([&](Context& context, SimulatedClient& client) {
@@ -272,11 +309,17 @@ TEST_CASE("elements: a lost shard is told, or nothing is missing") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, {.lose_shards = true}); }, 0.2);
 }
 
-TEST_CASE("elements: the simulation catches an index written after the element") { CHECK(caught({.mistake = Mistake::index_after_set})); }
+TEST_CASE("elements: the simulation catches an index written after the element") {
+  CHECK(caught({.mistake = Mistake::index_after_set}));
+}
 
-TEST_CASE("elements: the simulation catches compaction without a grace") { CHECK(caught({.mistake = Mistake::compaction_without_grace})); }
+TEST_CASE("elements: the simulation catches compaction without a grace") {
+  CHECK(caught({.mistake = Mistake::compaction_without_grace}));
+}
 
-TEST_CASE("elements: the simulation catches compaction without cas") { CHECK(caught({.mistake = Mistake::compaction_without_cas})); }
+TEST_CASE("elements: the simulation catches compaction without cas") {
+  CHECK(caught({.mistake = Mistake::compaction_without_cas}));
+}
 
 TEST_CASE("elements: the simulation catches an adder that is slow and does not list again") {
   CHECK(caught({.mistake = Mistake::never_listed_again, .slow = true}));
