@@ -15,7 +15,6 @@ constexpr int most_lookups = 3;   // after lost replies
 constexpr int most_compactions = 24;
 constexpr int most_rereads = 8;
 constexpr int most_fill_rounds = 64;
-constexpr std::size_t largest_padding = 512 * 1024;
 constexpr std::size_t smallest_padding = 16;
 constexpr std::size_t forgotten_ids = 256;
 constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in the root itself
@@ -208,6 +207,18 @@ std::optional<Journal::Appended> Journal::look_up(const Attempt& attempt) const 
 
 Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
   int lookups = 0;
+  try {
+    return settle(attempt, std::move(reply), lookups);
+  } catch (const UnknownOutcome&) {
+    throw;
+  } catch (const Failure& failure) {
+    if (lookups == 0) throw;
+    throw UnknownOutcome("an append got no reply, then: " + std::string(failure.what()), failure.server());
+  }
+}
+
+// `lookups`: how often an append got no reply; it may then still be executed.
+Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& lookups) {
   bool sealed = false;
   const auto as_told = [&] {
     return Appended{.created = reply.created,
@@ -254,9 +265,13 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
   Reply reply = context_.cluster.execute(Request::append(key_, one.request.value));
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
   try {
-    if (!may_create()) return {.declined = true, .incarnation = {}, .server = reply.server};
-  } catch (const NotApplied&) {
-    expect(context_.cluster, reply);
+    if (!may_create()) {
+      // Never executed so far; but it may be, once somebody else creates the journal.
+      if (reply.unknown()) expect(context_.cluster, reply);
+      return {.declined = true, .incarnation = {}, .server = reply.server};
+    }
+  } catch (const Failure&) {
+    if (reply.unknown()) expect(context_.cluster, reply);
     throw;
   }
   if (!reply.unknown()) reply = context_.cluster.execute(one.request);
@@ -311,7 +326,7 @@ void Journal::seal_full() {
 
 void Journal::fill() const {
   std::vector<Request> batch;
-  for (std::size_t size = largest_padding; size >= smallest_padding; size /= 2)
+  for (std::size_t size = options_.largest_padding; size >= smallest_padding; size /= 2)
     batch.push_back(Request::append(key_, padding_line(size)));
   for (int round = 0; round < most_fill_rounds; ++round) {
     const auto replies = context_.cluster.execute(batch);

@@ -73,7 +73,8 @@ struct JournalContents {
 class Journal {
  public:
   struct Options {
-    std::size_t segment_size = 512 * 1024;  // of the segments compaction writes
+    std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
+    std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)
@@ -118,6 +119,7 @@ class Journal {
   struct Attempt;
   Attempt attempt(std::span<const JournalLine> lines) const;
   Appended settle(const Attempt& attempt, Reply reply);
+  Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
   void seal_full();
   void fill() const;

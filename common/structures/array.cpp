@@ -77,8 +77,8 @@ std::vector<std::string> replay(std::span<const JournalLine> lines) {
   return elements;
 }
 
-Array::Array(const Context& context, std::string_view name)
-    : context_(context), key_(structure_key(context, "array", name)) {
+Array::Array(const Context& context, std::string_view name, const Journal::Options& options)
+    : context_(context), key_(structure_key(context, "array", name)), options_(options) {
   if (could_be_a_part(name))
     throw InvalidInput(
         "an array's name must not end in :json, :lock or :s: and 16 hex digits: it could be another array's "
@@ -115,7 +115,7 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  const auto appended = Journal(context_, key_).append(lines, [&] { return may_create(step, encoding); });
+  const auto appended = journal().append(lines, [&] { return may_create(step, encoding); });
   return {.found = !appended.declined, .created = appended.created, .server = appended.server};
 }
 
@@ -139,12 +139,19 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
   const Lock::Answer answer = guard.acquire({.ttl = lock_ttl, .holder = {}, .wait = lock_wait});
   if (!answer.lease)
     throw Contention("another holds the array's lock; try again", context_.cluster.address_of(answer.server));
+  const auto release = [&] {
+    try {
+      static_cast<void>(guard.release(*answer.lease));
+    } catch (const Failure&) {
+      // What became of the change is told all the same; the lock ends by itself.
+    }
+  };
   try {
     const Changed changed = cas_json(step);
-    static_cast<void>(guard.release(*answer.lease));
+    release();
     return changed;
   } catch (const Failure&) {
-    static_cast<void>(guard.release(*answer.lease));
+    release();
     throw;
   }
 }
@@ -164,7 +171,7 @@ Array::Changed Array::cas_json(const Step& step) {
     changed.found = observed.found || step.creates;
     changed.created = !observed.found;
     if (!changed.found) return std::nullopt;
-    if (!observed.found) expect_no_journal();
+    if (!observed.found && !observed.uncertain) expect_no_journal();
     std::vector<std::string> elements;
     if (observed.found && !step.replaces)
       elements = json_array(observed.value, context_.cluster.address_of(observed.server));
@@ -190,13 +197,13 @@ Array::Changed Array::cas_json(const Step& step) {
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
   if (encoding != ArrayEncoding::json) {
-    const JournalContents journal = Journal(context_, key_).read();
-    contents.server = journal.server;
-    if (journal.found) {
+    const JournalContents stored = journal().read();
+    contents.server = stored.server;
+    if (stored.found) {
       contents.found = true;
-      contents.elements = replay(journal.lines);
-      contents.complete = journal.lost_segments == 0 && journal.foreign == 0;
-      contents.lines = journal.lines.size();
+      contents.elements = replay(stored.lines);
+      contents.complete = stored.lost_segments == 0 && stored.foreign == 0;
+      contents.lines = stored.lines.size();
       return contents;
     }
     if (encoding) return contents;
@@ -213,7 +220,7 @@ Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
 
 std::optional<Array::Compacted> Array::compact() {
   Compacted result;
-  const bool done = Journal(context_, key_).compact([&](const std::vector<JournalLine>& lines) {
+  const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {
     std::vector<JournalLine> kept;
     for (const std::size_t index : live_lines(lines)) kept.push_back(lines[index]);
     result = {lines.size(), kept.size()};
@@ -225,9 +232,9 @@ std::optional<Array::Compacted> Array::compact() {
 
 std::vector<std::string> Array::keys() const {
   std::vector<std::string> keys{key_};
-  const JournalContents journal = Journal(context_, key_).read();
-  keys.insert(keys.end(), journal.segments.begin(), journal.segments.end());
-  if (!journal.found && fetch(ArrayEncoding::json).found) keys = {json_key()};
+  const JournalContents stored = journal().read();
+  keys.insert(keys.end(), stored.segments.begin(), stored.segments.end());
+  if (!stored.found && fetch(ArrayEncoding::json).found) keys = {json_key()};
   return keys;
 }
 

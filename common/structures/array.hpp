@@ -48,7 +48,7 @@ enum class ArrayEncoding { journal, json };
 class Array {
  public:
   // Throws InvalidInput for a name no key can hold.
-  Array(const Context& context, std::string_view name);
+  Array(const Context& context, std::string_view name, const Journal::Options& options = Journal::Options());
 
   struct Changed {
     bool found = true;  // false: there is no such array, and the step does not create one; nothing was done
@@ -102,8 +102,11 @@ class Array {
   void expect_no_journal() const;
   std::string json_key() const { return key_ + ":json"; }
 
+  Journal journal() const { return {context_, key_, options_}; }
+
   Context context_;
   std::string key_;
+  Journal::Options options_;
 };
 
 // The elements that are left when the lines are gone through in order.
