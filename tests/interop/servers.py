@@ -1,0 +1,128 @@
+"""Real memcached servers on loopback: on ports the kernel chooses, on the default port, on unix sockets."""
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass
+
+DEADLINE_S = 20
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server as a pool lists it: `host` is what the client is told; the address asked may be another spelling."""
+    host: str = ""
+    port: int = 0
+    path: str = ""
+    weight: int = 1
+    name: str = ""
+    connects_to: str = ""
+
+    def for_mcds(self):
+        address = f"unix:{self.path}" if self.path else f"{self.host}:{self.port}"
+        named = f"{self.name}=" if self.name else ""
+        return named + address + (f"/?{self.weight}" if self.weight != 1 else "")
+
+    def for_writer(self):
+        """HOST|PORT|WEIGHT|NAME; a path with port 0 for a unix socket."""
+        return f"{self.path or self.host}|{self.port}|{self.weight}|{self.name}"
+
+    def connect(self):
+        if self.path:
+            connection = socket.socket(socket.AF_UNIX)
+            connection.connect(self.path)
+            return connection
+        return socket.create_connection((self.connects_to or self.host, self.port), timeout=DEADLINE_S)
+
+
+class Asker:
+    """The text protocol, as little as asking a server takes."""
+
+    def __init__(self, server):
+        self.socket = server.connect()
+        self.socket.settimeout(DEADLINE_S)
+        self.file = self.socket.makefile("rb")
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+    def get(self, keys):
+        values = {}
+        for start in range(0, len(keys), 50):
+            self.socket.sendall(b"get " + b" ".join(keys[start:start + 50]) + b"\r\n")
+            while (line := self.file.readline().split()) != [b"END"]:
+                if len(line) < 4 or line[0] != b"VALUE":
+                    raise RuntimeError(f"not an answer to get: {line}")
+                values[line[1]] = self.file.read(int(line[3]) + 2)[:-2]
+        return values
+
+    def store(self, key, value):
+        self.socket.sendall(b"set %b 0 0 %d\r\n%b\r\n" % (key, len(value), value))
+        answer = self.file.readline().strip()
+        if answer != b"STORED":
+            raise RuntimeError(f"set {key!r}: {answer!r}")
+
+
+def wait_until(ready, process, what):
+    deadline = time.monotonic() + DEADLINE_S
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"{what} does not start")
+        time.sleep(0.002)
+
+
+def accepts(server):
+    try:
+        server.connect().close()
+    except OSError:
+        return False
+    return True
+
+
+class Memcacheds:
+    """Starts servers, all of them ended by close()."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.processes = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def spawn(self, *arguments, **environment):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        self.processes.append(subprocess.Popen(["memcached", "-m", "16", "-t", "1", "-U", "0", *user, *arguments],
+                                               env={**os.environ, **environment}, stdin=subprocess.DEVNULL))
+        return self.processes[-1]
+
+    def on_kernel_port(self):
+        port_file = os.path.join(self.directory, f"port{len(self.processes)}")
+        process = self.spawn("-l", "127.0.0.1", "-p", "-1", MEMCACHED_PORT_FILENAME=port_file)
+        wait_until(lambda: os.path.exists(port_file), process, "memcached")
+        with open(port_file, encoding="ascii") as file:
+            port = int(file.read().split("TCP INET: ")[1].split()[0])
+        return Server("127.0.0.1", port)
+
+    def on_default_port(self, choice):
+        """On 11211 of a loopback address of its own: clients leave the default port out of a server's name, or do not."""
+        server = Server(free_address(choice), 11211)
+        process = self.spawn("-l", server.host, "-p", str(server.port))
+        wait_until(lambda: accepts(server), process, "memcached")
+        return server
+
+    def on_socket(self):
+        server = Server(path=os.path.join(self.directory, f"m{len(self.processes)}.sock"))
+        process = self.spawn("-s", server.path)
+        wait_until(lambda: accepts(server), process, "memcached")
+        return server
+
+
+def free_address(choice):
+    """A loopback address of one's own, for programs that must be told a port."""
+    return f"127.{choice.randint(1, 254)}.{choice.randint(1, 254)}.{choice.randint(1, 254)}"
