@@ -8,6 +8,7 @@
 #include "tests/support/children.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
+#include "tests/support/real_client.hpp"
 
 namespace mcds {
 
@@ -22,19 +23,9 @@ struct Tally {
   std::atomic<std::uint64_t> acknowledged, unknown, refused;
 };
 
-struct Client {
-  Client(const Server& server, Protocol protocol, Duration timeout)
-      : cluster(connect(make_placement("ketama", test::pool_of({server})), {timeout, timeout, protocol})) {}
-  Context context() { return {*cluster, clock, random, {}}; }
-
-  std::unique_ptr<Cluster> cluster;
-  SystemClock clock;
-  SystemRandom random;
-};
-
 void bump(const Server& server, Protocol protocol, const IncrOptions& options, std::size_t times,
           Tally& tally) {
-  Client client(server, protocol, 100ms);
+  test::RealClient client(test::pool_of({server}), protocol, 100ms);
   Counter counter(client.context());
   for (std::size_t i = 0; i < times; ++i) {
     try {
@@ -49,7 +40,7 @@ void bump(const Server& server, Protocol protocol, const IncrOptions& options, s
 }
 
 std::uint64_t value_at(const Server& server) {
-  Client client(server, Protocol::automatic, 1s);
+  test::RealClient client(test::pool_of({server}), Protocol::automatic, 1s);
   const std::vector<std::string> names{"hits"};
   return Counter(client.context()).get(names).front().value.value().value;
 }
@@ -99,7 +90,7 @@ TEST_CASE("counter: takes by rivals lose no increment and answer none twice") {
   }
   for (int i = 0; i < 4; ++i) {
     children.spawn([&] {
-      Client client(memcached.server(), Protocol::automatic, 1s);
+      test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
       for (std::size_t j = 0; j < times; ++j) {
         if (const auto value = Counter(client.context()).take("hits")) *taken += value->value;
       }

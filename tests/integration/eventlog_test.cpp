@@ -12,6 +12,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
+#include "tests/support/real_client.hpp"
 
 namespace mcds {
 
@@ -21,16 +22,6 @@ using namespace std::chrono_literals;
 using Protocol = ConnectOptions::Protocol;
 
 constexpr std::size_t processes = 64;
-
-struct Client {
-  Client(const Pool& pool, Protocol protocol, Duration timeout)
-      : cluster(connect(make_placement("ketama", pool), {timeout, timeout, protocol})) {}
-  Context context() { return {*cluster, clock, random, {}}; }
-
-  std::unique_ptr<Cluster> cluster;
-  SystemClock clock;
-  SystemRandom random;
-};
 
 struct Tally {
   std::atomic<std::uint64_t> acknowledged, unknown, refused;
@@ -43,7 +34,7 @@ struct Acknowledged {
 
 void write(const Pool& pool, Protocol protocol, std::size_t process, std::size_t times, Tally& tally,
            Acknowledged& acknowledged) {
-  Client client(pool, protocol, 200ms);
+  test::RealClient client(pool, protocol, 200ms);
   EventLog log(client.context(), "x", RingShape{2, 300});
   for (std::size_t i = 0; i < times; ++i) {
     const std::string text = std::to_string(process) + '.' + std::to_string(i);
@@ -81,7 +72,7 @@ void check_exactly_once(Protocol protocol) {
   for (std::size_t process = 0; process < processes; ++process) {
     children.spawn([&, process] { write(pool, protocol, process, times, *tally, *acknowledged); });
   }
-  Client reader(test::pool_of({first.server(), second.server()}), Protocol::automatic, 2s);
+  test::RealClient reader(test::pool_of({first.server(), second.server()}), Protocol::automatic, 2s);
   EventLog log(reader.context(), "x", RingShape{2, 300});
   CursorState state;
   std::map<std::string, int> delivered;
@@ -135,7 +126,7 @@ TEST_CASE(
 
 TEST_CASE("eventlog: a server restart is a gap, and what is put afterwards is delivered") {
   test::MemcachedProcess memcached;
-  Client client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
+  test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
   EventLog log(client.context(), "x", RingShape{60, 60});
   CursorState state;
   CollectingSink sink;
@@ -158,7 +149,7 @@ TEST_CASE("eventlog: a server restart is a gap, and what is put afterwards is de
 
 TEST_CASE("eventlog: a server without memory refuses, and every acknowledged event is there") {
   test::MemcachedProcess memcached({"-m", "2", "-M"});
-  Client client(test::pool_of({memcached.server()}), Protocol::automatic, 2s);
+  test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 2s);
   EventLog log(client.context(), "x", RingShape{60, 60});
   std::size_t acknowledged = 0;
   try {
@@ -182,7 +173,7 @@ TEST_CASE("visitors: 64 processes, lost replies: acknowledged <= counted <= ackn
   constexpr auto period = 24h * 30;
   for (std::size_t process = 0; process < processes; ++process) {
     children.spawn([&] {
-      Client client(test::pool_of({proxy.server()}), Protocol::automatic, 200ms);
+      test::RealClient client(test::pool_of({proxy.server()}), Protocol::automatic, 200ms);
       Visitors visitors(client.context(), "site", period);
       for (std::size_t i = 0; i < times; ++i) {
         try {
@@ -197,7 +188,7 @@ TEST_CASE("visitors: 64 processes, lost replies: acknowledged <= counted <= ackn
     });
   }
   CHECK(children.wait_all() == 0);
-  Client client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
+  test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
   const std::uint64_t counted = Visitors(client.context(), "site", period).value().current;
   CHECK(tally->acknowledged <= counted);
   CHECK(counted <= tally->acknowledged + tally->unknown);
@@ -210,14 +201,14 @@ TEST_CASE("visitors: 16 processes hit with the same ids: each counts once") {
   constexpr auto period = 24h * 30;
   for (int process = 0; process < 16; ++process) {
     children.spawn([&] {
-      Client client(test::pool_of({memcached.server()}), Protocol::automatic, 2s);
+      test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 2s);
       std::vector<std::string> ids;
       for (int i = 0; i < 500; ++i) ids.push_back(std::to_string(i));
       Visitors(client.context(), "site", period).hit(ids);
     });
   }
   CHECK(children.wait_all() == 0);
-  Client client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
+  test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
   CHECK(Visitors(client.context(), "site", period).value().current == 500);
 }
 
