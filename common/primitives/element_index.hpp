@@ -1,28 +1,25 @@
 // Where to look for the elements of a table or hash: the names that were ever set, spread over shards.
 //
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
-//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
-//   % 16. The
-//                        first 8 hex digits of a line's id are its writer's UNIX seconds.
-//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
-//   created E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
-//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
-//                            *77d0a3c1
+//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name) % 16.
+//                        The first 8 hex digits of a line's id are its writer's UNIX seconds.
+//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created
+//   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
+//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
 // Invariants
-//   Every name whose list() returned is found by every later read(), unless the index lost data: then read()
-//   says complete: false. For a shard's loss is seen by the manifest, which names it, and by the incarnation
-//   it names, also after the shard was created anew. Names in the index may be absent as elements, and
-//   repeated.
+//   Every name whose list() returned is found by every later read(), unless the index lost data: then read() says
+//   complete: false. For a shard's loss is seen by the manifest, which names it, and by the incarnation it names,
+//   also after the shard was created anew. Names in the index may be absent as elements, and repeated.
 // Round trips
-//   list 1 (2 more when it creates a shard, 3 more when it finds one full); read 1, with segments 1 more per
-//   shard.
+//   list 1 (1 more when it creates a shard, 3 more when it finds one full); read 1, with segments 1 more per shard.
 // When things fail
-//   crash          between creating a shard and naming it: read() takes that for a loss of the manifest until
-//   accept(). lost reply     of a name's append: looked up by its line's id; what stays unknown is
-//   NotApplied, since a listed name
-//                  is not yet an element.
-//   eviction, restart, flush   complete: false. All of it lost at once looks as if there had never been
-//   anything. skew           compaction judges a line's age across clocks: they may differ by half the grace.
+//   crash          between creating a shard and naming it, or no connection then: read() takes that for a loss of
+//                  the manifest until accept(), for nobody can tell the two apart; only if that shard is then lost
+//                  too before anybody looks, nobody can tell anything.
+//   lost reply     of a name's append: looked up by its line's id; what stays unknown is NotApplied, since a listed
+//                  name is not yet an element.
+//   eviction, restart, flush   complete: false. All of it lost at once looks as if there had never been anything.
+//   skew           compaction judges a line's age across clocks: they may differ by half the grace.
 #pragma once
 
 #include <chrono>

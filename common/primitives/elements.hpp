@@ -1,35 +1,34 @@
 // What tables and hashes are made of: one key per element is the truth, the index only says where to look.
 //
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
-//   <base>:v:<element>   the value; the element encoded, or digested when long (key_names.hpp)
+//   <base>:v:<element>           the value; the element encoded, or digested when long (key_names.hpp)
 //   <base>:i, <base>:i:<shard>   the index: element_index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
 // Invariants: why the index may be wrong and nothing else ever is
-//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot
-//   disagree. The one promise of the index is: every acknowledged element is listed. Step by step, setting an
-//   element that is missing:
+//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot disagree.
+//   The one promise of the index is: every acknowledged element is listed. Step by step, setting an element that
+//   is missing:
 //     1 `replace` says missing        dead here: nothing happened
 //     2 append the name to its shard  dead here: a listed name without a key, which fetch finds absent
-//     3 new shard: name it            dead here: the same; fetch says complete: false until somebody accepts
-//     it 4 `add` the key                 stored: acknowledged, and listed since 2
+//     3 new shard: name it            dead here: the same; fetch says complete: false until somebody accepts it
+//     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than half the grace after 2, list the name again before that is told
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
-//   Compaction drops a line whose element it finds absent *after* it has read the shard, and only one older
-//   than the grace of 60 s. Whoever is between 2 and 4 has a younger line, or lists it again in 5; who
-//   appends while compaction runs makes compaction's cas fail. What remains: an add whose reply was lost and
-//   that the server executes later than the grace. It was never acknowledged; has finds it, fetch does not,
-//   until it is removed and set, or set with `relist`.
+//   Compaction drops a line whose element it finds absent *after* it has read the shard, and only one older than
+//   the grace of 60 s. Whoever is between 2 and 4 has a younger line, or lists it again in 5; who appends while
+//   compaction runs makes compaction's cas fail. What remains: an add whose reply was lost and that the server
+//   executes later than the grace. It was never acknowledged; has finds it, fetch does not, until it is removed
+//   and set, or set with `relist`.
 // Round trips, whatever the number of elements
-//   get, remove 1; set of existing ones 1, else 3 (5 when a shard is new). fetch 2, one more per window of
+//   get, remove 1; set of existing ones 1, else 3 (4 when a shard is new). fetch 2, one more per window of
 //   elements and per shard that has outgrown one item.
 // When things fail
 //   crash          see the steps; remove is one step.
-//   lost reply     set: UnknownOutcome when it may have been set; remove: likewise. Repeating either is
-//   harmless. eviction, restart, flush   of an element: it is gone as if removed, and nobody can tell; of a
-//   part of the index: fetch
-//                  says complete: false. has and get stay right. Setting the elements again with `relist`,
-//                  then accept(), makes it whole.
+//   lost reply     set: UnknownOutcome when it may have been set; remove: likewise. Repeating either is harmless.
+//   eviction, restart, flush   of an element: it is gone as if removed, and nobody can tell; of a part of the
+//                  index: fetch says complete: false. has and get stay right. Setting the elements again with
+//                  `relist`, then accept(), makes it whole.
 //   skew           below half the grace: none.
 #pragma once
 

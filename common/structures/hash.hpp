@@ -9,7 +9,7 @@
 //   overwrite it. fetch lists every acknowledged field; why, crash point by crash point, says
 //   common/primitives/elements.hpp.
 // Round trips, whatever the number of fields
-//   get, remove 1; set of existing ones 1, of new ones 3 (5 with a new shard); fetch 2, one more per window.
+//   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
 //   crash, lost reply, skew   as in elements.hpp: a field has its old or its new value, nothing between.
 //   eviction, restart, flush  of a field: as if removed, and nobody can tell; of the index: complete: false.
