@@ -17,6 +17,7 @@ namespace {
 constexpr Duration slack = std::chrono::seconds(2);
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = std::chrono::milliseconds(500);
+constexpr Duration longest_nap = 2 * slowest_poll;  // with its jitter, and the trips
 constexpr int most_claims = 3;
 constexpr int most_removals = 3;
 constexpr std::string_view rebuild_part = ":rebuild";
@@ -35,7 +36,7 @@ Exptime exptime_of(const CacheTerms& terms, WallTime now) {
 void check_terms(const CacheTerms& terms, WallTime now) {
   if (terms.ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
   if (terms.rebuild_ttl < shortest_rebuild_ttl) {
-    throw InvalidInput("the rebuild ttl must be at least 3s: its lock has to be renewed in time");
+    throw InvalidInput("the rebuild ttl must be at least 4s: its lock has to be renewed in time");
   }
   exptime_of(terms, now);  // too long to be kept: told before anything runs
 }
@@ -78,7 +79,7 @@ CacheRebuild::CacheRebuild(Context context, std::string key, CacheTerms terms)
       lock_(Lock::at_key(context_, key_ + std::string(rebuild_part))) {}
 
 Duration CacheRebuild::lease_ttl() const {
-  return terms_.rebuild_ttl - slack;
+  return terms_.rebuild_ttl - slack - longest_nap;
 }
 
 bool CacheRebuild::take_lock(std::string& rival) {

@@ -1,42 +1,38 @@
 // What a command printed, kept until it is too old, and rebuilt by one caller in the whole cluster.
 //
 // Key layout
-//   cache:<key> = a record (cache_record.hpp)         exptime: ttl + stale + slack
+//   cache:<key> = a record (cache_record.hpp)         exptime: ttl + stale + 2 s
 //     cache:report = K1 0123456789abcdef 1795234133945 1795234193945 1795234793945 0 6 0 *5f1d9a01\nhello\n
 //     cache:report = P1 0123456789abcdef *90ab12cd\n  being built, and there is no older value
-//   cache:<key>:rebuild = a lock (lock.hpp)           exptime: rebuild ttl; held by who rebuilds
+//   cache:<key>:rebuild = a lock (lock.hpp)           held by who rebuilds
 //   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
 //
 // Invariants
 //   - One rebuild at a time, while the lock's server answers and loses nothing: who has the lock reads the
-//   entry
-//     again before it runs anything.
+//     entry again before it runs anything.
 //   - A rebuild is stored only over the very value it read before it ran, by build and then by cas; for a
 //     missing one that is a placeholder it added itself. So whatever changed the entry meanwhile stands: an
-//     `expire` (another build, never fresh again), a `remove`, a newer build of somebody who took the lock
-//     over.
-//   - Nobody waits longer than it wants to, plus one round trip.
-//   - Nothing is served later than ttl + stale + slack after it was made, whatever the clients' clocks say:
-//   the
-//     server's exptime is relative. A rebuild that lasts keeps the entry it is going to replace.
+//     `expire` (another build, never fresh again), a `remove`, a newer build of who took the lock over.
+//   - Nobody waits longer than it wants to, plus the trips it is on.
+//   - The server drops an entry 2 s after it may last be used, by its own clock: the exptime is relative. A
+//     rebuild that lasts keeps the entry it is going to replace.
 //
 // Round trips
-//   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 or 4 after it (read, cas, give the lock
-//   back); a claimed value about to end costs 1 more. Busy 3, and 3 per further poll. expire 2, remove 1,
-//   show 1.
+//   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, give the lock back; 4
+//   on another connection); a claimed value about to end costs 1 more. Busy 3, and 3 per further poll.
+//   expire 2, remove 1, show 1.
 //
 // When things fail
-//   the rebuilder dies: its lock ends at most rebuild ttl after its last renewal, and the next caller
-//   rebuilds. lost reply: add of the placeholder: read in the same trip, and every attempt has a build of its
-//   own, so one
-//     that is executed late is nobody's. Store: read again; our build means stored. `remove` is repeated: a
-//     removal that comes late takes a newer value with it, which is then built again.
+//   the rebuilder dies: within the rebuild ttl after its last renewal, who waits rebuilds.
+//   lost reply, of the placeholder's add: read in the same trip, and every attempt has a build of its own, so
+//     that one which is executed late is nobody's; of a store: read again, our build means stored; of
+//     `expire`: the same, a further attempt is another build; of `remove`: repeated. A removal that comes
+//     late takes a newer value with it, which is then built again.
 //   the lock's server fails: the rebuild goes on without a lock, guarded by cas all the same.
 //   the entry's server fails: thrown. The caller runs its command as if there were no cache.
 //   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
 //   skew: an entry is fresh too long or too short by the difference of the clocks of who made it and who
-//   reads
-//     it, at most until the server drops it.
+//     reads it, at most until the server drops it.
 //   foreign data under the key: CorruptData. A damaged record of ours is taken for a miss and replaced.
 //
 // Source: memcached's `add` as a lock against the dogpile effect; stale-while-revalidate (RFC 5861).
@@ -63,7 +59,7 @@ struct CacheTerms {
 };
 
 // Below, a rebuild's lock could not be renewed in time.
-constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(3);
+constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(4);
 // The largest output, both streams together, that an entry can hold.
 constexpr std::size_t max_cached_size = max_value_size - cache_record_overhead;
 
@@ -73,7 +69,7 @@ class CacheRebuild {
   // The lock, if its server granted it: to be renewed while the command runs, and the renewed lease put back.
   Lock& lock() { return lock_; }
   std::optional<Lease>& lease() { return lease_; }
-  // To renew it with: the key lives longer by what makes up the rebuild ttl.
+  // To renew it with: shorter than the rebuild ttl by what the key lives longer, and by a poll of who waits.
   Duration lease_ttl() const;
   // Not earlier than the lease's end the entry that is to be replaced goes away. Call it with each renewal.
   // Failures are not told: the rebuild is then not stored.
@@ -83,8 +79,8 @@ class CacheRebuild {
   // Its build and times are filled in. superseded: invalidated or rebuilt by others meanwhile, and left so.
   // Throws NotApplied, UnknownOutcome, Contention.
   Stored store(CacheRecord record);
-  // Gives the lock back; after a failed command it stays a second or two, so that what fails is not hammered. Throws
-  // like Lock::release.
+  // Gives the lock back; after a failed command it stays a second or two, so that what fails is not hammered.
+  // Throws like Lock::release.
   void end(bool succeeded);
 
  private:

@@ -68,7 +68,7 @@ class Caller {
   void call() {
     const CacheTerms terms{.ttl = milliseconds(500 + 1500 * context_.random.below(3)),
                            .stale = seconds(context_.random.below(4)),
-                           .rebuild_ttl = seconds(3 + context_.random.below(3)),
+                           .rebuild_ttl = seconds(4 + context_.random.below(3)),
                            .wait = some(context_.random, seconds(3)),
                            .refresh = context_.random.below(8) == 0};
     const std::uint64_t oldest = std::max(world_.invalidated, world_.stored);

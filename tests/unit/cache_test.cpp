@@ -130,7 +130,7 @@ TEST_CASE("cache: a value built between looking and locking is not built again")
 TEST_CASE("cache: a dead rebuilder is replaced within the rebuild ttl") {
   World world;
   { const auto died = world.ask(); }
-  world.clock.advance(30s);
+  world.clock.advance(29s);
   CHECK(build(world.they_ask(), "next") == Stored::stored);
 }
 
@@ -189,7 +189,8 @@ TEST_CASE("cache: a rebuild that lasts keeps what it replaces") {
     auto rebuilding = world.ask();
     for (int i = 0; i < 10; ++i) {
       world.clock.advance(9s);
-      REQUIRE(rebuilding.rebuild->lock().renew(*rebuilding.rebuild->lease(), 28s) == Lock::Renewal::renewed);
+      REQUIRE(rebuilding.rebuild->lock().renew(*rebuilding.rebuild->lease(),
+                                               rebuilding.rebuild->lease_ttl()) == Lock::Renewal::renewed);
       rebuilding.rebuild->keep();
     }
     CHECK_FALSE(world.they_ask().record.has_value());

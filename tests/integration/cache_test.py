@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""mcds cache run as many processes: one rebuild, nobody waits for it, no invalidation undone, whoever dies or freezes.
+
+Usage: cache_test.py BUILD_DIR; MCDS_TEST_SECONDS sets how long readers and invalidators run (5), MCDS_TEST_SEED their choices.
+
+Commands that are to last block on a FIFO until the test opens it: no test relies on how fast the machine is.
+"""
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+CALLERS = 64
+SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "5"))
+SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
+tests = []
+
+
+def test(function):
+    tests.append(function)
+    return function
+
+
+def wait_for(condition, limit=20.0):
+    deadline = time.monotonic() + limit
+    while True:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            result = condition()
+            if result:
+                return result
+        assert time.monotonic() < deadline, f"not within {limit} s"
+        time.sleep(0.005)
+
+
+def alive(pid):
+    """Running: a process that has ended but whom nobody reaps does not count."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    return False
+
+
+class World:
+    def __init__(self, directory):
+        self.directory = directory
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
+        self.environment["MCDS_SERVERS"] = f"m1=unix:{self.path('m1.sock')}"
+        self.environment["PATH"] = f"{os.path.dirname(mcds)}:{self.environment['PATH']}"
+        self.started = []
+        self.start_server()
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def start_server(self):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path("m1.sock"))
+        self.server = subprocess.Popen(["memcached", "-s", self.path("m1.sock"), "-m", "64", "-t", "2", *user],
+                                       stdin=subprocess.DEVNULL)
+        wait_for(self.answers)
+
+    def answers(self):
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.path("m1.sock")) == 0
+
+    def kill_server(self):
+        self.server.send_signal(signal.SIGCONT)
+        self.server.kill()
+        self.server.wait()
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
+    def write(self, name, text):
+        with open(self.path(name + ".new"), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.rename(self.path(name + ".new"), self.path(name))
+
+    def start(self, *words, **options):
+        process = subprocess.Popen([mcds, "cache", *words], cwd=self.directory, env=self.environment,
+                                   **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE,
+                                      "text": True, **options})
+        self.started.append(process)
+        return process
+
+    def call(self, *words):
+        process = self.start(*words)
+        output, errors = process.communicate(timeout=60)
+        return process.returncode, output, errors
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            for stream in (process.stdout, process.stderr):
+                if stream:
+                    stream.close()
+        self.kill_server()
+
+
+# Says that it runs, waits to be let go, prints.
+BLOCKED = 'echo $$ >>runs; read word <go; echo "$word"'
+
+
+def blocked_rebuild(world, *options):
+    os.mkfifo(world.path("go"))
+    rebuilder = world.start("run", "k", *options, "--", "sh", "-c", BLOCKED)
+    wait_for(lambda: world.read("runs").endswith("\n"))
+    return rebuilder
+
+
+def let_go(world, word):
+    with open(world.path("go"), "w", encoding="utf-8") as file:
+        file.write(word + "\n")
+
+
+def runs(world):
+    with contextlib.suppress(FileNotFoundError):
+        return world.read("runs").split()
+    return []
+
+
+@test
+def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
+    assert world.call("run", "k", "--", "echo", "old")[0] == 0
+    assert world.call("expire", "k")[0] == 0
+    os.mkfifo(world.path("go"))
+    began = time.monotonic()
+    callers = [world.start("run", "k", "--wait", "500ms", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
+    # All but one return while the rebuild is still blocked.
+    wait_for(lambda: sum(caller.poll() is not None for caller in callers) == CALLERS - 1, 60)
+    waited = time.monotonic() - began
+    assert len(runs(world)) == 1, runs(world)
+    stale = [caller.communicate()[0] for caller in callers if caller.poll() is not None]
+    assert stale == ["old\n"] * (CALLERS - 1), set(stale)
+    let_go(world, "new")
+    assert sorted(caller.wait(timeout=20) for caller in callers) == [0] * CALLERS
+    assert world.call("run", "k", "--", "echo", "never")[1] == "new\n"
+    assert len(runs(world)) == 1
+    return f"{CALLERS - 1} served stale within {waited:.2f} s of the start of {CALLERS} processes"
+
+
+@test
+def cold_entry_is_built_once_and_all_get_it(world):
+    os.mkfifo(world.path("go"))
+    callers = [world.start("run", "k", "--wait", "inf", "--", "sh", "-c", BLOCKED) for _ in range(CALLERS)]
+    wait_for(lambda: runs(world))
+    let_go(world, "new")
+    outputs = [caller.communicate(timeout=60)[0] for caller in callers]
+    assert outputs == ["new\n"] * CALLERS, set(outputs)
+    assert len(runs(world)) == 1, runs(world)
+
+
+@test
+def killed_rebuilder_is_replaced_within_the_rebuild_ttl(world):
+    rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
+    child = int(runs(world)[0])
+    waiting = [world.start("run", "k", "--wait", "inf", "--rebuild-ttl", "4s", "--", "sh", "-c", BLOCKED)
+               for _ in range(4)]
+    rebuilder.kill()
+    killed = time.monotonic()
+    wait_for(lambda: not alive(child))
+    wait_for(lambda: len(runs(world)) == 2)
+    after = time.monotonic() - killed
+    assert after <= 4, after
+    let_go(world, "next")
+    outputs = [caller.communicate(timeout=60)[0] for caller in waiting]
+    assert outputs == ["next\n"] * 4, outputs
+    assert len(runs(world)) == 2
+    return f"next rebuild {after:.2f} s after the kill (rebuild ttl 4 s)"
+
+
+@test
+def long_rebuild_keeps_its_lock_and_its_placeholder(world):
+    rebuilder = blocked_rebuild(world, "--rebuild-ttl", "4s")
+    time.sleep(7)
+    assert world.call("run", "k", "--wait", "0", "--", "echo", "never")[0] == 75
+    let_go(world, "slow")
+    assert rebuilder.wait(timeout=20) == 0
+    assert world.call("run", "k", "--", "echo", "never")[1] == "slow\n"
+
+
+@test
+def failing_output_is_never_stored_nor_hammered(world):
+    assert world.call("run", "k", "--", "echo", "old")[0] == 0
+    assert world.call("expire", "k")[0] == 0
+    began = time.monotonic()
+    callers = [world.start("run", "k", "--wait", "0", "--", "sh", "-c", "echo $$ >>runs; echo bad; exit 9")
+               for _ in range(CALLERS)]
+    results = [(caller.wait(timeout=60), caller.communicate()[0]) for caller in callers]
+    elapsed = time.monotonic() - began
+    failed = [result for result in results if result[0] != 0]
+    assert set(failed) <= {(9, "bad\n")} and {output for code, output in results if code == 0} <= {"old\n"}, results
+    assert 1 <= len(runs(world)) <= 1 + elapsed, (len(runs(world)), elapsed)
+    assert world.call("show", "k", "-o", "value")[1] == "old\n"
+    return f"{len(failed)} of {CALLERS} callers saw the failure, the others the stale output"
+
+
+@test
+def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
+    rebuilder = blocked_rebuild(world)
+    world.kill_server()
+    let_go(world, "kept going")
+    assert rebuilder.communicate(timeout=60)[0] == "kept going\n"
+    assert rebuilder.returncode == 0
+    world.start_server()
+    world.server.send_signal(signal.SIGSTOP)
+    code, output, errors = world.call("run", "k", "--timeout", "200ms", "--", "sh", "-c", "echo open; exit 4")
+    assert (code, output) == (4, "open\n") and "without the cache" in errors, (code, output, errors)
+
+
+@test
+def signals_reach_the_command_while_a_reader_holds_it_up(world):
+    # Nobody reads the pipe: the command is held up, the lock is renewed, and signals still arrive.
+    rebuilder = world.start("run", "k", "--rebuild-ttl", "4s", "--", "sh", "-c", "echo $$ >>runs; exec yes")
+    child = int(wait_for(lambda: runs(world))[0])
+    time.sleep(4)
+    assert json.loads(world.call("show", "k")[1])["rebuilding"] is True
+    rebuilder.send_signal(signal.SIGTERM)
+    wait_for(lambda: not alive(child))
+    rebuilder.stdout.read(1 << 20)
+    rebuilder.communicate(timeout=20)
+    assert rebuilder.returncode == 128 + signal.SIGTERM, rebuilder.returncode
+
+
+@test
+def invalidations_are_never_undone(world):
+    """A source that changes; each change is followed by expire or remove. Once that has answered, nobody may get less."""
+    choice = random.Random(SEED)
+    world.write("source", "0")
+    command = ("run", "k", "--ttl", "1s", "--wait", "2s", "--on-busy", "wait", "--rebuild-ttl", "4s", "--", "sh", "-c",
+               "v=$(cat source); sleep 0.03; echo $v")
+    readers = {}
+    version = acknowledged = fresh = killed = 0
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end or readers:
+        while len(readers) < 8 and time.monotonic() < end:
+            readers[world.start(*command)] = acknowledged
+        for reader, oldest in list(readers.items()):
+            if reader.poll() is None:
+                continue
+            output = reader.communicate()[0]
+            if reader.returncode == 0:
+                assert int(output) >= oldest, f"seed {SEED}: {output.strip()} after {oldest} was acknowledged"
+                fresh += 1
+            assert reader.returncode in (0, 75, -signal.SIGKILL), reader.returncode
+            del readers[reader]
+            world.started.remove(reader)
+        if choice.random() < 0.1 and readers:
+            choice.choice(list(readers)).kill()
+            killed += 1
+        if choice.random() < 0.3 and time.monotonic() < end:
+            version += 1
+            world.write("source", str(version))
+            assert world.call(choice.choice(["expire", "remove"]), "k")[0] in (0, 1)
+            acknowledged = version
+        time.sleep(0.005)
+    assert fresh > 0 and version > 0
+    return f"seed {SEED}: {version} invalidations, {fresh} answers, {killed} readers killed"
+
+
+def main():
+    failed = 0
+    for function in tests:
+        with tempfile.TemporaryDirectory(prefix="mcds-cache-") as directory:
+            world = World(directory)
+            try:
+                note = function(world)
+                print(f"ok   {function.__name__}" + (f": {note}" if note else ""))
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAIL {function.__name__}")
+                traceback.print_exc(file=sys.stdout)
+            finally:
+                world.close()
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    sys.exit(failed != 0)
+
+
+if __name__ == "__main__":
+    mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
+    main()
