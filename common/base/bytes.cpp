@@ -5,6 +5,7 @@
 #include <nettle/sha2.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <charconv>
@@ -69,26 +70,58 @@ std::size_t utf8_sequence(std::string_view bytes) {
 
 void append_json_escape(std::string& out, char c) {
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\b': out += "\\b"; return;
-    case '\f': out += "\\f"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\b':
+      out += "\\b";
+      return;
+    case '\f':
+      out += "\\f";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
   }
   out += "\\u00";
   out += hex_digits[static_cast<unsigned char>(c) >> 4];
   out += hex_digits[c & 15];
 }
 
-// Whether the next eight bytes are all ASCII.
-bool eight_ascii(std::string_view bytes) {
-  std::uint64_t word = 0;
-  if (bytes.size() < sizeof word) return false;
-  std::memcpy(&word, bytes.data(), sizeof word);
-  return (word & 0x8080808080808080) == 0;
+constexpr std::uint64_t in_every_byte(unsigned char byte) {
+  return 0x0101010101010101 * byte;
+}
+
+// Up to eight bytes as one word; what is missing are spaces.
+std::uint64_t first_word(std::string_view bytes) {
+  std::uint64_t word = in_every_byte(' ');
+  if (bytes.size() >= sizeof word) {
+    std::memcpy(&word, bytes.data(), sizeof word);
+  } else {
+    std::memcpy(&word, bytes.data(), bytes.size());
+  }
+  return word;
+}
+
+bool is_ascii(std::uint64_t word) {
+  return (word & in_every_byte(0x80)) == 0;
+}
+
+// Has its top bit set in some byte when one of the word's bytes is `byte`; only bytes above 0x80 may deceive.
+std::uint64_t marks_of(std::uint64_t word, unsigned char byte) {
+  const std::uint64_t difference = word ^ in_every_byte(byte);
+  return (difference - in_every_byte(1)) & ~difference;
 }
 
 }  // namespace
@@ -104,8 +137,12 @@ std::optional<std::uint64_t> parse_hex64(std::string_view text) {
   return parse_number<std::uint64_t>(text, 16);
 }
 
-std::optional<std::uint64_t> parse_u64(std::string_view text) { return parse_number<std::uint64_t>(text); }
-std::optional<std::int64_t> parse_i64(std::string_view text) { return parse_number<std::int64_t>(text); }
+std::optional<std::uint64_t> parse_u64(std::string_view text) {
+  return parse_number<std::uint64_t>(text);
+}
+std::optional<std::int64_t> parse_i64(std::string_view text) {
+  return parse_number<std::int64_t>(text);
+}
 
 std::optional<double> parse_double(std::string_view text) {
   double value = 0;
@@ -133,9 +170,19 @@ std::optional<std::string> parse_base64(std::string_view text) {
   return bytes;
 }
 
+void append_all(std::string& out, std::initializer_list<std::string_view> parts) {
+  const std::size_t before = out.size();
+  std::size_t size = before;
+  for (const std::string_view part : parts) size += part.size();
+  out.resize(size);
+  char* at = out.data() + before;
+  for (const std::string_view part : parts) at = std::copy_n(part.data(), part.size(), at);
+}
+
 bool is_utf8(std::string_view bytes) {
   while (!bytes.empty()) {
-    const std::size_t length = eight_ascii(bytes) ? 8 : utf8_sequence(bytes);
+    const std::size_t length =
+        is_ascii(first_word(bytes)) ? std::min<std::size_t>(8, bytes.size()) : utf8_sequence(bytes);
     if (length == 0) return false;
     bytes.remove_prefix(length);
   }
@@ -177,11 +224,15 @@ std::optional<std::string> percent_decode(std::string_view text) {
 }
 
 std::uint32_t crc32(std::string_view bytes) {
-  return static_cast<std::uint32_t>(
-      ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+  return static_cast<std::uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
 }
 
-std::string checksum(std::string_view bytes) { return hex64(crc32(bytes)).substr(8); }
+std::string checksum(std::string_view bytes) {
+  std::string text(8, '0');
+  std::uint32_t sum = crc32(bytes);
+  for (std::size_t i = text.size(); i-- > 0; sum >>= 4) text[i] = hex_digits[sum & 15];
+  return text;
+}
 
 std::string md5_hex(std::string_view bytes) {
   md5_ctx context;
@@ -201,7 +252,19 @@ std::string sha256_hex(std::string_view bytes) {
   return hex(digest.data(), digest.size());
 }
 
-std::string digest128(std::string_view bytes) { return sha256_hex(bytes).substr(0, 32); }
+std::string digest128(std::string_view bytes) {
+  return sha256_hex(bytes).substr(0, 32);
+}
+
+bool is_plain_json(std::string_view bytes) {
+  std::uint64_t special = 0;
+  while (!bytes.empty()) {
+    const std::uint64_t word = first_word(bytes);
+    special |= word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
+    bytes.remove_prefix(std::min(sizeof word, bytes.size()));
+  }
+  return is_ascii(special);
+}
 
 std::string json_quote(std::string_view utf8) {
   std::string text;
@@ -211,6 +274,7 @@ std::string json_quote(std::string_view utf8) {
 }
 
 void append_json_quoted(std::string& out, std::string_view utf8) {
+  if (is_plain_json(utf8)) return append_all(out, {"\"", utf8, "\""});
   assert(is_utf8(utf8));
   out += '"';
   std::size_t plain = 0;  // start of a run that needs no escape

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,9 @@ std::optional<double> parse_double(std::string_view text);
 
 std::string base64(std::string_view bytes);
 std::optional<std::string> parse_base64(std::string_view text);
+
+// Appends them all, growing `out` once: most of what batches print and send is put together from small pieces.
+void append_all(std::string& out, std::initializer_list<std::string_view> parts);
 
 bool is_utf8(std::string_view bytes);
 
@@ -42,5 +46,7 @@ std::string digest128(std::string_view bytes);
 // Input must be UTF-8.
 std::string json_quote(std::string_view utf8);
 void append_json_quoted(std::string& out, std::string_view utf8);
+// Whether these bytes stand in a JSON string as they are: ASCII with nothing to escape.
+bool is_plain_json(std::string_view bytes);
 
 }  // namespace mcds

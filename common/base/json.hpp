@@ -32,8 +32,13 @@ class JsonObject {
 
   // `{…}`.
   std::string text() const { return body_.empty() ? "{}" : body_ + '}'; }
+  void append_to(std::string& out) const {
+    out += body_.empty() ? std::string_view("{") : std::string_view(body_);
+    out += '}';
+  }
 
  private:
+  std::string_view opening();
   std::string& start(std::string_view name);
   std::string body_;
 };

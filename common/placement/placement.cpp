@@ -24,9 +24,7 @@ std::string_view prefixed(const Rule& rule, std::string_view configured, std::st
 class ProfilePlacement final : public Placement {
  public:
   ProfilePlacement(const Profile& profile, Pool pool, PlacementOptions options)
-      : profile_(profile),
-        pool_(std::move(pool)),
-        options_(std::move(options)) {
+      : profile_(profile), pool_(std::move(pool)), options_(std::move(options)) {
     // With one server there is nothing to choose: a hundred points would be a tenth of a cold start.
     if (pool_.size() > 1 || pool_.front().weight == 0) static_cast<void>(distributor());
   }
@@ -41,10 +39,14 @@ class ProfilePlacement final : public Placement {
   }
 
   std::size_t server_of(std::string_view key) const override {
-    if (pool_.size() == 1) return 0;
+    return pool_.size() == 1 ? 0 : place_of(key).server;
+  }
+
+  Place place_of(std::string_view key) const override {
     std::string first, second;
     const auto text = hashed_text(key, first, second);
-    return distributor().server_of(profile_.rule.hash(text), text);
+    const std::uint64_t hash = profile_.rule.hash(text);
+    return {hash, pool_.size() == 1 ? 0 : distributor().server_of(hash, text)};
   }
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override;

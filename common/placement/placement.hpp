@@ -36,6 +36,12 @@ class Placement {
   virtual std::uint64_t hash_of(std::string_view key) const = 0;
   // An index into pool().
   virtual std::size_t server_of(std::string_view key) const = 0;
+  // Both, hashing once.
+  struct Place {
+    std::uint64_t hash;
+    std::size_t server;
+  };
+  virtual Place place_of(std::string_view key) const { return {hash_of(key), server_of(key)}; }
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;

@@ -16,7 +16,8 @@ bool is_unsafe(char c) {
 
 void check_key(std::string_view key, std::string_view what, std::size_t limit) {
   if (std::any_of(key.begin(), key.end(), is_unsafe)) {
-    throw InvalidInput(std::string(what) + " must not contain spaces or control characters; memcached cannot hold them");
+    throw InvalidInput(std::string(what) +
+                       " must not contain spaces or control characters; memcached cannot hold them");
   }
   if (key.size() > limit) {
     throw InvalidInput(std::string(what) + " is too long: the key would have " + std::to_string(key.size()) +
@@ -28,14 +29,16 @@ void check_key(std::string_view key, std::string_view what, std::size_t limit) {
 
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name) {
   if (name.empty()) throw InvalidInput("an empty name; give the " + std::string(structure) + " a name");
-  std::string key = context.key_prefix + std::string(structure) + ':' + std::string(name);
+  std::string key;
+  append_all(key, {context.key_prefix, structure, ":", name});
   check_key(key, "the name", max_structure_key_size);
   return key;
 }
 
 std::string whole_key(std::string_view key_prefix, std::string_view key) {
   if (key.empty()) throw InvalidInput("an empty key; give one of 1 to 250 bytes");
-  std::string whole = std::string(key_prefix) + std::string(key);
+  std::string whole;
+  append_all(whole, {key_prefix, key});
   check_key(whole, "the key", max_key_size);
   return whole;
 }
@@ -45,7 +48,9 @@ std::string element_key(std::string_view base, std::string_view element) {
   if (encoded.starts_with('~') || base.size() + 1 + encoded.size() > max_key_size) {
     encoded = '~' + digest128(element);
   }
-  return std::string(base) + ':' + encoded;
+  std::string key;
+  append_all(key, {base, ":", encoded});
+  return key;
 }
 
 }  // namespace mcds

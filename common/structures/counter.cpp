@@ -13,17 +13,23 @@ namespace {
 
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
+InvalidInput too_large(std::string_view what) {
+  return InvalidInput(std::string(what) +
+                      " is 2^63 or more, which some servers misread; stay below 9223372036854775808");
+}
+
 void check_value(std::uint64_t value, std::string_view what) {
-  if (value < end_of_safe_values) return;
-  throw InvalidInput(std::string(what) +
-                     " is 2^63 or more, which some servers misread; stay below 9223372036854775808");
+  if (value >= end_of_safe_values) throw too_large(what);
+}
+
+std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
+  if (a >= end_of_safe_values || b >= end_of_safe_values - a) return std::nullopt;
+  return a + b;
 }
 
 std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what) {
-  check_value(a, what);
-  check_value(b, what);
-  check_value(a + b, what);
-  return a + b;
+  if (const auto sum = safe_sum(a, b)) return *sum;
+  throw too_large(what);
 }
 
 Exptime exptime_of(const Context& context, std::optional<Duration> ttl) {
@@ -83,11 +89,10 @@ std::vector<IncrementResult> group(std::span<const Increment> batch) {
     if (is_new) results.push_back({increment.name, 0, {}, {}, {}});
     IncrementResult& result = results[at->second];
     result.lines.push_back(line);
-    try {
-      result.delta = checked_sum(result.delta, increment.delta,
-                                 "the sum of the increments of " + in_quotes(increment.name));
-    } catch (const Failure& failure) {
-      if (!result.failure) result.failure = failure;
+    if (const auto sum = safe_sum(result.delta, increment.delta)) {
+      result.delta = *sum;
+    } else if (!result.failure) {
+      result.failure = too_large("the sum of the increments of " + in_quotes(increment.name));
     }
   }
   return results;
@@ -106,7 +111,8 @@ void keep_failure(Result& result, Work work) {
 }  // namespace
 
 std::string Counter::key_of(const std::string& name) const {
-  return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name) : structure_key(context_, "counter", name);
+  return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
+                                     : structure_key(context_, "counter", name);
 }
 
 CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {

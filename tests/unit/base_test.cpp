@@ -103,6 +103,20 @@ TEST_CASE("JSON: bytes that are not UTF-8 move to a _b64 field; escapes survive 
   CHECK(json_field(R"({"host":"web3","pid":7})", "host") == "\"web3\"");
 }
 
+TEST_CASE("what JSON holds as it is: every byte, at every place of a word and behind it") {
+  for (std::size_t size = 1; size <= 17; ++size) {
+    for (std::size_t place = 0; place < size; ++place) {
+      for (unsigned byte = 0; byte < 256; ++byte) {
+        std::string text(size, 'a');
+        text[place] = static_cast<char>(byte);
+        const bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+        REQUIRE(is_plain_json(text) == plain);
+      }
+    }
+  }
+  CHECK(is_plain_json(""));
+}
+
 TEST_CASE(
     "exptimes are relative up to 30 days, absolute beyond, and never in the past or beyond the server's "
     "range") {

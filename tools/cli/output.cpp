@@ -28,7 +28,8 @@ bool write_all(int descriptor, std::string_view bytes) {
 
 // Characters, not bytes: what a column of UTF-8 takes on a terminal.
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
 // A JSON value as a cell: strings without quotes, everything else as it is.
@@ -42,7 +43,7 @@ std::string cell(const std::string& json) {
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (mode_ == OutputMode::json) {
-    pending_ += object.text();
+    object.append_to(pending_);
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {
@@ -75,7 +76,8 @@ void Output::flush() {
   pending_.clear();
   if (written) return;
   if (error == EPIPE) throw ClosedPipe{};
-  throw Failure(ErrorCode::output_failed, "cannot write to standard output: " + std::string(std::strerror(error)));
+  throw Failure(ErrorCode::output_failed,
+                "cannot write to standard output: " + std::string(std::strerror(error)));
 }
 
 void Output::text_row(const std::string& json) {
@@ -115,13 +117,18 @@ void Output::error(const Failure& failure, std::size_t line) const {
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 
-void Output::raw_error(std::string_view bytes) const { static_cast<void>(write_all(STDERR_FILENO, bytes)); }
+void Output::raw_error(std::string_view bytes) const {
+  static_cast<void>(write_all(STDERR_FILENO, bytes));
+}
 
-void Output::note(std::string_view line) const { static_cast<void>(write_all(STDERR_FILENO, std::string(line) + '\n')); }
+void Output::note(std::string_view line) const {
+  static_cast<void>(write_all(STDERR_FILENO, std::string(line) + '\n'));
+}
 
 void Output::warning(std::string_view message) const {
-  note(mode_ == OutputMode::json ? JsonObject().object("warning", JsonObject().bytes("message", message)).text()
-                                 : "mcds: " + std::string(message));
+  note(mode_ == OutputMode::json
+           ? JsonObject().object("warning", JsonObject().bytes("message", message)).text()
+           : "mcds: " + std::string(message));
 }
 
 }  // namespace mcds

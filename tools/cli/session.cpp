@@ -38,7 +38,8 @@ Duration positive(Duration duration, const char* what) {
 
 std::string trace_line(const TracedRequest& traced) {
   std::string line = "mcds: " + std::string(traced.address) + ' ' + name_of(traced.request.op) + ' ' +
-                     (traced.request.key.empty() ? "-" : traced.request.key) + ' ' + std::string(word_of(traced.reply));
+                     (traced.request.key.empty() ? "-" : traced.request.key) + ' ' +
+                     std::string(word_of(traced.reply));
   if (traced.reply.failure) line += " (" + traced.reply.failure->message + ')';
   return line + ' ' + std::to_string(traced.elapsed.count()) + " us";
 }
@@ -51,6 +52,7 @@ struct Session::Parts {
   SystemRandom random;
   std::optional<PoolFile> pool;
   std::shared_ptr<const Placement> placement;
+  std::vector<std::string> addresses;  // of the placement's servers
   std::unique_ptr<Cluster> cluster;
   std::optional<Config> config;
   Text key_prefix;
@@ -81,12 +83,14 @@ struct Choice {
 };
 
 Choice choose_servers(const GlobalOptions& options, const Config& config, const Settings& settings) {
-  if (options.servers && options.servers_from) throw InvalidInput("--servers and --servers-from exclude each other");
-  for (const Choice& choice : {Choice{options.servers, options.servers_from},
-                               Choice{settings.flag_pool.servers, settings.flag_pool.servers_from},
-                               Choice{first_of({environment("MCDS_SERVERS"), environment("MEMCACHED_SERVERS")}), {}},
-                               Choice{settings.config_pool.servers, settings.config_pool.servers_from},
-                               Choice{config.defaults.servers, config.defaults.servers_from}}) {
+  if (options.servers && options.servers_from)
+    throw InvalidInput("--servers and --servers-from exclude each other");
+  for (const Choice& choice :
+       {Choice{options.servers, options.servers_from},
+        Choice{settings.flag_pool.servers, settings.flag_pool.servers_from},
+        Choice{first_of({environment("MCDS_SERVERS"), environment("MEMCACHED_SERVERS")}), {}},
+        Choice{settings.config_pool.servers, settings.config_pool.servers_from},
+        Choice{config.defaults.servers, config.defaults.servers_from}}) {
     if (choice.made()) return choice;
   }
   return {"127.0.0.1:11211", {}};
@@ -95,19 +99,26 @@ Choice choose_servers(const GlobalOptions& options, const Config& config, const 
 }  // namespace
 
 Session::Session(GlobalOptions options)
-    : options_(std::move(options)), output_(output_mode(options_.output)), parts_(std::make_unique<Parts>()) {}
+    : options_(std::move(options)),
+      output_(output_mode(options_.output)),
+      parts_(std::make_unique<Parts>()) {}
 
 Session::~Session() = default;
 
-Clock& Session::clock() { return parts_->clock; }
-Random& Session::random() { return parts_->random; }
+Clock& Session::clock() {
+  return parts_->clock;
+}
+Random& Session::random() {
+  return parts_->random;
+}
 
 const Config& Session::config() {
   if (!parts_->config) parts_->config = load_config(options_.config);
   return *parts_->config;
 }
 
-Duration Session::timeout_of(const std::optional<Duration>& flag, const std::optional<std::string>& configured, Duration otherwise,
+Duration Session::timeout_of(const std::optional<Duration>& flag,
+                             const std::optional<std::string>& configured, Duration otherwise,
                              const char* what) {
   if (flag) return positive(*flag, what);
   return configured ? positive(parse_duration(*configured, what), what) : otherwise;
@@ -116,8 +127,8 @@ Duration Session::timeout_of(const std::optional<Duration>& flag, const std::opt
 ConnectOptions Session::connect_options() {
   ConnectOptions result;
   result.timeout = timeout_of(options_.timeout, config().timeout, result.timeout, "--timeout");
-  result.connect_timeout =
-      timeout_of(options_.connect_timeout, config().connect_timeout, result.connect_timeout, "--connect-timeout");
+  result.connect_timeout = timeout_of(options_.connect_timeout, config().connect_timeout,
+                                      result.connect_timeout, "--connect-timeout");
   const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
@@ -150,12 +161,14 @@ const std::shared_ptr<const Placement>& Session::placement() {
 const std::string& Session::key_prefix() {
   if (!parts_->key_prefix) {
     const Settings settings(options_, config());
-    parts_->key_prefix = first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
-                                   settings.config_pool.key_prefix, config().defaults.key_prefix})
-                             .value_or("");
+    parts_->key_prefix =
+        first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
+                  settings.config_pool.key_prefix, config().defaults.key_prefix})
+            .value_or("");
     for (const char c : *parts_->key_prefix) {
       const auto byte = static_cast<unsigned char>(c);
-      if (byte <= 0x20 || byte == 0x7f) throw InvalidInput("the namespace must not contain spaces or control characters");
+      if (byte <= 0x20 || byte == 0x7f)
+        throw InvalidInput("the namespace must not contain spaces or control characters");
     }
   }
   return *parts_->key_prefix;
@@ -165,14 +178,22 @@ Cluster& Session::cluster() {
   if (parts_->cluster) return *parts_->cluster;
   parts_->cluster = connect(placement(), connect_options());
   if (options_.verbose) {
-    parts_->cluster = std::make_unique<Tracing>(std::move(parts_->cluster), parts_->clock,
-                                                [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
+    parts_->cluster =
+        std::make_unique<Tracing>(std::move(parts_->cluster), parts_->clock,
+                                  [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
   }
   return *parts_->cluster;
 }
 
-Context Session::context() { return {cluster(), parts_->clock, parts_->random, key_prefix()}; }
+Context Session::context() {
+  return {cluster(), parts_->clock, parts_->random, key_prefix()};
+}
 
-std::string Session::server_address(std::size_t server) { return placement()->pool().at(server).address(); }
+const std::string& Session::server_address(std::size_t server) {
+  if (parts_->addresses.empty()) {
+    for (const Server& one : placement()->pool()) parts_->addresses.push_back(one.address());
+  }
+  return parts_->addresses.at(server);
+}
 
 }  // namespace mcds

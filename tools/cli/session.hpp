@@ -41,7 +41,7 @@ class Session {
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
   // For the "server" field of answers: `10.0.0.1:11211`.
-  std::string server_address(std::size_t server);
+  const std::string& server_address(std::size_t server);
 
   const Config& config();
 
@@ -49,7 +49,8 @@ class Session {
   struct Parts;
   const PoolFile& pool();
   ConnectOptions connect_options();
-  static Duration timeout_of(const std::optional<Duration>& flag, const std::optional<std::string>& configured, Duration otherwise,
+  static Duration timeout_of(const std::optional<Duration>& flag,
+                             const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);
 
   GlobalOptions options_;

@@ -4,18 +4,19 @@
 
 namespace mcds {
 
-JsonObject where_line(const Placement& placement, std::string_view key) {
-  const std::size_t index = placement.server_of(key);
+JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
+                      const Placement::Place& place) {
   JsonObject line;
-  line.bytes("key", key).bytes("server", placement.pool()[index].address()).number("index", index);
-  line.bytes("hash", std::to_string(placement.hash_of(key))).bytes("profile", placement.profile());
+  line.bytes("key", key).bytes("server", session.server_address(place.server)).number("index", place.server);
+  line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
   return line;
 }
 
 ExitStatus print_where(Session& session, std::span<const std::string> keys) {
   const Placement& placement = *session.placement();
   for (const std::string& key : keys) {
-    session.output().answer(where_line(placement, key), placement.pool()[placement.server_of(key)].address());
+    const Placement::Place place = placement.place_of(key);
+    session.output().answer(where_line(session, placement, key, place), session.server_address(place.server));
   }
   return ExitStatus::ok;
 }

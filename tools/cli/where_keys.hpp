@@ -14,7 +14,8 @@ namespace mcds {
 class Session;
 
 // {"key":"price:44","server":"10.0.0.1:11211","index":0,"hash":"2876543210","profile":"ketama"}
-JsonObject where_line(const Placement& placement, std::string_view key);
+JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
+                      const Placement::Place& place);
 
 // One line per key; asks no server.
 ExitStatus print_where(Session& session, std::span<const std::string> keys);

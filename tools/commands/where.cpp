@@ -22,14 +22,22 @@ struct WhereOptions {
 
 const char* word_of(Distribution distribution) {
   switch (distribution) {
-    case Distribution::modulo: return "modulo";
-    case Distribution::mask: return "mask";
-    case Distribution::ring: return "ring";
-    case Distribution::bucketed: return "bucketed ring";
-    case Distribution::jump: return "jump";
-    case Distribution::furc: return "furc";
-    case Distribution::rendezvous: return "rendezvous";
-    case Distribution::election: return "election";
+    case Distribution::modulo:
+      return "modulo";
+    case Distribution::mask:
+      return "mask";
+    case Distribution::ring:
+      return "ring";
+    case Distribution::bucketed:
+      return "bucketed ring";
+    case Distribution::jump:
+      return "jump";
+    case Distribution::furc:
+      return "furc";
+    case Distribution::rendezvous:
+      return "rendezvous";
+    case Distribution::election:
+      return "election";
   }
   return "";
 }
@@ -37,13 +45,16 @@ const char* word_of(Distribution distribution) {
 ExitStatus print_profiles(Session& session) {
   for (const Profile& profile : all_profiles()) {
     JsonObject line;
-    line.bytes("profile", profile.name).bytes("client", profile.client->name).bytes("language", profile.client->language);
+    line.bytes("profile", profile.name)
+        .bytes("client", profile.client->name)
+        .bytes("language", profile.client->language);
     line.bytes("versions", profile.client->versions).bytes("selected_by", profile.selected_by);
     line.bytes("distribution", word_of(profile.rule.distribution)).bytes("fragile", profile.fragile);
     session.output().answer(line, profile.name);
   }
   for (const Alias& alias : all_aliases()) {
-    session.output().answer(JsonObject().bytes("alias", alias.name).bytes("profile", alias.profile), alias.name);
+    session.output().answer(JsonObject().bytes("alias", alias.name).bytes("profile", alias.profile),
+                            alias.name);
   }
   return ExitStatus::ok;
 }
@@ -65,7 +76,8 @@ JsonObject explanation(const Placement& placement, std::string_view key) {
       slots = 0;
       for (const Server& server : placement.pool()) slots += server.weight;
     }
-    steps.bytes("step", std::to_string(hash) + " % " + std::to_string(slots) + " = " + std::to_string(hash % slots));
+    steps.bytes("step",
+                std::to_string(hash) + " % " + std::to_string(slots) + " = " + std::to_string(hash % slots));
   }
   std::vector<std::string> next;
   for (const std::size_t server : placement.servers_of(key, placement.pool().size())) {
@@ -78,11 +90,16 @@ JsonObject explanation(const Placement& placement, std::string_view key) {
 
 using Placements = std::vector<std::shared_ptr<const Placement>>;
 
-void print_key(Session& session, const WhereOptions& options, const Placements& placements, const std::string& key) {
+void print_key(Session& session, const WhereOptions& options, const Placements& placements,
+               const std::string& key) {
   for (const auto& placement : placements) {
-    JsonObject line = where_line(*placement, key);
-    if (options.explain) line.object("explain", explanation(*placement, key));
-    session.output().answer(line, placement->pool()[placement->server_of(key)].address());
+    const Placement::Place place = placement->place_of(key);
+    JsonObject line;
+    if (session.output().mode() != OutputMode::value) {
+      line = where_line(session, *placement, key, place);
+      if (options.explain) line.object("explain", explanation(*placement, key));
+    }
+    session.output().answer(line, session.server_address(place.server));
   }
 }
 
@@ -119,7 +136,8 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
   const Placements placements = placements_of(session);
   if (options.keys == std::vector<std::string>{"-"}) return print_batch(session, options, placements);
-  for (const std::string& key : options.keys) print_key(session, options, placements, whole_key(session.key_prefix(), key));
+  for (const std::string& key : options.keys)
+    print_key(session, options, placements, whole_key(session.key_prefix(), key));
   return ExitStatus::ok;
 }
 
@@ -132,7 +150,8 @@ void declare_where(Command& command) {
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
       .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
-      .flag("--explain", "the steps from key to server, and where copies and successors are", options->explain)
+      .flag("--explain", "the steps from key to server, and where copies and successors are",
+            options->explain)
       .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
       .action([options](Session& session) { return where(session, *options); });
 }
