@@ -24,8 +24,8 @@ struct Tally {
 };
 
 void bump(const Server& server, Protocol protocol, const IncrOptions& options, std::size_t times,
-          Tally& tally) {
-  test::RealClient client(test::pool_of({server}), protocol, 100ms);
+          Tally& tally, Duration timeout = 100ms) {
+  test::RealClient client(test::pool_of({server}), protocol, timeout);
   Counter counter(client.context());
   for (std::size_t i = 0; i < times; ++i) {
     try {
@@ -40,7 +40,7 @@ void bump(const Server& server, Protocol protocol, const IncrOptions& options, s
 }
 
 std::uint64_t value_at(const Server& server) {
-  test::RealClient client(test::pool_of({server}), Protocol::automatic, 1s);
+  test::RealClient client(test::pool_of({server}), Protocol::automatic, 30s);
   const std::vector<std::string> names{"hits"};
   return Counter(client.context()).get(names).front().value.value().value;
 }
@@ -86,11 +86,11 @@ TEST_CASE("counter: takes by rivals lose no increment and answer none twice") {
   test::Children children;
   const std::size_t times = test::amount("MCDS_TEST_INCREMENTS", 200);
   for (int i = 0; i < 8; ++i) {
-    children.spawn([&] { bump(memcached.server(), Protocol::automatic, {}, times, *added); });
+    children.spawn([&] { bump(memcached.server(), Protocol::automatic, {}, times, *added, 30s); });
   }
   for (int i = 0; i < 4; ++i) {
     children.spawn([&] {
-      test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 1s);
+      test::RealClient client(test::pool_of({memcached.server()}), Protocol::automatic, 30s);
       for (std::size_t j = 0; j < times; ++j) {
         if (const auto value = Counter(client.context()).take("hits")) *taken += value->value;
       }
