@@ -22,7 +22,9 @@ namespace mcds {
 
 namespace {
 
-Failure no_answer(const std::string& what) { return {ErrorCode::unavailable, what}; }
+Failure no_answer(const std::string& what) {
+  return {ErrorCode::unavailable, what};
+}
 
 struct Source {
   std::string kind, where, pool;
@@ -31,7 +33,9 @@ struct Source {
 Source parse_source(std::string_view text) {
   const auto colon = text.find(':');
   if (colon == std::string_view::npos) {
-    throw InvalidInput("--servers-from: write KIND:WHERE, for instance nutcracker:/etc/nutcracker.yml#pool or dns:cache.local");
+    throw InvalidInput(
+        "--servers-from: write KIND:WHERE, for instance nutcracker:/etc/nutcracker.yml#pool or "
+        "dns:cache.local");
   }
   Source source{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)), {}};
   if (const auto hash = source.where.rfind('#'); hash != std::string::npos) {
@@ -47,7 +51,9 @@ std::pair<std::string, std::string> host_and_port(const std::string& text) {
   return {server.host, std::to_string(server.port)};
 }
 
-std::string bracketed(const std::string& host) { return host.find(':') == std::string::npos ? host : '[' + host + ']'; }
+std::string bracketed(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : '[' + host + ']';
+}
 
 PoolFile pool_from_dns(const std::string& where) {
   const auto [host, port] = host_and_port(where);
@@ -61,14 +67,18 @@ PoolFile pool_from_dns(const std::string& where) {
   std::set<std::pair<std::string, std::string>> addresses;  // by packed bytes: numerical order, each once
   for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
     std::array<char, NI_MAXHOST> text{};
-    if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+      continue;
     const bool v4 = entry->ai_family == AF_INET;
-    const void* packed = v4 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
-                            : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
+    const void* packed =
+        v4 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
+           : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
     addresses.emplace(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), text.data());
   }
   std::string list;
-  for (const auto& [packed, text] : addresses) list += (list.empty() ? "" : ",") + bracketed(text) + ':' + port;
+  for (const auto& [packed, text] : addresses)
+    list += (list.empty() ? "" : ",") + bracketed(text) + ':' + port;
   return {parse_pool(list), "", ""};
 }
 
@@ -83,28 +93,45 @@ std::vector<ServiceRecord> parse_answer(const unsigned char* answer, int size) {
   if (ns_initparse(answer, size, &message) != 0) return records;
   for (int i = 0; i < ns_msg_count(message, ns_s_an); ++i) {
     ns_rr record;
-    if (ns_parserr(&message, ns_s_an, i, &record) != 0 || ns_rr_type(record) != ns_t_srv || ns_rr_rdlen(record) < 7) continue;
+    if (ns_parserr(&message, ns_s_an, i, &record) != 0 || ns_rr_type(record) != ns_t_srv ||
+        ns_rr_rdlen(record) < 7)
+      continue;
     const unsigned char* data = ns_rr_rdata(record);
     std::array<char, NS_MAXDNAME> name{};
-    if (dn_expand(ns_msg_base(message), ns_msg_end(message), data + 6, name.data(), name.size()) < 0) continue;
+    if (dn_expand(ns_msg_base(message), ns_msg_end(message), data + 6, name.data(), name.size()) < 0)
+      continue;
     records.push_back({name.data(), ns_get16(data), ns_get16(data + 2), ns_get16(data + 4)});
   }
   return records;
 }
 
 // The records of the most urgent priority, by name and port.
-PoolFile pool_from_srv(const std::string& name) {
-  std::array<unsigned char, 65535> answer{};
-  const int size = res_query(name.c_str(), ns_c_in, ns_t_srv, answer.data(), answer.size());
-  auto records = size < 0 ? std::vector<ServiceRecord>{} : parse_answer(answer.data(), size);
-  if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
+std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
+  std::erase_if(records, [](const ServiceRecord& record) {
+    return record.target.empty();
+  });  // "." means: no such service
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
     return std::tie(a.priority, a.target, a.port) < std::tie(b.priority, b.target, b.port);
   });
+  const auto spare = std::ranges::find_if(
+      records, [&](const auto& record) { return record.priority != records.front().priority; });
+  records.erase(spare, records.end());
+  return records;
+}
+
+// Name servers give equals any equal weight, 33 say, and 0 to those hardly wanted; to a client, weights multiply points
+// and slots: equals are 1, and 1 is the least.
+PoolFile pool_from_srv(const std::string& name) {
+  std::array<unsigned char, 65535> answer{};
+  const int size = res_query(name.c_str(), ns_c_in, ns_t_srv, answer.data(), answer.size());
+  const auto records = usable(size < 0 ? std::vector<ServiceRecord>{} : parse_answer(answer.data(), size));
+  if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
+  const bool equal = std::ranges::all_of(
+      records, [&](const auto& record) { return record.weight == records.front().weight; });
   std::string list;
   for (const auto& record : records) {
-    if (record.priority != records.front().priority) break;
-    list += (list.empty() ? "" : ",") + record.target + ':' + std::to_string(record.port) + "/?" + std::to_string(record.weight);
+    list += (list.empty() ? "" : ",") + record.target + ':' + std::to_string(record.port) + "/?" +
+            std::to_string(equal ? 1 : std::max(record.weight, 1U));
   }
   return {parse_pool(list), "", ""};
 }
@@ -120,7 +147,8 @@ PoolFile pool_from(std::string_view text, Duration timeout, const Clock& clock) 
   if (source.kind == "file") return parse_server_list(file());
   if (source.kind == "dns") return pool_from_dns(source.where);
   if (source.kind == "dnssrv") return pool_from_srv(source.where);
-  if (source.kind == "elasticache") return parse_elasticache(elasticache_config(parse_pool(source.where).front(), timeout, clock));
+  if (source.kind == "elasticache")
+    return parse_elasticache(elasticache_config(parse_pool(source.where).front(), timeout, clock));
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
                      "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache");
 }
