@@ -82,14 +82,14 @@ Duration CacheRebuild::lease_ttl() const {
   return terms_.rebuild_ttl - slack - longest_nap;
 }
 
-bool CacheRebuild::take_lock(std::string& rival) {
+bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
   try {
     Lock::Answer answer = lock_.acquire({.ttl = lease_ttl(), .holder = terms_.holder});
     lease_ = std::move(answer.lease);
     rival = std::move(answer.holder);
     return lease_.has_value();
   } catch (const Failure& failure) {
-    if (!may_go_unlocked(failure.code())) throw;
+    if (!unlocked || !may_go_unlocked(failure.code())) throw;
     return true;
   }
 }
@@ -159,14 +159,21 @@ Cache::Cache(Context context, std::string_view name)
       key_(checked_key(context_, name)),
       lock_key_(key_ + std::string(rebuild_part)) {}
 
-// nullopt: nothing to serve.
-std::optional<CacheRecord> Cache::look() {
+// Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
+bool Cache::look(const CacheTerms& terms, Answer& busy) {
+  busy.record.reset();
   const Reply reply = context_.cluster.execute(Request::get(key_));
-  if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
+  if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return false;
   auto record = record_of(context_, key_, reply.value, reply.server);
-  return record && !record->placeholder ? std::move(record) : std::nullopt;
+  const WallTime now = context_.clock.wall();
+  if (!record || terms.refresh) return false;
+  const bool fresh = record->fresh(now);
+  if (fresh || record->usable(now)) busy.record = std::move(record);
+  return fresh;
 }
 
+// Who waits asks for the lock, which is small, and looks at the entry only when the lock changed hands, what is
+// stored being stored before that, and at last: who stored it may have died before giving the lock back.
 Cache::Answer Cache::ask(const CacheTerms& terms) {
   check_terms(terms, context_.clock.wall());
   const SteadyTime started = context_.clock.steady();
@@ -174,19 +181,19 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
   Answer busy{.kind = Answer::Kind::busy};
   Duration pause = first_poll;
   for (bool first = true;; first = false) {
+    const bool last = waited() >= terms.wait;
     try {
-      busy.record = look();
-      const WallTime now = context_.clock.wall();
-      if (busy.record && busy.record->fresh(now) && !terms.refresh)
+      if (first && look(terms, busy)) return {.kind = Answer::Kind::fresh, .record = std::move(busy.record)};
+      const std::string holder = busy.holder;
+      if (auto answer = try_rebuild(terms, busy.holder, first || (last && !busy.record)))
+        return std::move(*answer);
+      if (!first && (last || busy.holder != holder) && look(terms, busy))
         return {.kind = Answer::Kind::fresh, .record = std::move(busy.record)};
-      if (busy.record && !busy.record->usable(now)) busy.record.reset();
-      if (auto answer = try_rebuild(terms, busy.holder)) return std::move(*answer);
     } catch (const Failure& failure) {
-      if (first || !may_go_unlocked(failure.code())) throw;
-      if (waited() >= terms.wait && !busy.record) throw;
+      if (first || !may_go_unlocked(failure.code()) || (last && !busy.record)) throw;
     }
-    const Duration left = terms.wait - waited();
-    if (left <= Duration::zero()) return busy;
+    if (last) return busy;
+    const Duration left = std::max(terms.wait - waited(), Duration::zero());
     const double jitter = 0.5 + context_.random.unit();
     const auto jittered = Duration(static_cast<Duration::rep>(static_cast<double>(pause.count()) * jitter));
     const Duration nap = std::min(left, jittered);
@@ -196,9 +203,9 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
 }
 
 // nullopt: another has the lock.
-std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::string& rival) {
+std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked) {
   CacheRebuild rebuild(context_, key_, terms);
-  if (!rebuild.take_lock(rival)) return std::nullopt;
+  if (!rebuild.take_lock(rival, unlocked)) return std::nullopt;
   const auto give_back = [&] {
     try {
       rebuild.end(true);

@@ -19,8 +19,8 @@
 //
 // Round trips
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, give the lock back; 4
-//   on another connection); a claimed value about to end costs 1 more. Busy 3, and 3 per further poll.
-//   expire 2, remove 1, show 1.
+//   on another connection); a claimed value about to end costs 1 more. Busy 3, 2 per further poll,
+//   1 at last. expire 2, remove 1, show 1.
 //
 // When things fail
 //   the rebuilder dies: within the rebuild ttl after its last renewal, who waits rebuilds.
@@ -54,7 +54,7 @@ struct CacheTerms {
   Duration stale;        // and then usable while it is rebuilt
   Duration rebuild_ttl;  // a rebuilder that was not heard of for so long is dead
   Duration wait{0};      // for another's rebuild
-  bool refresh = false;  // rebuild though it is fresh
+  bool refresh = false;  // rebuild though it is fresh, and replay nothing
   LockHolder holder = {};
 };
 
@@ -63,7 +63,7 @@ constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(4);
 // The largest output, both streams together, that an entry can hold.
 constexpr std::size_t max_cached_size = max_value_size - cache_record_overhead;
 
-// The right to rebuild an entry, from claim to end. Copies share it.
+// The right to rebuild an entry. Ends with end(), or by itself.
 class CacheRebuild {
  public:
   // The lock, if its server granted it: to be renewed while the command runs, and the renewed lease put back.
@@ -71,8 +71,8 @@ class CacheRebuild {
   std::optional<Lease>& lease() { return lease_; }
   // To renew it with: shorter than the rebuild ttl by what the key lives longer, and by a poll of who waits.
   Duration lease_ttl() const;
-  // Not earlier than the lease's end the entry that is to be replaced goes away. Call it with each renewal.
-  // Failures are not told: the rebuild is then not stored.
+  // What is to be replaced stays as long as the lock. Call it after each renewal. Failures are not told: if it
+  // goes, the rebuild is not stored.
   void keep();
 
   enum class Stored { stored, superseded, too_large };
@@ -86,8 +86,8 @@ class CacheRebuild {
  private:
   friend class Cache;
   CacheRebuild(Context context, std::string key, CacheTerms terms);
-  // False: another has the lock.
-  bool take_lock(std::string& rival);
+  // False: another has the lock. `unlocked`: go on without it if its server fails.
+  bool take_lock(std::string& rival, bool unlocked);
   // The entry as it is now, ours to replace; nullopt: nothing there to serve.
   std::optional<CacheRecord> claim();
   bool ends_soon(const std::optional<CacheRecord>& record) const;
@@ -139,8 +139,8 @@ class Cache {
   std::vector<std::string> keys() const { return {key_, lock_key_}; }
 
  private:
-  std::optional<CacheRecord> look();
-  std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival);
+  bool look(const CacheTerms& terms, Answer& busy);
+  std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked);
 
   Context context_;
   std::string key_;

@@ -8,6 +8,7 @@ Commands that are to last block on a FIFO until the test opens it: no test relie
 import contextlib
 import json
 import os
+import pty
 import random
 import signal
 import socket
@@ -231,6 +232,24 @@ def signals_reach_the_command_while_a_reader_holds_it_up(world):
     rebuilder.stdout.read(1 << 20)
     rebuilder.communicate(timeout=20)
     assert rebuilder.returncode == 128 + signal.SIGTERM, rebuilder.returncode
+
+
+@test
+def ctrl_c_on_a_terminal_goes_to_the_command(world):
+    pid, master = pty.fork()
+    if pid == 0:
+        os.chdir(world.directory)
+        os.execve(mcds, [mcds, "cache", "run", "k", "--", "sh", "-c",
+                         "trap 'echo stopped; exit 5' INT; echo $$ >>runs; while :; do sleep 0.05; done"], world.environment)
+    wait_for(lambda: runs(world))
+    os.write(master, b"\x03")
+    shown = b""
+    with contextlib.suppress(OSError):
+        while chunk := os.read(master, 4096):
+            shown += chunk
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
+    os.close(master)
+    assert b"stopped" in shown, shown
 
 
 @test

@@ -83,6 +83,8 @@ TEST_CASE("cache: round trips") {
   CHECK(world.cluster.trips_of([&] { CHECK(world.cache().expire()); }) == 2);
   auto rebuilding = world.ask();
   CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3);
+  world.terms.wait = 1ms;
+  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3 + 2 + 1);
   rebuilding.rebuild->end(true);
   CHECK(world.cluster.trips_of([&] { CHECK(world.cache().remove()); }) == 1);
   CHECK_FALSE(world.cache().remove());
@@ -112,10 +114,18 @@ TEST_CASE("cache: who waits gets the new value as soon as it is there, and never
   const SteadyTime start = world.clock.steady();
   CHECK(world.ask().kind == Kind::busy);
   CHECK(world.clock.steady() - start == 3s);
-  world.rival.before(world.rival.trips() + 12, [&] { build(std::move(rebuilding), "new"); });
+  world.rival.before(world.rival.trips() + 13, [&] { build(std::move(rebuilding), "new"); });
   const auto answer = world.ask();
   CHECK(answer.kind == Kind::fresh);
   CHECK(answer.record->out == "new");
+}
+
+TEST_CASE("cache: what was stored by who died before giving the lock back is found at the end of the wait") {
+  World world;
+  auto rebuilding = world.they_ask();
+  world.terms.wait = 3s;
+  world.rival.before(world.rival.trips() + 4, [&] { rebuilding.rebuild->store(printed("new")); });
+  CHECK(world.ask().kind == Kind::fresh);
 }
 
 TEST_CASE("cache: a value built between looking and locking is not built again") {
@@ -262,6 +272,24 @@ TEST_CASE("cache: while it waits, failures are waited out") {
   const auto answer = world.ask();
   CHECK(answer.kind == Kind::busy);
   CHECK(answer.record->out == "old");
+}
+
+TEST_CASE("cache: a lock whose server fails while it is waited for is waited out, then done without") {
+  for (const bool stale : {true, false}) {
+    World world;
+    if (stale) build(world.ask(), "old");
+    world.clock.advance(61s);
+    auto rebuilding = world.they_ask();
+    world.terms.wait = 2s;
+    world.rival.before(world.rival.trips() + 3, [&] {
+      world.faults.choose([](const Request& request) {
+        return request.key.ends_with(":rebuild") ? std::optional(test::Mishap::unreachable) : std::nullopt;
+      });
+    });
+    const SteadyTime start = world.clock.steady();
+    CHECK(world.ask().kind == (stale ? Kind::busy : Kind::rebuild));
+    CHECK(world.clock.steady() - start == 2s);
+  }
 }
 
 TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is left alone") {

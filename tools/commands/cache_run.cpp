@@ -86,8 +86,7 @@ class CachedRun {
         break;
     }
     if (options_.on_busy == "run") return run_plainly("busy");
-    if (answer->record && options_.on_busy == "stale" && !options_.refresh)
-      return replay(*answer->record, "stale");
+    if (answer->record && options_.on_busy == "stale") return replay(*answer->record, "stale");
     return busy(answer->holder);
   }
 
