@@ -1,28 +1,151 @@
 #include "common/placement/identity.hpp"
 
+#include <arpa/inet.h>
+
+#include <array>
+
+#include "common/base/errors.hpp"
+
 namespace mcds::identity {
 
 namespace {
 
-std::string joined(const std::string& host, std::uint16_t port) {
-  return host + ':' + std::to_string(port);
-}
+std::string joined(const std::string& host, std::uint16_t port) { return host + ':' + std::to_string(port); }
 
 // Without the port when it is 11211.
-std::string elided(const std::string& host, std::uint16_t port) {
+std::string without_default_port(const std::string& host, std::uint16_t port) {
   return port == default_port ? host : joined(host, port);
+}
+
+bool is_ipv6(const std::string& host) { return host.find(':') != std::string::npos; }
+
+bool is_literal(const std::string& host) {
+  in_addr ignored;
+  return is_ipv6(host) || inet_pton(AF_INET, host.c_str(), &ignored) == 1;
+}
+
+std::string in_brackets(const std::string& host) { return is_ipv6(host) ? '[' + host + ']' : host; }
+
+// As Java prints an IPv6 address: eight groups, nothing compressed. Anything else stays as it is.
+std::string java_address(const std::string& address) {
+  std::array<std::uint8_t, 16> bytes;
+  if (!is_ipv6(address) || inet_pton(AF_INET6, address.c_str(), bytes.data()) != 1) return address;
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 2) {
+    std::array<char, 8> group;
+    std::snprintf(group.data(), group.size(), "%x", static_cast<unsigned>(bytes[i] << 8 | bytes[i + 1]));
+    text += (i == 0 ? "" : ":") + std::string(group.data());
+  }
+  return text;
+}
+
+std::string address_of(const Server& server, const Resolver& resolver) {
+  if (is_literal(server.host)) return server.host;
+  const auto address = resolver.address_of ? resolver.address_of(server.host) : std::nullopt;
+  if (!address) throw InvalidInput("this client hashes the address of " + server.host + ", which does not resolve");
+  return *address;
+}
+
+// Empty when there is none.
+std::string name_of(const Server& server, const Resolver& resolver) {
+  if (!is_literal(server.host)) return server.host;
+  return (resolver.name_of ? resolver.name_of(server.host) : std::nullopt).value_or("");
+}
+
+// Java's getHostName(): the address itself when it has no name. IPv6 addresses were seen to get none.
+std::string java_host(const Server& server, const Resolver& resolver) {
+  if (is_ipv6(server.host)) return java_address(server.host);
+  const auto name = name_of(server, resolver);
+  return name.empty() ? server.host : name;
+}
+
+// What all clients have in common: a given name, a socket's path.
+template <typename Tcp>
+std::string named(const Server& server, const std::string& socket, Tcp tcp) {
+  if (!server.name.empty()) return server.name;
+  return server.is_unix() ? socket : tcp();
 }
 
 }  // namespace
 
 std::string host_port(const Server& server, std::size_t, const Resolver&) {
-  if (!server.name.empty()) return server.name;
-  return server.is_unix() ? server.socket_path : joined(server.host, server.port);
+  return named(server, server.socket_path, [&] { return joined(server.host, server.port); });
+}
+
+std::string elided(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] { return without_default_port(server.host, server.port); });
 }
 
 std::string libmemcached(const Server& server, std::size_t, const Resolver&) {
-  if (!server.name.empty()) return server.name;
-  return server.is_unix() ? server.socket_path + ":0" : elided(server.host, server.port);
+  return named(server, server.socket_path + ":0", [&] { return without_default_port(server.host, server.port); });
+}
+
+std::string libmemcached_spy(const Server& server, std::size_t, const Resolver&) {
+  return named(server, '/' + server.socket_path + ":0", [&] { return '/' + joined(server.host, server.port); });
+}
+
+std::string twemproxy(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path + ':', [&] { return without_default_port(server.host, server.port); });
+}
+
+std::string numbered_node(const Server& server, std::size_t index, const Resolver&) {
+  return server.name.empty() ? "node" + std::to_string(index) : server.name;
+}
+
+std::string bracketed(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] { return joined(in_brackets(server.host), server.port); });
+}
+
+std::string pecl_memcache(const Server& server, std::size_t, const Resolver&) {
+  return named(server, "unix://" + server.socket_path + ":0", [&] { return joined(server.host, server.port); });
+}
+
+std::string bmemcached(const Server& server, std::size_t index, const Resolver& resolver) {
+  return server.name.empty() ? host_port(server, index, resolver) + "_None_None" : server.name;
+}
+
+std::string evcache(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] { return server.host + '/' + joined(server.host, server.port); });
+}
+
+std::string spymemcached(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path, [&] {
+    const auto address = joined(in_brackets(java_address(address_of(server, resolver))), server.port);
+    return is_literal(server.host) ? address : server.host + '/' + address;
+  });
+}
+
+std::string java_name_elided(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path,
+               [&] { return without_default_port(java_host(server, resolver), server.port); });
+}
+
+std::string java_name_port(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path, [&] { return joined(java_host(server, resolver), server.port); });
+}
+
+std::string xmemcached(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path, [&] {
+    const auto address = in_brackets(java_address(address_of(server, resolver)));
+    return name_of(server, resolver) + '/' + joined(address, server.port);
+  });
+}
+
+std::string address_port(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path,
+               [&] { return joined(in_brackets(address_of(server, resolver)), server.port); });
+}
+
+std::string address_elided(const Server& server, std::size_t, const Resolver& resolver) {
+  return named(server, server.socket_path,
+               [&] { return without_default_port(address_of(server, resolver), server.port); });
+}
+
+std::string enyimcore(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] {
+    const auto text = joined(in_brackets(server.host), server.port);
+    return is_literal(server.host) ? text : "Unspecified/" + text;
+  });
 }
 
 }  // namespace mcds::identity

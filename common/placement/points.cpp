@@ -1,18 +1,21 @@
 #include "common/placement/points.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 namespace mcds::points {
 
 namespace {
 
-std::string numbered(const std::string& name, std::size_t number) {
-  return name + '-' + std::to_string(number);
-}
+constexpr std::size_t groups_per_server = 40;
 
-void md5_groups(const std::string& name, std::size_t groups, Values& values) {
+std::string numbered(const std::string& name, std::size_t number) { return name + '-' + std::to_string(number); }
+
+void md5_groups(const std::string& name, std::size_t groups, Values& values, std::size_t words_used = 4) {
   for (std::size_t group = 0; group < groups; ++group) {
-    for (const auto word : key_hash::md5_words(numbered(name, group))) values.push_back(word);
+    const auto words = key_hash::md5_words(numbered(name, group));
+    values.insert(values.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(words_used));
   }
 }
 
@@ -20,19 +23,102 @@ void hash_points(const std::string& name, std::size_t count, KeyHash hash, Value
   for (std::size_t j = 0; j < count; ++j) values.push_back(hash(numbered(name, j)));
 }
 
+std::size_t floored(double groups) { return static_cast<std::size_t>(std::floor(groups)); }
+
 // Each operation rounded to float: with 25, 47, 50 … equal servers this gives 39 groups, not 40.
-std::size_t ketama_groups(std::uint32_t weight, const Shares& shares) {
+std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares) {
   const float share = static_cast<float>(weight) / static_cast<float>(shares.total_weight);
   const float of_160 = share * 160.0F;
   const float of_40 = of_160 / 4.0F;
   const float groups = of_40 * static_cast<float>(shares.servers);
-  return static_cast<std::size_t>(std::floor(static_cast<float>(static_cast<double>(groups) + 1e-10)));
+  return floored(static_cast<float>(static_cast<double>(groups) + 1e-10));
+}
+
+// In doubles from left to right: 39 groups with 7, 14, 28 … equal servers.
+std::size_t groups_of_hashring(std::uint32_t weight, const Shares& shares) {
+  const double share = static_cast<double>(weight) / static_cast<double>(shares.total_weight);
+  return floored(share * 40.0 * static_cast<double>(shares.servers));
+}
+
+void words_of_sha1(const std::string& text, std::size_t words_used, Values& values) {
+  const auto digest = key_hash::sha1_bytes(text);
+  for (std::size_t i = 0; i < words_used; ++i) {
+    std::uint32_t word;
+    std::memcpy(&word, digest.data() + 4 * i, sizeof word);
+    values.push_back(word);
+  }
+}
+
+std::string_view as_bytes(const std::uint32_t& little_endian) {
+  return {reinterpret_cast<const char*>(&little_endian), sizeof little_endian};
+}
+
+// HOST NUL PORT: the text after the last ':' is a port if it is all digits.
+std::string host_nul_port(const std::string& name) {
+  const auto colon = name.rfind(':');
+  if (colon == std::string::npos || name.find_first_not_of("0123456789", colon + 1) != std::string::npos) {
+    return name + '\0';
+  }
+  return name.substr(0, colon) + '\0' + name.substr(colon + 1);
+}
+
+void crc_chain(const Member& member, std::size_t count, Values& values) {
+  const auto base = key_hash::crc32_continued(0, host_nul_port(member.name));
+  std::uint32_t point = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    point = key_hash::crc32_continued(base, as_bytes(point));
+    values.push_back(point);
+  }
 }
 
 }  // namespace
 
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  md5_groups(member.name, ketama_groups(member.weight, shares), values);
+  md5_groups(member.name, groups_of_libmemcached(member.weight, shares), values);
+}
+
+// A float share, but the product in double.
+void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const float share = static_cast<float>(member.weight) / static_cast<float>(shares.total_weight);
+  const double groups = static_cast<double>(share) * 40.0 * static_cast<double>(shares.servers);
+  md5_groups(member.name, floored(static_cast<float>(groups)), values);
+}
+
+void ketama_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  md5_groups(member.name, groups_of_hashring(member.weight, shares), values);
+}
+
+void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const auto product = static_cast<double>(groups_per_server * shares.servers * member.weight);
+  md5_groups(member.name, floored(product / static_cast<double>(shares.total_weight)), values);
+}
+
+void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  md5_groups(member.name, groups_per_server * shares.servers * member.weight / shares.total_weight, values);
+}
+
+void ketama_40(const Member& member, const Shares&, KeyHash, Values& values) {
+  md5_groups(member.name, groups_per_server, values);
+}
+
+void ketama_40_per_weight(const Member& member, const Shares&, KeyHash, Values& values) {
+  md5_groups(member.name, groups_per_server * member.weight, values);
+}
+
+void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  md5_groups(member.name, groups_of_hashring(member.weight, shares), values, 3);
+}
+
+void sha1_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const std::size_t groups = groups_of_hashring(member.weight, shares);
+  for (std::size_t group = 0; group < groups; ++group) words_of_sha1(numbered(member.name, group), 4, values);
+}
+
+void sha384_40(const Member& member, const Shares&, KeyHash, Values& values) {
+  for (std::size_t group = 0; group < groups_per_server; ++group) {
+    const auto words = key_hash::sha384_words(numbered(member.name, group));
+    values.insert(values.end(), words.begin(), words.begin() + 4);
+  }
 }
 
 void hash_100(const Member& member, const Shares&, KeyHash hash, Values& values) {
@@ -43,8 +129,59 @@ void hash_160(const Member& member, const Shares&, KeyHash hash, Values& values)
   hash_points(member.name, 160, hash, values);
 }
 
+void hash_160_per_weight(const Member& member, const Shares&, KeyHash hash, Values& values) {
+  hash_points(member.name, std::size_t{160} * member.weight, hash, values);
+}
+
 void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values) {
   shares.weighted ? ketama(member, shares, hash, values) : hash_100(member, shares, hash, values);
+}
+
+void crc_chain_150(const Member& member, const Shares&, KeyHash, Values& values) {
+  crc_chain(member, std::size_t{150} * member.weight, values);
+}
+
+void crc_chain_160(const Member& member, const Shares&, KeyHash, Values& values) {
+  crc_chain(member, std::size_t{160} * member.weight, values);
+}
+
+void folsom(const Member& member, const Shares&, KeyHash, Values& values) {
+  auto point = static_cast<std::uint32_t>(key_hash::murmur3(member.name));
+  for (int i = 0; i < 100; ++i) {
+    values.push_back(point ^ 0x80000000U);
+    point = static_cast<std::uint32_t>(key_hash::murmur3(as_bytes(point)));
+  }
+}
+
+void dalli(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  const auto product = static_cast<double>(shares.servers * 160 * member.weight);
+  const std::size_t count = floored(product / static_cast<double>(shares.total_weight));
+  for (std::size_t j = 0; j < count; ++j) {
+    const auto digest = key_hash::sha1_bytes(member.name + ':' + std::to_string(j));
+    values.push_back(std::uint64_t{digest[0]} << 24 | digest[1] << 16 | digest[2] << 8 | digest[3]);
+  }
+}
+
+void enyim_default(const Member& member, const Shares&, KeyHash, Values& values) {
+  const std::size_t first = values.size();
+  hash_points(member.name, 100, key_hash::fnv1a_32, values);
+  values[first] = key_hash::fnv1a_32_from_0(numbered(member.name, 0));
+}
+
+void enyimcore_default(const Member& member, const Shares&, KeyHash, Values& values) {
+  for (int j = 0; j < 100; ++j) values.push_back(key_hash::fnv1a_32(std::to_string(j) + '-' + member.name));
+}
+
+void enyim_sha1(const Member& member, const Shares&, KeyHash, Values& values) {
+  for (std::size_t j = 0; j < 32; ++j) words_of_sha1(numbered(member.name, j), 5, values);
+}
+
+void enyim_64_bits(const Member& member, const Shares&, KeyHash hash, Values& values) {
+  for (std::size_t j = 0; j < 80; ++j) {
+    const auto digest = hash(numbered(member.name, j));
+    values.push_back(digest & 0xffffffffU);
+    values.push_back(digest >> 32);
+  }
 }
 
 }  // namespace mcds::points

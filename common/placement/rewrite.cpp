@@ -1,0 +1,105 @@
+#include "common/placement/rewrite.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "common/placement/key_hash.hpp"
+#include "common/placement/unicode.hpp"
+
+namespace mcds::rewrite {
+
+namespace {
+
+constexpr std::size_t longest_key = 250;
+
+std::optional<std::string_view> between_braces(std::string_view key) {
+  const auto open = key.find('{');
+  if (open == std::string_view::npos) return std::nullopt;
+  const auto close = key.find('}', open + 1);
+  if (close == std::string_view::npos) return std::nullopt;
+  return key.substr(open + 1, close - open - 1);
+}
+
+bool is_utf8_tail(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; }
+
+std::size_t characters(std::string_view utf8) {
+  return utf8.size() - static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), is_utf8_tail));
+}
+
+std::string_view first_characters(std::string_view utf8, std::size_t count) {
+  std::size_t at = 0;
+  while (at < utf8.size() && count > 0) {
+    ++at;
+    while (at < utf8.size() && is_utf8_tail(utf8[at])) ++at;
+    --count;
+  }
+  return utf8.substr(0, at);
+}
+
+std::string_view dalli_cut(std::string_view key, std::size_t kept, std::string& buffer) {
+  if (characters(key) <= longest_key) return key;
+  return buffer = std::string(first_characters(key, kept)) + ":md5:" + key_hash::md5_hex(key);
+}
+
+std::string python_escaped(char c, char quote) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  const auto byte = static_cast<unsigned char>(c);
+  if (c == quote || c == '\\') return {'\\', c};
+  if (c == '\t') return "\\t";
+  if (c == '\n') return "\\n";
+  if (c == '\r') return "\\r";
+  if (byte >= 0x20 && byte < 0x7f) return {c};
+  return {'\\', 'x', digits[byte >> 4], digits[byte & 15U]};
+}
+
+}  // namespace
+
+std::string_view twemproxy_tag(std::string_view key, std::string&) {
+  const auto tag = between_braces(key);
+  return tag && !tag->empty() ? *tag : key;
+}
+
+std::string_view proxy_tag(std::string_view key, std::string&) { return between_braces(key).value_or(key); }
+
+std::string_view mcrouter(std::string_view key, std::string&) {
+  if (key.starts_with('/')) {
+    const auto cluster = key.find('/', 1);
+    const auto end = cluster == std::string_view::npos ? cluster : key.find('/', cluster + 1);
+    if (end != std::string_view::npos) key.remove_prefix(end + 1);
+  }
+  return key.substr(0, key.find("|#|"));
+}
+
+std::string_view pecl_memcache(std::string_view key, std::string& buffer) {
+  const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20; };
+  key = key.substr(0, longest_key);
+  if (std::none_of(key.begin(), key.end(), unsafe)) return key;
+  buffer = key;
+  std::replace_if(buffer.begin(), buffer.end(), unsafe, '_');
+  return buffer;
+}
+
+std::string_view npm_memcached(std::string_view key, std::string& buffer) {
+  if (key.size() <= longest_key) return key;
+  return buffer = key_hash::md5_hex(key);
+}
+
+std::string_view dalli(std::string_view key, std::string& buffer) { return dalli_cut(key, 212, buffer); }
+std::string_view dalli_with_namespace(std::string_view key, std::string& buffer) { return dalli_cut(key, 213, buffer); }
+
+std::string_view pymemcache_str(std::string_view key, std::string& buffer) {
+  const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };
+  if (std::all_of(key.begin(), key.end(), ascii)) return key;
+  return buffer = low_bytes_of(key);
+}
+
+std::string_view pymemcache_bytes(std::string_view key, std::string& buffer) {
+  const bool apostrophe = key.find('\'') != std::string_view::npos;
+  const char quote = apostrophe && key.find('"') == std::string_view::npos ? '"' : '\'';
+  buffer = {'b', quote};
+  for (const char c : key) buffer += python_escaped(c, quote);
+  buffer += quote;
+  return buffer;
+}
+
+}  // namespace mcds::rewrite

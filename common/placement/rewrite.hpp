@@ -1,0 +1,25 @@
+// What some clients hash instead of the key as it was given. `buffer` holds the text if it is a new one.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace mcds::rewrite {
+
+// The text between the first '{' and the next '}', if there is any; twemproxy wants at least one byte of it.
+std::string_view twemproxy_tag(std::string_view key, std::string& buffer);
+std::string_view proxy_tag(std::string_view key, std::string& buffer);
+// Without mcrouter's /region/cluster/ prefix and what follows `|#|`.
+std::string_view mcrouter(std::string_view key, std::string& buffer);
+// PECL memcache: control bytes and spaces become '_', at most 250 bytes.
+std::string_view pecl_memcache(std::string_view key, std::string& buffer);
+// npm memcached: the hex MD5 of a key longer than 250.
+std::string_view npm_memcached(std::string_view key, std::string& buffer);
+// dalli: the middle of a key longer than 250 characters gives way to its MD5.
+std::string_view dalli(std::string_view key, std::string& buffer);
+std::string_view dalli_with_namespace(std::string_view key, std::string& buffer);
+// pymemcache hashes characters, cut to 8 bits; of a bytes key, its Python repr: b'…'.
+std::string_view pymemcache_str(std::string_view key, std::string& buffer);
+std::string_view pymemcache_bytes(std::string_view key, std::string& buffer);
+
+}  // namespace mcds::rewrite
