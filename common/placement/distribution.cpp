@@ -128,19 +128,23 @@ Shares shares_of(const std::vector<Member>& members) {
     shares.total_weight += member.weight;
     shares.weighted |= member.weight > 1;
   }
+  shares.total_weight = std::max<std::uint64_t>(shares.total_weight, 1);
   return shares;
 }
 
 std::vector<std::uint32_t> slots_of(const std::vector<Member>& members, bool repeats) {
   std::vector<std::uint32_t> slots;
-  for (const auto& member : members) slots.insert(slots.end(), repeats ? member.weight : 1, member.index);
+  for (const auto& member : members) {
+    slots.insert(slots.end(), repeats ? member.weight : 1, member.index);
+    if (slots.size() > max_points)
+      throw InvalidInput("the weights are too large: their sum is above 16 million");
+  }
   if (slots.empty()) throw InvalidInput("every server has the weight 0: nothing could be placed");
   return slots;
 }
 
 Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
   const Shares shares = shares_of(members);
-  if (shares.total_weight == 0) throw InvalidInput("every server has the weight 0: nothing could be placed");
   std::vector<Point> points;
   std::vector<std::uint64_t> values;
   for (const auto& member : members) {
@@ -150,6 +154,7 @@ Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
     if (points.size() > max_points)
       throw InvalidInput("the weights are too large: more than 16 million points");
   }
+  if (points.empty()) throw InvalidInput("every server has the weight 0: nothing could be placed");
   return {std::move(points), rule.search, rule.ties, rule.bits};
 }
 

@@ -10,21 +10,27 @@ namespace mcds::identity {
 
 namespace {
 
-std::string joined(const std::string& host, std::uint16_t port) { return host + ':' + std::to_string(port); }
+std::string joined(const std::string& host, std::uint16_t port) {
+  return host + ':' + std::to_string(port);
+}
 
 // Without the port when it is 11211.
 std::string without_default_port(const std::string& host, std::uint16_t port) {
   return port == default_port ? host : joined(host, port);
 }
 
-bool is_ipv6(const std::string& host) { return host.find(':') != std::string::npos; }
+bool is_ipv6(const std::string& host) {
+  return host.find(':') != std::string::npos;
+}
 
 bool is_literal(const std::string& host) {
   in_addr ignored;
   return is_ipv6(host) || inet_pton(AF_INET, host.c_str(), &ignored) == 1;
 }
 
-std::string in_brackets(const std::string& host) { return is_ipv6(host) ? '[' + host + ']' : host; }
+std::string in_brackets(const std::string& host) {
+  return is_ipv6(host) ? '[' + host + ']' : host;
+}
 
 // As Java prints an IPv6 address: eight groups, nothing compressed. Anything else stays as it is.
 std::string java_address(const std::string& address) {
@@ -42,7 +48,8 @@ std::string java_address(const std::string& address) {
 std::string address_of(const Server& server, const Resolver& resolver) {
   if (is_literal(server.host)) return server.host;
   const auto address = resolver.address_of ? resolver.address_of(server.host) : std::nullopt;
-  if (!address) throw InvalidInput("this client hashes the address of " + server.host + ", which does not resolve");
+  if (!address)
+    throw InvalidInput("this client hashes the address of " + server.host + ", which does not resolve");
   return *address;
 }
 
@@ -77,15 +84,18 @@ std::string elided(const Server& server, std::size_t, const Resolver&) {
 }
 
 std::string libmemcached(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path + ":0", [&] { return without_default_port(server.host, server.port); });
+  return named(server, server.socket_path + ":0",
+               [&] { return without_default_port(server.host, server.port); });
 }
 
 std::string libmemcached_spy(const Server& server, std::size_t, const Resolver&) {
-  return named(server, '/' + server.socket_path + ":0", [&] { return '/' + joined(server.host, server.port); });
+  return named(server, '/' + server.socket_path + ":0",
+               [&] { return '/' + joined(server.host, server.port); });
 }
 
 std::string twemproxy(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path + ':', [&] { return without_default_port(server.host, server.port); });
+  return named(server, server.socket_path + ':',
+               [&] { return without_default_port(server.host, server.port); });
 }
 
 std::string numbered_node(const Server& server, std::size_t index, const Resolver&) {
@@ -97,7 +107,8 @@ std::string bracketed(const Server& server, std::size_t, const Resolver&) {
 }
 
 std::string pecl_memcache(const Server& server, std::size_t, const Resolver&) {
-  return named(server, "unix://" + server.socket_path + ":0", [&] { return joined(server.host, server.port); });
+  return named(server, "unix://" + server.socket_path + ":0",
+               [&] { return joined(server.host, server.port); });
 }
 
 std::string bmemcached(const Server& server, std::size_t index, const Resolver& resolver) {
@@ -105,7 +116,8 @@ std::string bmemcached(const Server& server, std::size_t index, const Resolver& 
 }
 
 std::string evcache(const Server& server, std::size_t, const Resolver&) {
-  return named(server, server.socket_path, [&] { return server.host + '/' + joined(server.host, server.port); });
+  return named(server, server.socket_path,
+               [&] { return server.host + '/' + joined(server.host, server.port); });
 }
 
 std::string spymemcached(const Server& server, std::size_t, const Resolver& resolver) {

@@ -19,6 +19,14 @@ std::uint32_t signed_byte(char c) {
   return static_cast<std::uint32_t>(static_cast<signed char>(c));
 }
 
+std::uint64_t bits_16_to_30(std::uint64_t hash) {
+  return (hash >> 16) & 0x7fffU;
+}
+
+std::uint64_t or_1(std::uint64_t hash) {
+  return hash == 0 ? 1 : hash;
+}
+
 template <typename Byte>
 std::uint32_t jenkins_one_at_a_time(std::string_view key, Byte byte) {
   std::uint32_t value = 0;
@@ -97,20 +105,22 @@ std::uint64_t crc32(std::string_view key) {
   return crc32_continued(0, key);
 }
 std::uint64_t crc15(std::string_view key) {
-  return (crc32(key) >> 16) & 0x7fffU;
+  return bits_16_to_30(crc32(key));
 }
 std::uint64_t crc31(std::string_view key) {
   return crc32(key) & 0x7fffffffU;
 }
 
 std::uint64_t crc32_or_1(std::string_view key) {
-  const auto crc = crc32(key);
-  return crc == 0 ? 1 : crc;
+  return or_1(crc32(key));
 }
 
 std::uint64_t crc15_or_1(std::string_view key) {
-  const auto crc = crc15(key);
-  return crc == 0 ? 1 : crc;
+  return or_1(crc15(key));
+}
+
+std::uint64_t crc15_bits_16_to_30(std::string_view key) {
+  return bits_16_to_30(crc15(key));
 }
 
 std::uint64_t crc16(std::string_view key) {
@@ -133,20 +143,39 @@ std::uint64_t fnv1_32_signed(std::string_view key) {
 std::uint64_t fnv1a_32_signed(std::string_view key) {
   return fnv1a(key, fnv_32_start, fnv_32_prime, signed_byte);
 }
+std::uint64_t fnv1a_15_signed_or_1(std::string_view key) {
+  return or_1(bits_16_to_30(fnv1a_32_signed(key)));
+}
 std::uint64_t fnv1_32(std::string_view key) {
   return fnv1(key, fnv_32_start, fnv_32_prime, unsigned_byte);
 }
 std::uint64_t fnv1a_32(std::string_view key) {
   return fnv1a(key, fnv_32_start, fnv_32_prime, unsigned_byte);
 }
-std::uint64_t fnv1a_32_from_0(std::string_view key) {
-  return fnv1a(key, 0U, fnv_32_prime, unsigned_byte);
-}
 std::uint64_t fnv1_64(std::string_view key) {
   return fnv1(key, fnv_64_start, fnv_64_prime, unsigned_byte);
 }
 std::uint64_t fnv1a_64(std::string_view key) {
   return fnv1a(key, fnv_64_start, fnv_64_prime, unsigned_byte);
+}
+
+std::uint64_t fnv1_64_low(std::string_view key) {
+  return fnv1_64(key) & 0xffffffffU;
+}
+std::uint64_t fnv1a_64_low(std::string_view key) {
+  return fnv1a_64(key) & 0xffffffffU;
+}
+std::uint64_t fnv1_32_from_0(std::string_view key) {
+  return fnv1(key, 0U, fnv_32_prime, unsigned_byte);
+}
+std::uint64_t fnv1a_32_from_0(std::string_view key) {
+  return fnv1a(key, 0U, fnv_32_prime, unsigned_byte);
+}
+std::uint64_t fnv1_64_from_0(std::string_view key) {
+  return fnv1(key, std::uint64_t{0}, fnv_64_prime, unsigned_byte);
+}
+std::uint64_t fnv1a_64_from_0(std::string_view key) {
+  return fnv1a(key, std::uint64_t{0}, fnv_64_prime, unsigned_byte);
 }
 
 // The low 32 bits never depend on the high ones.
@@ -157,10 +186,18 @@ std::uint64_t fnv1a_64_low_signed(std::string_view key) {
   return fnv1a(key, 0x84222325U, 0x1b3U, signed_byte);
 }
 
+std::uint64_t always_0(std::string_view) {
+  return 0;
+}
+
 std::uint64_t java(std::string_view key) {
   std::uint32_t hash = 0;
   for (const char16_t unit : utf16_of(key)) hash = 31 * hash + unit;
   return hash;
+}
+
+std::uint64_t java_bits_16_to_30(std::string_view key) {
+  return bits_16_to_30(java(key));
 }
 
 std::uint64_t java_abs(std::string_view key) {

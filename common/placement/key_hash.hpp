@@ -19,10 +19,12 @@ std::uint64_t crc31(std::string_view key);  // crc32 without its top bit
 std::uint64_t crc16(std::string_view key);  // twemproxy's: CCITT in a 32-bit accumulator that is never masked
 std::uint64_t crc32_or_1(std::string_view key);  // 0 becomes 1
 std::uint64_t crc15_or_1(std::string_view key);
+std::uint64_t crc15_bits_16_to_30(std::string_view key);  // xmemcached: always 0
 
 std::uint64_t md5(std::string_view key);  // little-endian word 0 of the digest
 std::uint64_t md5_top64(
     std::string_view key);                   // the first 8 bytes, big-endian: orders as the whole digest does
+std::uint64_t sha1(std::string_view key);    // little-endian word 0
 std::uint64_t sha384(std::string_view key);  // little-endian word 0
 
 std::uint64_t one_at_a_time_signed(std::string_view key);
@@ -32,14 +34,22 @@ std::uint64_t fnv1_32_signed(std::string_view key);
 std::uint64_t fnv1a_32_signed(std::string_view key);
 std::uint64_t fnv1_32(std::string_view key);
 std::uint64_t fnv1a_32(std::string_view key);
-std::uint64_t fnv1a_32_from_0(std::string_view key);  // Enyim: a fresh hash object starts from 0
-std::uint64_t fnv1_64(std::string_view key);          // all 64 bits
+std::uint64_t fnv1_64(std::string_view key);  // all 64 bits
 std::uint64_t fnv1a_64(std::string_view key);
+std::uint64_t fnv1_64_low(std::string_view key);
+std::uint64_t fnv1a_64_low(std::string_view key);
+// Enyim: a fresh hash object starts from 0.
+std::uint64_t fnv1_32_from_0(std::string_view key);
+std::uint64_t fnv1a_32_from_0(std::string_view key);
+std::uint64_t fnv1_64_from_0(std::string_view key);
+std::uint64_t fnv1a_64_from_0(std::string_view key);
+std::uint64_t fnv1a_15_signed_or_1(std::string_view key);  // bits 16…30; 0 becomes 1
 std::uint64_t fnv1_64_low_signed(std::string_view key);
 std::uint64_t fnv1a_64_low_signed(std::string_view key);  // libmemcached: a 32-bit state
 
 std::uint64_t murmur2(std::string_view key);                // libmemcached's seed
 std::uint64_t murmur3(std::string_view key);                // x86_32, seed 0
+std::uint64_t murmur3_signed_order(std::string_view key);   // ordered as a signed integer
 std::uint64_t murmur3_length_seeded(std::string_view key);  // libmemcached's seed
 std::uint64_t murmur64a(std::string_view key);              // mcrouter's seed
 std::uint64_t jenkins(std::string_view key);                // lookup3 hashlittle, initval 13
@@ -48,10 +58,14 @@ std::uint64_t hsieh(std::string_view key);                  // SuperFastHash, si
 std::uint64_t xxh64(std::string_view key);
 std::uint64_t xxh3(std::string_view key);
 std::uint64_t xxh3_low32(std::string_view key);
+std::uint64_t xxh3_seeded_failover(std::string_view key);  // memcached's proxy with the seed "failover"
 std::uint64_t siphash13(std::string_view key);  // Rust's DefaultHasher of a str: keys 0, key + 0xff
 
+std::uint64_t always_0(std::string_view key);
+
 // Over UTF-16 code units, as Java and JavaScript see the key.
-std::uint64_t java(std::string_view key);           // String.hashCode as u32
+std::uint64_t java(std::string_view key);  // String.hashCode as u32
+std::uint64_t java_bits_16_to_30(std::string_view key);
 std::uint64_t java_abs(std::string_view key);       // its absolute value
 std::uint64_t java_times_33(std::string_view key);  // |h * 33 + c| in 64 bits
 std::uint64_t java_fnv1_32(std::string_view key);

@@ -127,6 +127,9 @@ std::uint64_t murmur2(std::string_view key) {
 std::uint64_t murmur3(std::string_view key) {
   return murmur3_seeded(key, 0);
 }
+std::uint64_t murmur3_signed_order(std::string_view key) {
+  return murmur3(key) ^ 0x80000000U;
+}
 std::uint64_t murmur3_length_seeded(std::string_view key) {
   return murmur3_seeded(key, length_seed(key));
 }
@@ -199,6 +202,11 @@ std::uint64_t xxh3_low32(std::string_view key) {
 }
 std::uint64_t xxh3_seeded(std::string_view key, std::uint64_t seed) {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
+}
+
+std::uint64_t xxh3_seeded_failover(std::string_view key) {
+  static const std::uint64_t seed = xxh3("failover");
+  return xxh3_seeded(key, seed);
 }
 
 std::size_t furc(std::string_view key, std::size_t n) {

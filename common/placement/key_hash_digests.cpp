@@ -73,6 +73,13 @@ std::uint64_t md5_top64(std::string_view key) {
   return (std::uint64_t{__builtin_bswap32(words[0])} << 32) | __builtin_bswap32(words[1]);
 }
 
+std::uint64_t sha1(std::string_view key) {
+  const auto digest = sha1_bytes(key);
+  std::uint32_t word;
+  std::memcpy(&word, digest.data(), sizeof word);
+  return word;
+}
+
 std::uint64_t sha384(std::string_view key) {
   return sha384_words(key)[0];
 }

@@ -11,12 +11,9 @@ namespace mcds {
 
 namespace {
 
-// The key without the namespace the client adds after placing, or with the one it places by.
-std::string_view prefixed(const Rule& rule, std::string_view configured, std::string_view key,
-                          std::string& buffer) {
-  if (rule.prefix == Prefix::own && configured.empty()) return buffer.assign(rule.own_prefix).append(key);
-  const std::string_view prefix =
-      configured.empty() && rule.prefix == Prefix::stripped ? rule.own_prefix : configured;
+// The key without the prefix that the client adds after placing.
+std::string_view without_prefix(const Rule& rule, std::string_view configured, std::string_view key) {
+  const std::string_view prefix = configured.empty() ? rule.own_prefix : configured;
   if (rule.prefix == Prefix::stripped && key.starts_with(prefix)) key.remove_prefix(prefix.size());
   return key;
 }
@@ -34,8 +31,8 @@ class ProfilePlacement final : public Placement {
   const Continuum* continuum() const override { return distributor().continuum(); }
 
   std::uint64_t hash_of(std::string_view key) const override {
-    std::string first, second;
-    return profile_.rule.hash(hashed_text(key, first, second));
+    std::string buffer;
+    return profile_.rule.hash(hashed_text(key, buffer));
   }
 
   std::size_t server_of(std::string_view key) const override {
@@ -43,8 +40,8 @@ class ProfilePlacement final : public Placement {
   }
 
   Place place_of(std::string_view key) const override {
-    std::string first, second;
-    const auto text = hashed_text(key, first, second);
+    std::string buffer;
+    const auto text = hashed_text(key, buffer);
     const std::uint64_t hash = profile_.rule.hash(text);
     return {hash, pool_.size() == 1 ? 0 : distributor().server_of(hash, text)};
   }
@@ -59,10 +56,10 @@ class ProfilePlacement final : public Placement {
     return *distributor_;
   }
 
-  std::string_view hashed_text(std::string_view key, std::string& first, std::string& second) const {
+  std::string_view hashed_text(std::string_view key, std::string& buffer) const {
     const Rule& rule = profile_.rule;
-    if (rule.prefix != Prefix::hashed) key = prefixed(rule, options_.key_prefix, key, first);
-    return rule.rewrite == nullptr ? key : rule.rewrite(key, second);
+    key = without_prefix(rule, options_.key_prefix, key);
+    return rule.rewrite == nullptr ? key : rule.rewrite(key, buffer);
   }
 
   const Profile& profile_;

@@ -10,7 +10,9 @@ namespace {
 
 constexpr std::size_t groups_per_server = 40;
 
-std::string numbered(const std::string& name, std::size_t number) { return name + '-' + std::to_string(number); }
+std::string numbered(const std::string& name, std::size_t number) {
+  return name + '-' + std::to_string(number);
+}
 
 void md5_groups(const std::string& name, std::size_t groups, Values& values, std::size_t words_used = 4) {
   for (std::size_t group = 0; group < groups; ++group) {
@@ -23,7 +25,9 @@ void hash_points(const std::string& name, std::size_t count, KeyHash hash, Value
   for (std::size_t j = 0; j < count; ++j) values.push_back(hash(numbered(name, j)));
 }
 
-std::size_t floored(double groups) { return static_cast<std::size_t>(std::floor(groups)); }
+std::size_t floored(double groups) {
+  return static_cast<std::size_t>(std::floor(groups));
+}
 
 // Each operation rounded to float: with 25, 47, 50 … equal servers this gives 39 groups, not 40.
 std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares) {
@@ -71,6 +75,14 @@ void crc_chain(const Member& member, std::size_t count, Values& values) {
   }
 }
 
+void enyim_words(const Member& member, std::size_t words, KeyHash hash, KeyHash from_0, Values& values) {
+  for (std::size_t j = 0; j < 160 / words; ++j) {
+    const auto digest = (member.index == 0 && j == 0 ? from_0 : hash)(numbered(member.name, j));
+    values.push_back(digest & 0xffffffffU);
+    if (words == 2) values.push_back(digest >> 32);
+  }
+}
+
 }  // namespace
 
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
@@ -98,10 +110,6 @@ void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Va
 }
 
 void ketama_40(const Member& member, const Shares&, KeyHash, Values& values) {
-  md5_groups(member.name, groups_per_server, values);
-}
-
-void ketama_40_per_weight(const Member& member, const Shares&, KeyHash, Values& values) {
   md5_groups(member.name, groups_per_server * member.weight, values);
 }
 
@@ -126,10 +134,6 @@ void hash_100(const Member& member, const Shares&, KeyHash hash, Values& values)
 }
 
 void hash_160(const Member& member, const Shares&, KeyHash hash, Values& values) {
-  hash_points(member.name, 160, hash, values);
-}
-
-void hash_160_per_weight(const Member& member, const Shares&, KeyHash hash, Values& values) {
   hash_points(member.name, std::size_t{160} * member.weight, hash, values);
 }
 
@@ -176,12 +180,17 @@ void enyim_sha1(const Member& member, const Shares&, KeyHash, Values& values) {
   for (std::size_t j = 0; j < 32; ++j) words_of_sha1(numbered(member.name, j), 5, values);
 }
 
-void enyim_64_bits(const Member& member, const Shares&, KeyHash hash, Values& values) {
-  for (std::size_t j = 0; j < 80; ++j) {
-    const auto digest = hash(numbered(member.name, j));
-    values.push_back(digest & 0xffffffffU);
-    values.push_back(digest >> 32);
-  }
+void enyim_fnv1_32(const Member& member, const Shares&, KeyHash, Values& values) {
+  enyim_words(member, 1, key_hash::fnv1_32, key_hash::fnv1_32_from_0, values);
+}
+void enyim_fnv1a_32(const Member& member, const Shares&, KeyHash, Values& values) {
+  enyim_words(member, 1, key_hash::fnv1a_32, key_hash::fnv1a_32_from_0, values);
+}
+void enyim_fnv1_64(const Member& member, const Shares&, KeyHash, Values& values) {
+  enyim_words(member, 2, key_hash::fnv1_64, key_hash::fnv1_64_from_0, values);
+}
+void enyim_fnv1a_64(const Member& member, const Shares&, KeyHash, Values& values) {
+  enyim_words(member, 2, key_hash::fnv1a_64, key_hash::fnv1a_64_from_0, values);
 }
 
 }  // namespace mcds::points

@@ -1,4 +1,5 @@
-// The points of one server on the continuum, as each client makes them. NAME is Member::name; J and GROUP count from 0.
+// The points of one server on the continuum, as each client makes them. NAME is Member::name; J and GROUP
+// count from 0.
 #pragma once
 
 #include "common/placement/profile.hpp"
@@ -10,11 +11,10 @@ using Values = std::vector<std::uint64_t>;
 // The four words of md5(NAME-GROUP), as many groups as the client's arithmetic gives a weight.
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values);  // libmemcached, in floats
 void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);   // npm
+void ketama_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);  // npm
 void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values);
 void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& values);            // no weights
-void ketama_40_per_weight(const Member& member, const Shares& shares, KeyHash, Values& values);
+void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& values);
 
 // npm's hashring with compatibility 'hash_ring' (three words) and with sha1 (four words).
 void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
@@ -22,15 +22,15 @@ void sha1_of_hashring(const Member& member, const Shares& shares, KeyHash, Value
 // AWS's Java client since 1.2.0: ketama_40 with SHA-384.
 void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& values);
 
-// hash(NAME-J).
+// hash(NAME-J): 100, or 160 per weight.
 void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& values);
-void hash_160_per_weight(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 // libmemcached CONSISTENT: hash_100, but ketama as soon as one weight is above 1.
 void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 
 // CRC-32 of HOST, NUL, PORT and the point before.
-void crc_chain_150(const Member& member, const Shares& shares, KeyHash, Values& values);  // Cache::Memcached::Fast
+void crc_chain_150(const Member& member, const Shares& shares, KeyHash,
+                   Values& values);  // Cache::Memcached::Fast
 void crc_chain_160(const Member& member, const Shares& shares, KeyHash, Values& values);  // nginx
 // murmur3 of NAME, then of the point before, in the order of signed integers.
 void folsom(const Member& member, const Shares& shares, KeyHash, Values& values);
@@ -40,8 +40,11 @@ void dalli(const Member& member, const Shares& shares, KeyHash, Values& values);
 // 100 points hash(NAME-J) or hash(J-NAME); the former starts a server's first hash from 0.
 void enyim_default(const Member& member, const Shares& shares, KeyHash, Values& values);
 void enyimcore_default(const Member& member, const Shares& shares, KeyHash, Values& values);
-// 160 points from the words of the digest of NAME-J.
+// 160 points from the words of the digest of NAME-J; the pool's very first FNV digest starts from 0.
 void enyim_sha1(const Member& member, const Shares& shares, KeyHash, Values& values);
-void enyim_64_bits(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+void enyim_fnv1_32(const Member& member, const Shares& shares, KeyHash, Values& values);
+void enyim_fnv1a_32(const Member& member, const Shares& shares, KeyHash, Values& values);
+void enyim_fnv1_64(const Member& member, const Shares& shares, KeyHash, Values& values);
+void enyim_fnv1a_64(const Member& member, const Shares& shares, KeyHash, Values& values);
 
 }  // namespace mcds::points

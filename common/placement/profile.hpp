@@ -52,8 +52,7 @@ enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
 // What becomes of a key prefix (`--namespace`) that the key already starts with.
 enum class Prefix {
   hashed,    // it is a part of the key
-  stripped,  // the client adds it after placing
-  own,       // hashed; when none is configured, Rule::own_prefix is put before the key
+  stripped,  // the client adds it after placing; where none is configured, Rule::own_prefix
 };
 
 // Where the client goes while a key's server is down.
@@ -76,11 +75,12 @@ struct Rule {
   KeyHash hash = nullptr;
   Rewrite rewrite = nullptr;
   Prefix prefix = Prefix::hashed;
-  const char* own_prefix = "app1:";
+  const char* own_prefix = "";
   Identity identity = nullptr;
   Order order = Order::as_given;
   bool repeats = false;  // modulo: each server as often as its weight
   bool zero_weight_is_one = false;
+  bool no_weights = false;       // every server weighs 1, whatever the pool says
   PointMaker points = nullptr;   // ring, bucketed
   KeyHash point_hash = nullptr;  // of the points; null: as `hash`
   Search search = Search::at_or_after;

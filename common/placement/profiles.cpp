@@ -1,44 +1,75 @@
 #include <algorithm>
+#include <array>
 
 #include "common/base/errors.hpp"
-#include "common/placement/identity.hpp"
-#include "common/placement/points.hpp"
-#include "common/placement/profile.hpp"
+#include "common/base/suggest.hpp"
+#include "common/placement/profile_families.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr Client libmemcached{"libmemcached", "1.1.4, 1.0.18", "C"};
-constexpr Client gomemcache{"gomemcache", "20141109, HEAD", "Go"};
-
-constexpr Rule modulo(KeyHash hash) {
-  return {.hash = hash};
-}
-constexpr Rule lm_ring(KeyHash hash, PointMaker points) {
-  return {.distribution = Distribution::ring,
-          .hash = hash,
-          .identity = identity::libmemcached,
-          .zero_weight_is_one = true,
-          .points = points};
+std::vector<Profile> every_family() {
+  std::vector<Profile> profiles;
+  for (const auto family : {families::libmemcached(), families::php_and_perl(), families::python_and_ruby(),
+                            families::java(), families::compiled(), families::node(), families::proxies()}) {
+    profiles.insert(profiles.end(), family.begin(), family.end());
+  }
+  std::sort(profiles.begin(), profiles.end(),
+            [](const Profile& a, const Profile& b) { return a.name < b.name; });
+  return profiles;
 }
 
-constexpr Profile profiles[] = {
-    {"gomemcache", &gomemcache, "default", modulo(key_hash::crc32)},
-    {"ketama", &libmemcached, "KETAMA_WEIGHTED=1", lm_ring(key_hash::md5, points::ketama)},
-    {"libmemcached-default", &libmemcached, "default", modulo(key_hash::one_at_a_time_signed)},
-    {"libmemcached-ketama-weighted", &libmemcached, "KETAMA_WEIGHTED=1",
-     lm_ring(key_hash::md5, points::ketama)},
-    {"libmemcached-modula-crc", &libmemcached, "HASH=CRC", modulo(key_hash::crc15)},
+// What people call a client, and how it places keys unless told otherwise.
+constexpr Alias aliases[] = {
+    {"apr_memcache", "apr-memcache"},
+    {"aws-elasticache-java", "aws-elasticache-java-default"},
+    {"bmemcached", "bmemcached-distributed"},
+    {"cache-memcached", "perl-cache-memcached"},
+    {"cache-memcached-fast", "perl-cache-memcached-fast"},
+    {"django", "pymemcache-rendezvous"},
+    {"enyim", "enyim-default"},
+    {"enyimcore", "enyimcore-default"},
+    {"folsom", "folsom-ketama"},
+    {"laravel", "php-memcached-default"},
+    {"libmemcached", "libmemcached-default"},
+    {"loki", "thanos-jump"},
+    {"mcrouter", "mcrouter-ch3"},
+    {"memcache-plus", "node-memcache-plus"},
+    {"memcached-proxy", "memcached-proxy-default"},
+    {"meta-memcache", "uhashring-default"},
+    {"mimir", "thanos-jump"},
+    {"nginx", "nginx-hash"},
+    {"nutcracker", "twemproxy-default"},
+    {"php-memcache", "php-memcache-default"},
+    {"php-memcached", "php-memcached-default"},
+    {"pylibmc", "pylibmc-default"},
+    {"pymemcache", "pymemcache-rendezvous"},
+    {"rails", "dalli"},
+    {"spymemcached", "spymemcached-default"},
+    {"symfony", "php-memcached-ketama-compatible"},
+    {"thanos", "thanos-jump"},
+    {"twemproxy", "twemproxy-default"},
+    {"uhashring", "uhashring-default"},
+    {"whalin", "java-memcached-whalin-native"},
+    {"xmemcached", "xmemcached-default"},
 };
 
-constexpr Alias aliases[] = {{"libmemcached", "libmemcached-default"}};
+std::string advice_for(std::string_view name) {
+  std::vector<std::string> known;
+  for (const auto& alias : aliases) known.emplace_back(alias.name);
+  for (const auto& profile : all_profiles()) known.emplace_back(profile.name);
+  const std::string suggestion = did_you_mean(name, known);
+  return suggestion.empty() ? "; see mcds where --profiles" : suggestion;
+}
 
 }  // namespace
 
 std::span<const Profile> all_profiles() {
+  static const std::vector<Profile> profiles = every_family();
   return profiles;
 }
+
 std::span<const Alias> all_aliases() {
   return aliases;
 }
@@ -47,10 +78,10 @@ const Profile& profile_named(std::string_view name) {
   for (const auto& alias : aliases) {
     if (alias.name == name) return profile_named(alias.profile);
   }
-  for (const auto& profile : profiles) {
+  for (const auto& profile : all_profiles()) {
     if (profile.name == name) return profile;
   }
-  throw InvalidInput("no profile '" + std::string(name) + "'; see mcds where --profiles");
+  throw InvalidInput("no profile '" + std::string(name) + '\'' + advice_for(name));
 }
 
 }  // namespace mcds

@@ -20,7 +20,9 @@ std::optional<std::string_view> between_braces(std::string_view key) {
   return key.substr(open + 1, close - open - 1);
 }
 
-bool is_utf8_tail(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80; }
+bool is_utf8_tail(char c) {
+  return (static_cast<unsigned char>(c) & 0xc0U) == 0x80;
+}
 
 std::size_t characters(std::string_view utf8) {
   return utf8.size() - static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), is_utf8_tail));
@@ -59,7 +61,9 @@ std::string_view twemproxy_tag(std::string_view key, std::string&) {
   return tag && !tag->empty() ? *tag : key;
 }
 
-std::string_view proxy_tag(std::string_view key, std::string&) { return between_braces(key).value_or(key); }
+std::string_view proxy_tag(std::string_view key, std::string&) {
+  return between_braces(key).value_or(key);
+}
 
 std::string_view mcrouter(std::string_view key, std::string&) {
   if (key.starts_with('/')) {
@@ -84,8 +88,12 @@ std::string_view npm_memcached(std::string_view key, std::string& buffer) {
   return buffer = key_hash::md5_hex(key);
 }
 
-std::string_view dalli(std::string_view key, std::string& buffer) { return dalli_cut(key, 212, buffer); }
-std::string_view dalli_with_namespace(std::string_view key, std::string& buffer) { return dalli_cut(key, 213, buffer); }
+std::string_view dalli(std::string_view key, std::string& buffer) {
+  return dalli_cut(key, 212, buffer);
+}
+std::string_view dalli_with_namespace(std::string_view key, std::string& buffer) {
+  return dalli_cut(key, 213, buffer);
+}
 
 std::string_view pymemcache_str(std::string_view key, std::string& buffer) {
   const auto ascii = [](char c) { return static_cast<unsigned char>(c) < 0x80; };

@@ -1,0 +1,60 @@
+// The table of profiles, in parts: each part is data and composes its rules from the same pieces.
+#pragma once
+
+#include "common/placement/identity.hpp"
+#include "common/placement/points.hpp"
+#include "common/placement/profile.hpp"
+#include "common/placement/rewrite.hpp"
+
+namespace mcds::families {
+
+std::span<const Profile> libmemcached();  // and its bindings: php-memcached, pylibmc
+std::span<const Profile> php_and_perl();  // clients that share no code with libmemcached
+std::span<const Profile> python_and_ruby();
+std::span<const Profile> java();
+std::span<const Profile> compiled();  // C, C++, C#, Go, Rust
+std::span<const Profile> node();
+std::span<const Profile> proxies();
+
+// hash % servers: no weights.
+constexpr Rule modulo(KeyHash hash) {
+  return {.hash = hash};
+}
+
+// hash % slots: a server has as many slots as its weight.
+constexpr Rule weighted_modulo(KeyHash hash) {
+  return {.hash = hash, .repeats = true};
+}
+
+constexpr Rule ring(KeyHash hash, PointMaker points, Identity identity) {
+  return {.distribution = Distribution::ring, .hash = hash, .identity = identity, .points = points};
+}
+
+constexpr Rule without_weights(Rule rule) {
+  rule.no_weights = true;
+  return rule;
+}
+
+constexpr Rule rewriting(Rewrite rewrite, Rule rule) {
+  rule.rewrite = rewrite;
+  return rule;
+}
+
+// The client puts this prefix before the key after placing.
+constexpr Rule prefix_not_hashed(Rule rule, const char* own_prefix = "") {
+  rule.prefix = Prefix::stripped;
+  rule.own_prefix = own_prefix;
+  return rule;
+}
+
+constexpr Rule failing_over(Failover failover, Rule rule) {
+  rule.failover = failover;
+  return rule;
+}
+
+constexpr Rule last_added_stays(Rule rule) {
+  rule.ties = Ties::last_added;
+  return rule;
+}
+
+}  // namespace mcds::families

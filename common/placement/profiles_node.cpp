@@ -1,0 +1,39 @@
+// Node's clients.
+#include "common/placement/profile_families.hpp"
+
+namespace mcds::families {
+
+namespace {
+
+using namespace key_hash;
+
+constexpr Client memcached{"npm memcached", "2.2.2", "Node.js"};
+constexpr Client plus{"npm memcache-plus", "0.3.1", "Node.js"};
+constexpr Client js{"npm memjs", "1.3.2", "Node.js"};
+
+constexpr Rule npm(KeyHash hash, PointMaker points, Identity identity) {
+  return rewriting(rewrite::npm_memcached, ring(hash, points, identity));
+}
+constexpr Rule npm_default() {
+  return npm(md5, points::ketama_of_hashring, identity::elided);
+}
+
+constexpr Profile profiles[] = {
+    {"node-memcached", &memcached, "default", npm_default()},
+    {"node-memcached-namespace", &memcached, "namespace", npm_default()},
+    {"node-memcached-hash_ring", &memcached, "compatibility: 'hash_ring'",
+     npm(md5, points::hash_ring_of_hashring, identity::host_port)},
+    {"node-memcached-sha1", &memcached, "algorithm: 'sha1'",
+     npm(sha1, points::sha1_of_hashring, identity::elided)},
+    {"node-memcache-plus", &plus, "default",
+     without_weights(ring(md5, points::ketama_of_hashring, identity::host_port))},
+    {"memjs", &js, "default", failing_over(Failover::next_server, modulo(java_abs))},
+};
+
+}  // namespace
+
+std::span<const Profile> node() {
+  return profiles;
+}
+
+}  // namespace mcds::families

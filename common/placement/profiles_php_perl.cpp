@@ -1,0 +1,64 @@
+// PHP's and Perl's own clients.
+#include "common/placement/profile_families.hpp"
+
+namespace mcds::families {
+
+namespace {
+
+using namespace key_hash;
+
+constexpr Client pecl{"php-memcache (PECL memcache)", "4.0.5.2", "PHP"};
+constexpr Client perl{"Cache::Memcached", "1.30", "Perl"};
+constexpr Client fast{"Cache::Memcached::Fast", "0.28", "Perl"};
+constexpr Client any_event{"AnyEvent::Memcached", "0.08", "Perl"};
+
+constexpr Rule pecl_rule(Rule rule) {
+  return failing_over(Failover::pecl_memcache, rewriting(rewrite::pecl_memcache, rule));
+}
+// A ring sampled at 1024 places.
+constexpr Rule pecl_consistent(KeyHash hash) {
+  Rule rule = ring(hash, points::hash_160, identity::pecl_memcache);
+  rule.distribution = Distribution::bucketed;
+  return pecl_rule(rule);
+}
+constexpr Rule slots() {
+  return failing_over(Failover::cache_memcached, weighted_modulo(crc15));
+}
+constexpr Rule fast_slots() {
+  return failing_over(Failover::lost, weighted_modulo(crc15));
+}
+constexpr Rule fast_ketama() {
+  return failing_over(Failover::lost, ring(crc32, points::crc_chain_150, identity::host_port));
+}
+
+constexpr Profile profiles[] = {
+    {"php-memcache-default", &pecl, "default (consistent, crc32)", pecl_consistent(crc32)},
+    {"php-memcache-consistent-crc32", &pecl, "hash_strategy=consistent, hash_function=crc32",
+     pecl_consistent(crc32)},
+    {"php-memcache-consistent-fnv", &pecl, "hash_strategy=consistent, hash_function=fnv",
+     pecl_consistent(fnv1a_32_signed)},
+    {"php-memcache-standard-crc32", &pecl, "hash_strategy=standard, hash_function=crc32",
+     pecl_rule(weighted_modulo(crc15_or_1))},
+    {"php-memcache-standard-fnv", &pecl, "hash_strategy=standard, hash_function=fnv",
+     pecl_rule(weighted_modulo(fnv1a_15_signed_or_1))},
+
+    {"perl-cache-memcached", &perl, "default", slots()},
+    {"perl-cache-memcached-namespace", &perl, "namespace", prefix_not_hashed(slots())},
+    {"perl-cache-memcached-fast", &fast, "default", fast_slots()},
+    {"perl-cache-memcached-fast-namespace", &fast, "namespace", prefix_not_hashed(fast_slots())},
+    {"perl-cache-memcached-fast-hash-namespace", &fast, "namespace, hash_namespace => 1", fast_slots()},
+    {"perl-cache-memcached-fast-ketama", &fast, "ketama_points => 150", fast_ketama()},
+    {"perl-cache-memcached-fast-ketama-namespace", &fast, "ketama_points => 150, namespace",
+     prefix_not_hashed(fast_ketama())},
+    {"perl-cache-memcached-fast-ketama-hash-namespace", &fast,
+     "ketama_points => 150, namespace, hash_namespace => 1", fast_ketama()},
+    {"perl-anyevent-memcached", &any_event, "default", weighted_modulo(crc15)},
+};
+
+}  // namespace
+
+std::span<const Profile> php_and_perl() {
+  return profiles;
+}
+
+}  // namespace mcds::families

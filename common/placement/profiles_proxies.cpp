@@ -1,0 +1,104 @@
+// Proxies: twemproxy, mcrouter, nginx, memcached's own.
+#include "common/placement/profile_families.hpp"
+
+namespace mcds::families {
+
+namespace {
+
+using namespace key_hash;
+
+constexpr Client twemproxy{"twemproxy (nutcracker)", "0.5.0", "C proxy"};
+constexpr Client router{"mcrouter", "2026.08.17", "C++ proxy"};
+constexpr Client web{"nginx upstream hash", "1.22.1", "C proxy"};
+constexpr Client own{"memcached built-in proxy", "1.6.45", "C and Lua proxy"};
+
+constexpr KeyHash fnv1_64 = fnv1_64_low_signed;
+constexpr KeyHash fnv1a_64 = fnv1a_64_low_signed;
+constexpr KeyHash fnv1_32 = fnv1_32_signed;
+constexpr KeyHash fnv1a_32 = fnv1a_32_signed;
+constexpr KeyHash one_at_a_time = one_at_a_time_signed;
+
+// twemproxy's search for duplicates leaves the servers sorted.
+constexpr Rule sorted(Rule rule) {
+  rule.identity = rule.identity == nullptr ? identity::twemproxy : rule.identity;
+  rule.order = Order::shorter_name_first;
+  rule.failover = Failover::rebuilt;
+  return rule;
+}
+constexpr Rule ketama(KeyHash hash, Identity identity = identity::twemproxy) {
+  return sorted(ring(hash, points::ketama, identity));
+}
+constexpr Rule modula(KeyHash hash) {
+  return sorted(weighted_modulo(hash));
+}
+
+constexpr Rule jump(KeyHash hash) {
+  return {.distribution = Distribution::jump, .hash = hash};
+}
+constexpr Rule proxy_ring(PointMaker points, KeyHash hash, Identity identity) {
+  return without_weights(ring(hash, points, identity));
+}
+constexpr Rule ch3() {
+  return rewriting(rewrite::mcrouter, {.distribution = Distribution::furc, .hash = murmur64a});
+}
+
+constexpr Profile profiles[] = {
+    {"twemproxy-default", &twemproxy, "default (ketama, fnv1a_64)", ketama(fnv1a_64)},
+    {"twemproxy-ketama-one_at_a_time", &twemproxy, "hash: one_at_a_time", ketama(one_at_a_time)},
+    {"twemproxy-ketama-md5", &twemproxy, "hash: md5", ketama(md5)},
+    {"twemproxy-ketama-md5-named", &twemproxy, "hash: md5, servers named node0, node1, …",
+     ketama(md5, identity::numbered_node)},
+    {"twemproxy-ketama-crc16", &twemproxy, "hash: crc16", ketama(crc16)},
+    {"twemproxy-ketama-crc32", &twemproxy, "hash: crc32", ketama(crc15)},
+    {"twemproxy-ketama-crc32a", &twemproxy, "hash: crc32a", ketama(crc32)},
+    {"twemproxy-ketama-fnv1_64", &twemproxy, "hash: fnv1_64", ketama(fnv1_64)},
+    {"twemproxy-ketama-fnv1a_64", &twemproxy, "hash: fnv1a_64", ketama(fnv1a_64)},
+    {"twemproxy-ketama-fnv1_32", &twemproxy, "hash: fnv1_32", ketama(fnv1_32)},
+    {"twemproxy-ketama-fnv1a_32", &twemproxy, "hash: fnv1a_32", ketama(fnv1a_32)},
+    {"twemproxy-ketama-hsieh", &twemproxy, "hash: hsieh", ketama(hsieh)},
+    {"twemproxy-ketama-murmur", &twemproxy, "hash: murmur", ketama(murmur2)},
+    {"twemproxy-ketama-jenkins", &twemproxy, "hash: jenkins", ketama(jenkins)},
+    {"twemproxy-ketama-hashtag", &twemproxy, "hash: fnv1a_64, hash_tag: \"{}\"",
+     rewriting(rewrite::twemproxy_tag, ketama(fnv1a_64))},
+    {"twemproxy-modula-one_at_a_time", &twemproxy, "distribution: modula, hash: one_at_a_time",
+     modula(one_at_a_time)},
+    {"twemproxy-modula-md5", &twemproxy, "distribution: modula, hash: md5", modula(md5)},
+    {"twemproxy-modula-crc16", &twemproxy, "distribution: modula, hash: crc16", modula(crc16)},
+    {"twemproxy-modula-crc32", &twemproxy, "distribution: modula, hash: crc32", modula(crc15)},
+    {"twemproxy-modula-crc32a", &twemproxy, "distribution: modula, hash: crc32a", modula(crc32)},
+    {"twemproxy-modula-fnv1_64", &twemproxy, "distribution: modula, hash: fnv1_64", modula(fnv1_64)},
+    {"twemproxy-modula-fnv1a_64", &twemproxy, "distribution: modula, hash: fnv1a_64", modula(fnv1a_64)},
+    {"twemproxy-modula-fnv1_32", &twemproxy, "distribution: modula, hash: fnv1_32", modula(fnv1_32)},
+    {"twemproxy-modula-fnv1a_32", &twemproxy, "distribution: modula, hash: fnv1a_32", modula(fnv1a_32)},
+    {"twemproxy-modula-hsieh", &twemproxy, "distribution: modula, hash: hsieh", modula(hsieh)},
+    {"twemproxy-modula-murmur", &twemproxy, "distribution: modula, hash: murmur", modula(murmur2)},
+    {"twemproxy-modula-jenkins", &twemproxy, "distribution: modula, hash: jenkins", modula(jenkins)},
+
+    {"mcrouter-ch3", &router, "default (Ch3)", ch3()},
+    {"mcrouter-crc32", &router, "hash: Crc32", rewriting(rewrite::mcrouter, modulo(crc31))},
+
+    {"nginx-hash", &web, "hash $key", failing_over(Failover::cache_memcached, weighted_modulo(crc15))},
+    {"nginx-hash-consistent", &web, "hash $key consistent",
+     failing_over(Failover::next_point, ring(crc32, points::crc_chain_160, identity::bracketed))},
+
+    {"memcached-proxy-default", &own, "default", jump(xxh3)},
+    {"memcached-proxy-jump-seed", &own, "seed = \"failover\"", jump(xxh3_seeded_failover)},
+    {"memcached-proxy-tags", &own, "filter = \"tags\", filter_conf = \"{}\"",
+     rewriting(rewrite::proxy_tag, jump(xxh3))},
+    {"memcached-proxy-ring", &own, "dist = mcp.dist_ring_hash",
+     proxy_ring(points::hash_160, xxh3_low32, identity::host_port)},
+    {"memcached-proxy-ring-ketama", &own, "dist and hash of mcp.dist_ring_hash, omode = \"ketama\"",
+     proxy_ring(points::ketama_40, md5, identity::host_port)},
+    {"memcached-proxy-ring-twemproxy", &own, "dist and hash of mcp.dist_ring_hash, omode = \"twemproxy\"",
+     proxy_ring(points::ketama_40, md5, identity::elided)},
+    {"memcached-proxy-ring-evcache", &own, "dist and hash of mcp.dist_ring_hash, omode = \"evcache\"",
+     proxy_ring(points::ketama_40, md5, identity::evcache)},
+};
+
+}  // namespace
+
+std::span<const Profile> proxies() {
+  return profiles;
+}
+
+}  // namespace mcds::families

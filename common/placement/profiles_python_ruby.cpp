@@ -1,0 +1,73 @@
+// Python's and Ruby's own clients.
+#include "common/placement/profile_families.hpp"
+
+namespace mcds::families {
+
+namespace {
+
+using namespace key_hash;
+
+constexpr Client pymemcache{"pymemcache HashClient", "3.5.2, 4.0.0", "Python"};
+constexpr Client python_memcached{"python-memcached", "1.59, 1.62", "Python"};
+constexpr Client bmemcached{"python-binary-memcached", "0.31.1", "Python"};
+constexpr Client uhashring{"uhashring", "2.1", "Python"};
+constexpr Client ruby{"dalli", "3.0.6, 5.0.6", "Ruby"};
+
+constexpr Rule rendezvous(Rewrite rewrite) {
+  return {.distribution = Distribution::rendezvous,
+          .hash = murmur3,
+          .rewrite = rewrite,
+          .identity = identity::host_port,
+          .failover = Failover::rebuilt};
+}
+constexpr Rule slots(KeyHash hash) {
+  return failing_over(Failover::python_memcached, weighted_modulo(hash));
+}
+
+// The whole 128 bits of MD5, of which the first 64 decide.
+constexpr Rule md5_ring(Identity identity) {
+  Rule rule = last_added_stays(ring(md5_top64, points::hash_160, identity));
+  rule.search = Search::after;
+  rule.bits = 64;
+  return rule;
+}
+constexpr Rule uhashring_ketama() {
+  Rule rule = last_added_stays(ring(md5, points::ketama_of_uhashring, identity::host_port));
+  rule.search = Search::after;
+  return rule;
+}
+constexpr Rule dalli_ring(Rewrite rewrite) {
+  Rule rule = rewriting(rewrite, ring(crc32, points::dalli, identity::host_port));
+  rule.search = Search::at_or_before;
+  rule.failover = Failover::dalli;
+  return rule;
+}
+
+constexpr Profile profiles[] = {
+    {"pymemcache-rendezvous", &pymemcache, "default, str keys", rendezvous(rewrite::pymemcache_str)},
+    {"pymemcache-rendezvous-bytes", &pymemcache, "bytes keys", rendezvous(rewrite::pymemcache_bytes),
+     "the client hashes Python's repr of the key: b'...'"},
+    {"pymemcache-rendezvous-prefix", &pymemcache, "key_prefix",
+     prefix_not_hashed(rendezvous(rewrite::pymemcache_str))},
+
+    {"python-memcached", &python_memcached, "default", slots(crc15_or_1)},
+    {"python-memcached-oldhash", &python_memcached, "useOldServerHashFunction()", slots(crc32_or_1)},
+    {"python-memcached-prefix", &python_memcached, "key_prefix of set_multi", slots(crc15_or_1)},
+
+    {"bmemcached-distributed", &bmemcached, "DistributedClient without credentials",
+     without_weights(md5_ring(identity::bmemcached)),
+     "user and password are part of what is hashed for a server"},
+    {"uhashring-default", &uhashring, "default", md5_ring(identity::host_port)},
+    {"uhashring-ketama", &uhashring, "hash_fn=\"ketama\"", uhashring_ketama()},
+
+    {"dalli", &ruby, "default", dalli_ring(rewrite::dalli)},
+    {"dalli-namespace", &ruby, "namespace", dalli_ring(rewrite::dalli_with_namespace)},
+};
+
+}  // namespace
+
+std::span<const Profile> python_and_ruby() {
+  return profiles;
+}
+
+}  // namespace mcds::families
