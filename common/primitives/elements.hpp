@@ -16,10 +16,10 @@
 //     5 if 4 was acknowledged more than half the grace after 2, list the name again before that is told
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
 //   Compaction drops a line whose element it finds absent *after* it has read the shard, and only one older than
-//   the grace of 60 s. Whoever is between 2 and 4 has a younger line, or lists it again in 5; who appends while
-//   compaction runs makes compaction's cas fail. What remains: an add whose reply was lost and that the server
-//   executes later than the grace. It was never acknowledged; has finds it, fetch does not, until it is removed
-//   and set, or set with `relist`.
+//   the grace of 60 s. Whoever is between 2 and 4 has a younger line, or lists it again in 5; what is
+//   appended while compaction runs makes its cas fail, or comes behind what it compacted. What remains: an add
+//   whose reply was lost and that the server executes later than the grace. It was never acknowledged; has finds
+//   it, fetch does not, until it is removed and set, or set with `relist`.
 // Round trips, whatever the number of elements
 //   get, remove 1; set of existing ones 1, else 3 (4 when a shard is new). fetch 2, one more per window of
 //   elements and per shard that has outgrown one item.

@@ -2,10 +2,10 @@
 // what arrays and indexes are made of.
 //
 // Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since; the bytes
-//   are
-//                    in journal_lines.hpp
+//   <key>            the root: header, names of segments, then the tail of lines appended since; their bytes
+//                    are in journal_lines.hpp
 //   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named
+//   <key>:s:0000000000000000   the claim of whoever seals or compacts at the moment
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
 //   root: the server makes it whole or not at all, and puts it in one order with all others. Only a cas of
@@ -15,20 +15,23 @@
 //   Lines before a removal of everything have no say: a segment lost among them is no loss.
 // Round trips
 //   append 1 / 2 when it creates the root, 4 when it asks before it does. read 1, 2 with segments. Full root:
-//   the one who finds it full seals it: 3.
+//   the one who finds it full claims and seals it: 5.
 // Sealing and compaction, step by step
 //   A root that is full takes no more appends (NOT_STORED): nobody can make the cas of whoever seals it fail
-//   but another who does the same. seal: read the root; add a segment with its tail under a fresh name; cas
-//   the root to the names and an empty tail. Dead after the add: a segment nobody names, gone by eviction.
-//   Two sealers: one cas fails, its segment is removed again; but not when the cas got no reply: then the
-//   name may be in the root.
-//   compact: read everything, write the lines that are left as new segments under fresh names, cas the root
-//   to them, then remove the old segments. Whenever that cas fails, the root is first filled with padding
-//   lines until nothing fits: that is what keeps 64 appenders from starving it, for they wait some
-//   milliseconds before they seal a full root themselves. Dead at any point before the cas: the old journal
-//   stands, padded perhaps; after it: old segments that nobody names. A reader that is on its way to removed
-//   segments finds the root changed and starts again; the same root with a segment missing is a loss, and is
-//   told.
+//   but another who does the same. Of those who find it full one claims the sealing (add of a key that ends by
+//   itself; without it all would do the same work, nothing worse), the others wait some milliseconds.
+//   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an empty
+//   tail. Dead after the add: a segment nobody names, gone by eviction. Two sealers: one cas fails, its segment
+//   is removed again; but not when the cas got no reply: then the name may be in the root.
+//   compact, one item: read the root, cas it to the lines that are left. When a rival append makes that fail,
+//   fill the root first with padding lines until nothing fits: that is what keeps 64 appenders from starving it.
+//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended
+//   meanwhile; write the lines that are left as new segments under fresh names; then cas the root, full if need
+//   be, to these names in the place of the old ones, keeping the segments and the tail that came since; remove
+//   the old segments. Another compaction was faster: the old names are not the first of the root any more, and
+//   it begins again. Dead at any point before the cas: the old journal stands, padded; after it: old segments
+//   that nobody names. A reader that is on its way to removed segments finds the root changed and starts again;
+//   the same root with a segment missing is a loss, and is told.
 // When things fail
 //   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again
 //                under the same id. Of lines with equal id only the first counts, so that a request which is
@@ -121,11 +124,17 @@ class Journal {
   Appended settle(const Attempt& attempt, Reply reply);
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
+  bool claim() const;
+  void give_up_claim() const;
   void seal_full();
+  bool seal(const Reply& root) const;
   void fill() const;
-  std::vector<SegmentName> write_segments(const std::vector<JournalLine>& lines,
-                                          std::vector<std::string>& keys);
-  void remove_all(const std::vector<std::string>& keys) const;
+  enum class Compaction { done, again, impossible };
+  Compaction compact_root(const Rewrite& rewrite, const Reply& reply) const;
+  Compaction compact_segments(const Rewrite& rewrite, bool despite_loss) const;
+  Compaction swap_segments(const std::vector<SegmentName>& old, const std::vector<JournalLine>& lines) const;
+  std::vector<SegmentName> write_segments(std::span<const JournalLine> lines) const;
+  void remove_segments(std::span<const SegmentName> segments) const;
 
   const Context& context_;
   std::string key_;

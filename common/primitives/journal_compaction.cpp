@@ -1,0 +1,257 @@
+// Sealing and compaction; journal.hpp argues why nothing acknowledged is lost.
+#include <algorithm>
+#include <unordered_set>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/journal_reading.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int most_compactions = 24;
+constexpr int most_swaps = 24;
+constexpr int most_fill_rounds = 64;
+constexpr std::size_t smallest_padding = 16;
+constexpr std::size_t forgotten_ids = 256;
+constexpr std::size_t largest_inline = 48 * 1024;  // what compaction leaves in the root itself
+
+// No segment has it: ids are random, their first digit a letter.
+const std::string claim_id(16, '0');
+
+// Whether a write that ended like this has certainly not been and will not be applied.
+bool certainly_not(const Reply& reply) {
+  return reply.outcome != Outcome::stored && !reply.unknown();
+}
+
+// What `rewrite` left, with the ids it dropped remembered in front.
+std::vector<JournalLine> with_forgotten(const std::vector<JournalLine>& before,
+                                        std::vector<JournalLine> kept) {
+  std::unordered_set<std::string> present;
+  for (const JournalLine& line : kept) present.insert(line.id);
+  std::vector<JournalLine> result;
+  for (const JournalLine& line : before) {
+    if (!present.contains(line.id)) result.push_back({Change::forgotten, line.id, {}});
+  }
+  if (result.size() > forgotten_ids) result.erase(result.begin(), result.end() - forgotten_ids);
+  std::move(kept.begin(), kept.end(), std::back_inserter(result));
+  return result;
+}
+
+bool starts_with(const std::vector<SegmentName>& all, const std::vector<SegmentName>& first) {
+  return all.size() >= first.size() && std::equal(first.begin(), first.end(), all.begin(),
+                                                  [](const auto& a, const auto& b) { return a.id == b.id; });
+}
+
+std::uint64_t line_count(std::string_view text) {
+  return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+// Who holds it seals, the others wait; it only spares them doing the same. A dead holder's ends by itself.
+bool Journal::claim() const {
+  const auto exptime = Exptime::after(std::chrono::seconds(1), context_.clock.wall());
+  const Reply reply = context_.cluster.execute(Request::add(segment_key(key_, claim_id), "C", exptime));
+  return reply.outcome != Outcome::not_stored;
+}
+
+void Journal::give_up_claim() const {
+  static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id))));
+}
+
+void Journal::seal_full() {
+  const Reply reply = context_.cluster.execute(Request::gets(key_));
+  expect_read(context_.cluster, reply);
+  if (reply.outcome == Outcome::hit) static_cast<void>(seal(reply));
+}
+
+// The tail becomes a segment; false: somebody changed the root meanwhile, or nobody knows.
+bool Journal::seal(const Reply& reply) const {
+  JournalReading reading;
+  reading.key = key_;
+  reading.take_root(context_, reply);
+  JournalRoot& root = reading.root;
+  const std::string tail = without_padding(root.tail);
+  std::vector<SegmentName> added;
+  if (!tail.empty()) {
+    added.push_back({context_.random.token(), line_count(tail)});
+    const Reply stored =
+        context_.cluster.execute(Request::add(segment_key(key_, added.back().id), tail, Exptime::never()));
+    if (stored.unknown()) return false;
+    if (expect(context_.cluster, stored).outcome != Outcome::stored) return false;
+    root.segments.push_back(added.back());
+  }
+  root.tail = {};
+  const Reply swapped =
+      context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
+  if (certainly_not(swapped)) remove_segments(added);
+  return swapped.outcome == Outcome::stored;
+}
+
+void Journal::fill() const {
+  std::vector<Request> batch;
+  for (std::size_t size = options_.largest_padding; size >= smallest_padding; size /= 2)
+    batch.push_back(Request::append(key_, padding_line(size)));
+  for (int round = 0; round < most_fill_rounds; ++round) {
+    const auto replies = context_.cluster.execute(batch);
+    if (replies.back().outcome != Outcome::stored) return;
+  }
+}
+
+std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> lines) const {
+  std::vector<SegmentName> names;
+  std::string text;
+  const auto flush = [&] {
+    if (text.empty()) return;
+    names.push_back({context_.random.token(), line_count(text)});
+    const Reply stored =
+        context_.cluster.execute(Request::add(segment_key(key_, names.back().id), text, Exptime::never()));
+    expect(context_.cluster, stored);
+    if (stored.outcome != Outcome::stored) throw Contention("a segment's name was taken; try again");
+    text.clear();
+  };
+  try {
+    for (const JournalLine& line : lines) {
+      const std::string one = encode(line);
+      if (text.size() + one.size() > options_.segment_size) flush();
+      text += one;
+    }
+    flush();
+  } catch (const Failure&) {
+    remove_segments(names);
+    throw;
+  }
+  return names;
+}
+
+void Journal::remove_segments(std::span<const SegmentName> segments) const {
+  std::vector<Request> batch;
+  for (const SegmentName& segment : segments) batch.push_back(Request::remove(segment_key(key_, segment.id)));
+  // A segment that stays behind is named by nothing: eviction takes it.
+  if (!batch.empty()) static_cast<void>(context_.cluster.execute(batch));
+}
+
+bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
+  for (int attempt = 0; attempt < most_compactions; ++attempt) {
+    back_off(context_, attempt, journal_patience);
+    if (attempt != 0) fill();
+    const Reply reply = context_.cluster.execute(Request::gets(key_));
+    expect_read(context_.cluster, reply);
+    if (reply.outcome != Outcome::hit) return false;
+    JournalReading reading;
+    reading.key = key_;
+    reading.take_root(context_, reply);
+    if (!reading.root.segments.empty() && !without_padding(reading.root.tail).empty())
+      static_cast<void>(seal(reply));
+    const Compaction result = reading.root.segments.empty() ? compact_root(rewrite, reply)
+                                                            : compact_segments(rewrite, despite_loss);
+    if (result != Compaction::again) return result == Compaction::done;
+  }
+  throw Contention("others kept changing the journal " + key_ + " while it was compacted; try again");
+}
+
+// A journal of one item.
+Journal::Compaction Journal::compact_root(const Rewrite& rewrite, const Reply& reply) const {
+  JournalReading reading;
+  reading.key = key_;
+  reading.take_root(context_, reply);
+  JournalRoot root{reading.root.incarnation, {}, {}};
+  const JournalContents contents = reading.finish();
+  const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
+  const std::string inlined = encode_all(lines);
+  if (inlined.size() <= std::min(largest_inline, options_.segment_size)) {
+    root.tail = inlined;
+  } else {
+    root.segments = write_segments(lines);
+  }
+  const Reply swapped =
+      context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
+  if (swapped.outcome == Outcome::stored) return Compaction::done;
+  if (certainly_not(swapped)) {
+    remove_segments(root.segments);
+    expect(context_.cluster, swapped);
+  }
+  return Compaction::again;
+}
+
+// Segments do not change: they are read and rewritten at leisure, whatever is appended meanwhile.
+Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despite_loss) const {
+  JournalReading reading;
+  reading.key = key_;
+  reading.take_root(context_, context_.cluster.execute(Request::get(key_)));
+  if (!reading.contents.found || reading.root.segments.empty()) return Compaction::again;
+  reading.root.tail = {};
+  reading.read_segments(context_);
+  if (!reading.complete) {
+    const std::vector<SegmentName> wanted = reading.root.segments;
+    JournalReading now;
+    now.key = key_;
+    now.take_root(context_, context_.cluster.execute(Request::get(key_)));
+    if (!now.contents.found || !starts_with(now.root.segments, wanted)) return Compaction::again;
+  }
+  const std::vector<SegmentName> old = reading.root.segments;
+  const JournalContents contents = reading.finish();
+  if (contents.lost_segments != 0 && !despite_loss) return Compaction::impossible;
+  const Compaction result = swap_segments(old, with_forgotten(contents.lines, rewrite(contents.lines)));
+  give_up_claim();
+  return result;
+}
+
+// The lines take the place of the old segments, which are the first that the root names; all that was appended or sealed
+// since stays behind them.
+Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
+                                           const std::vector<JournalLine>& lines) const {
+  const std::string text = encode_all(lines);
+  const bool small = text.size() <= std::min(largest_inline, options_.segment_size) / 2;
+  std::vector<SegmentName> added;
+  if (!small) added = write_segments(lines);
+  bool unknown = false;
+  const auto give_up = [&] {
+    if (!unknown) remove_segments(added);
+    return Compaction::again;
+  };
+  for (int attempt = 0; attempt < most_swaps; ++attempt) {
+    back_off(context_, attempt, journal_patience);
+    // Full, and sealed by nobody else, the root stands still.
+    if (attempt != 0) {
+      static_cast<void>(claim());
+      fill();
+    }
+    const Reply reply = context_.cluster.execute(Request::gets(key_));
+    if (reply.failed()) give_up();
+    expect_read(context_.cluster, reply);
+    JournalReading reading;
+    reading.key = key_;
+    reading.take_root(context_, reply);
+    JournalRoot& root = reading.root;
+    if (unknown && !added.empty() && starts_with(root.segments, added)) {
+      remove_segments(old);
+      return Compaction::done;
+    }
+    if (!reading.contents.found || !starts_with(root.segments, old)) return give_up();
+    const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.size());
+    std::string tail = without_padding(root.tail);
+    if (small && added.empty() && since == root.segments.end() && tail.size() <= largest_inline) {
+      tail.insert(0, text);
+    } else if (added.empty() && !text.empty()) {
+      added = write_segments(lines);
+    }
+    JournalRoot swapped_root{root.incarnation, added, tail};
+    swapped_root.segments.insert(swapped_root.segments.end(), since, root.segments.end());
+    const Reply swapped = context_.cluster.execute(
+        Request::compare_and_set(key_, encode(swapped_root), Exptime::never(), reply.cas));
+    if (swapped.outcome == Outcome::stored) {
+      remove_segments(old);
+      return Compaction::done;
+    }
+    unknown = unknown || swapped.unknown();
+    if (swapped.failed() && !swapped.unknown()) {
+      give_up();
+      expect(context_.cluster, swapped);
+    }
+  }
+  return give_up();
+}
+
+}  // namespace mcds

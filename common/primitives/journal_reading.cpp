@@ -1,0 +1,104 @@
+#include "common/primitives/journal_reading.hpp"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+CorruptData foreign_root(const Context& context, const std::string& key, std::size_t server) {
+  return CorruptData("the value under " + key + " is no journal; is this name somebody else's?",
+                     context.cluster.address_of(server));
+}
+
+// The lines that count: the first of each id.
+std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
+  std::unordered_set<std::string> seen;
+  std::erase_if(lines, [&](const JournalLine& line) { return !seen.insert(line.id).second; });
+  return lines;
+}
+
+}  // namespace
+
+std::string segment_key(const std::string& root, const std::string& id) {
+  return root + ":s:" + id;
+}
+
+std::string encode_all(std::span<const JournalLine> lines) {
+  std::string text;
+  for (const JournalLine& line : lines) text += encode(line);
+  return text;
+}
+
+void JournalReading::take_root(const Context& context, Reply reply) {
+  expect_read(context.cluster, reply);
+  contents = JournalContents();
+  contents.server = reply.server;
+  complete = true;
+  if (reply.outcome != Outcome::hit) return;
+  root_value = std::move(reply.value);
+  auto decoded = decode_journal_root(root_value);
+  if (!decoded) throw foreign_root(context, key, reply.server);
+  root = std::move(*decoded);
+  contents.found = true;
+  contents.incarnation = root.incarnation;
+  contents.bytes = root_value.size();
+  segment_values.assign(root.segments.size(), {});
+  present.assign(root.segments.size(), false);
+  complete = root.segments.empty();
+}
+
+void JournalReading::read_segments(const Context& context) {
+  std::vector<Request> batch;
+  for (const SegmentName& segment : root.segments)
+    batch.push_back(Request::get(segment_key(key, segment.id)));
+  auto replies = context.cluster.execute(batch);
+  complete = true;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    expect_read(context.cluster, replies[i]);
+    present[i] = replies[i].outcome == Outcome::hit;
+    segment_values[i] = std::move(replies[i].value);
+    complete = complete && present[i];
+  }
+}
+
+void JournalReading::reread_root(const Context& context) {
+  JournalReading again;
+  again.key = key;
+  again.take_root(context, context.cluster.execute(Request::get(key)));
+  if (again.contents.found && again.root_value == root_value) {
+    complete = true;  // as complete as it gets
+  } else {
+    *this = std::move(again);
+    root = contents.found ? *decode_journal_root(root_value) : JournalRoot();
+  }
+}
+
+JournalContents JournalReading::finish() {
+  if (!contents.found) return std::move(contents);
+  const auto take = [&](std::string_view text) {
+    DecodedLines decoded = decode_journal_lines(text);
+    const bool cleared = std::any_of(decoded.lines.begin(), decoded.lines.end(),
+                                     [](const JournalLine& line) { return line.change == Change::clear; });
+    if (cleared) contents.lost_segments = contents.foreign = 0;
+    contents.foreign += decoded.foreign;
+    std::move(decoded.lines.begin(), decoded.lines.end(), std::back_inserter(contents.lines));
+  };
+  for (std::size_t i = 0; i < root.segments.size(); ++i) {
+    contents.segments.push_back(segment_key(key, root.segments[i].id));
+    if (!present[i]) {
+      ++contents.lost_segments;
+      continue;
+    }
+    contents.bytes += segment_values[i].size();
+    take(segment_values[i]);
+  }
+  take(root.tail);
+  contents.lines = first_of_each(std::move(contents.lines));
+  return std::move(contents);
+}
+
+}  // namespace mcds

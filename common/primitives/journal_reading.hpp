@@ -1,0 +1,39 @@
+// How journal.cpp and journal_compaction.cpp read a journal: its root, then its segments.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/primitives/cas_update.hpp"
+#include "common/primitives/journal.hpp"
+
+namespace mcds {
+
+// Those who only find the root full wait this long for whoever filled it on purpose, or seals it.
+constexpr CasUpdateOptions journal_patience{.attempts = 0,
+                                            .first_pause = std::chrono::milliseconds(4),
+                                            .longest_pause = std::chrono::milliseconds(50)};
+
+std::string segment_key(const std::string& root, const std::string& id);
+std::string encode_all(std::span<const JournalLine> lines);
+
+// One journal on its way to its contents.
+struct JournalReading {
+  std::string key;
+  JournalContents contents;
+  std::string root_value;
+  JournalRoot root;
+  std::vector<std::string> segment_values;
+  std::vector<bool> present;
+  bool complete = false;
+
+  // `reply`: of a get or gets. Throws CorruptData.
+  void take_root(const Context& context, Reply reply);
+  void read_segments(const Context& context);
+  // A segment is missing: was it compacted away, so that the root names others by now?
+  void reread_root(const Context& context);
+  JournalContents finish();
+};
+
+}  // namespace mcds
