@@ -1,6 +1,8 @@
 #include "common/placement/pool_files.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/base/bytes.hpp"
@@ -12,7 +14,9 @@ namespace mcds {
 
 namespace {
 
-Failure wrong(const std::string& why) { return {ErrorCode::configuration, why}; }
+Failure wrong(const std::string& why) {
+  return {ErrorCode::configuration, why};
+}
 
 std::string_view trimmed(std::string_view text) {
   const auto from = text.find_first_not_of(" \t\r\n\"'");
@@ -37,24 +41,29 @@ std::string joined(const std::vector<std::string>& entries) {
   return list;
 }
 
-// `host:port:weight [name]` or `/path:weight [name]` as one entry of parse_pool.
+// `host:port:weight [name]` or `/path:weight [name]` as one entry of parse_pool. IPv6 hosts have no brackets there.
 std::string nutcracker_entry(std::string_view text) {
   const auto space = text.find(' ');
-  const std::string name = space == std::string_view::npos ? "" : std::string(trimmed(text.substr(space))) + '=';
+  const std::string name =
+      space == std::string_view::npos ? "" : std::string(trimmed(text.substr(space))) + '=';
   const std::string_view address = text.substr(0, space);
   const auto colon = address.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == address.size()) {
     throw wrong("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
   }
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
-  const std::string_view place = address.substr(0, colon);
-  return name + (place.starts_with('/') ? "unix:" : "") + std::string(place) + weight;
+  const std::string place(address.substr(0, colon));
+  if (place.starts_with('/')) return name + "unix:" + place + weight;
+  const auto port = place.rfind(':');
+  const bool bare_v6 = port != std::string::npos && place.find(':') < port && !place.starts_with('[');
+  return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
 }
 
 std::string nutcracker_profile(const YamlNode& pool) {
   const std::string distribution = pool.text("distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
-    throw wrong("distribution " + distribution + " sends a key to no fixed server; only ketama and modula do");
+    throw wrong("distribution " + distribution +
+                " sends a key to no fixed server; only ketama and modula do");
   }
   return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
 }
@@ -82,27 +91,94 @@ std::string without_comments(std::string_view json) {
   return text;
 }
 
-std::string string_of(const std::string& json) { return json_unquote(json).value_or(std::string()); }
+std::string string_of(const std::string& json) {
+  return json_unquote(json).value_or(std::string());
+}
 
 // "host:port", "host:port:ascii:plain", "[v6]:port:…" or {"hostname":"host:port"}: the part that is an address.
 std::string mcrouter_entry(const std::string& json) {
   const auto hostname = json_field(json, "hostname");
   const std::string text = string_of(hostname.value_or(json));
   const std::size_t host_end = text.starts_with('[') ? text.find(']') : text.find(':');
-  if (text.empty() || host_end == std::string::npos) throw wrong("a server of the mcrouter pool is no host:port: " + json);
+  if (text.empty() || host_end == std::string::npos)
+    throw wrong("a server of the mcrouter pool is no host:port: " + json);
   const std::size_t colon = text.find(':', host_end);
   return text.substr(0, colon == std::string::npos ? colon : text.find(':', colon + 1));
 }
 
+void collect_hashes(const std::string& json, const std::string& pool, std::set<std::string>& hashes);
+
+// The hash function of a route object that sends keys to the pool: {"type":"PoolRoute","pool":…,"hash":…} or
+// {"type":"HashRoute","children":"Pool|…","hash_func":…}.
+void collect_hash(const std::string& route, const std::string& pool, std::set<std::string>& hashes) {
+  const std::string type = string_of(json_field(route, "type").value_or(""));
+  const std::string to = json_field(route, type == "PoolRoute" ? "pool" : "children").value_or("");
+  const bool meant = type == "PoolRoute"
+                         ? string_of(to) == pool || string_of(json_field(to, "name").value_or("")) == pool
+                         : type == "HashRoute" && string_of(to) == "Pool|" + pool;
+  if (!meant) return;
+  const std::string settings = type == "PoolRoute" ? json_field(route, "hash").value_or("{}") : route;
+  if (json_field(settings, "salt"))
+    throw wrong("the route to the pool " + pool + " salts its hash; no profile does");
+  const std::string named = string_of(settings);
+  hashes.insert(!named.empty() ? named : string_of(json_field(settings, "hash_func").value_or("\"Ch3\"")));
+}
+
+void collect_hashes(const std::string& json, const std::string& pool, std::set<std::string>& hashes) {
+  for (const auto& element : json_elements(json).value_or(std::vector<std::string>()))
+    collect_hashes(element, pool, hashes);
+  for (const auto& name : json_names(json)) collect_hashes(json_field(json, name).value_or(""), pool, hashes);
+  if (json_field(json, "type")) collect_hash(json, pool, hashes);
+}
+
+std::string mcrouter_profile(const std::string& config, const std::string& pool) {
+  std::set<std::string> hashes;
+  for (const char* part : {"route", "routes"})
+    collect_hashes(json_field(config, part).value_or("{}"), pool, hashes);
+  if (hashes.empty()) hashes.insert("Ch3");
+  if (hashes == std::set<std::string>{"Ch3"}) return "mcrouter-ch3";
+  if (hashes == std::set<std::string>{"Crc32"}) return "mcrouter-crc32";
+  if (hashes.size() > 1)
+    throw wrong("the routes to the pool " + pool + " hash differently; name the servers and --as");
+  throw wrong("the route to the pool " + pool + " hashes by " + *hashes.begin() +
+              "; there are profiles for Ch3 and Crc32");
+}
+
+// A value ends with its closing quote, or else before a comment.
+std::string_view ini_text(std::string_view rest) {
+  const auto from = rest.find_first_not_of(" \t");
+  if (from == std::string_view::npos) return {};
+  rest.remove_prefix(from);
+  if (rest.starts_with('"') || rest.starts_with('\'')) return rest.substr(1, rest.find(rest[0], 1) - 1);
+  return trimmed(rest.substr(0, rest.find(';')));
+}
+
 std::string ini_value(std::string_view ini, std::string_view wanted) {
   std::string value;
-  for (const auto line : split(ini, "\n")) {
+  for (std::size_t from = 0; from < ini.size();) {
+    const std::size_t end = std::min(ini.find('\n', from), ini.size());
+    const std::string_view line = ini.substr(from, end - from);
+    from = end + 1;
     const auto equals = line.find('=');
-    if (line.starts_with(';') || equals == std::string_view::npos || trimmed(line.substr(0, equals)) != wanted) continue;
-    std::string_view rest = trimmed(line.substr(equals + 1));
-    value = std::string(rest);
+    if (line.starts_with(';') || equals == std::string_view::npos ||
+        trimmed(line.substr(0, equals)) != wanted)
+      continue;
+    value = ini_text(line.substr(equals + 1));
   }
   return value;
+}
+
+bool ini_yes(const std::string& value, bool otherwise) {
+  if (value.empty()) return otherwise;
+  return value == "1" || value == "On" || value == "on" || value == "true" || value == "yes";
+}
+
+std::string memcache_profile(std::string_view ini) {
+  const std::string strategy = ini_value(ini, "memcache.hash_strategy"),
+                    function = ini_value(ini, "memcache.hash_function");
+  if (strategy.empty() && function.empty()) return "php-memcache-default";
+  return "php-memcache-" + (strategy.empty() ? "consistent" : strategy) + '-' +
+         (function.empty() ? "crc32" : function);
 }
 
 // PECL memcache: `tcp://host:port?weight=2&…` or `unix:///path`.
@@ -139,7 +215,8 @@ std::string memcached_session_entry(std::string_view text) {
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   const YamlNode root = parse_yaml(yaml);
   if (root.members.empty()) throw wrong("the file names no pool; is it a nutcracker.yml?");
-  const YamlNode* pool = pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
+  const YamlNode* pool =
+      pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
   if (pool == nullptr) {
     std::string names;
     for (const auto& [name, node] : root.members) names += (names.empty() ? "" : ", ") + name;
@@ -169,8 +246,7 @@ PoolFile parse_mcrouter(std::string_view json, std::string_view pool_name) {
   if (!elements || elements->empty()) throw wrong("the file has no pool \"" + name + "\" with servers");
   std::vector<std::string> entries;
   for (const auto& element : *elements) entries.push_back(mcrouter_entry(element));
-  const bool crc32 = text.find("\"Crc32\"") != std::string::npos;
-  return {parse_pool(joined(entries)), crc32 ? "mcrouter-crc32" : "mcrouter-ch3", ""};
+  return {parse_pool(joined(entries)), mcrouter_profile(text, name), ""};
 }
 
 PoolFile parse_php_ini(std::string_view ini) {
@@ -180,15 +256,15 @@ PoolFile parse_php_ini(std::string_view ini) {
   std::vector<std::string> entries;
   if (handler == "memcache" || path.find("://") != std::string::npos) {
     for (const auto url : split(path, ",")) entries.push_back(memcache_url_entry(url));
-    return {parse_pool(joined(entries)), "php-memcache-default", ""};
+    return {parse_pool(joined(entries)), memcache_profile(ini), ""};
   }
   for (const auto text : split(path, ",")) {
     const auto space = text.rfind(' ');  // PERSISTENT=name before the first server
-    entries.push_back(memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
+    entries.push_back(
+        memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
   }
-  const std::string consistent = ini_value(ini, "memcached.sess_consistent_hash");
-  const bool is_consistent = consistent.empty() || consistent == "1" || consistent == "On" || consistent == "on";
-  return {parse_pool(joined(entries)), is_consistent ? "php-memcached-session" : "php-memcached-default", ""};
+  const bool consistent = ini_yes(ini_value(ini, "memcached.sess_consistent_hash"), true);
+  return {parse_pool(joined(entries)), consistent ? "php-memcached-session" : "php-memcached-default", ""};
 }
 
 PoolFile parse_elasticache(std::string_view text) {

@@ -1,7 +1,8 @@
+#include "common/placement/pool_files.hpp"
+
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
-#include "common/placement/pool_files.hpp"
 
 namespace mcds {
 
@@ -42,13 +43,50 @@ TEST_CASE("nutcracker: servers, weights, names, hash, distribution and hash_tag 
 }
 
 TEST_CASE("nutcracker: what cannot be used says why") {
-  CHECK_THROWS_WITH_AS(parse_nutcracker(nutcracker, "delta"), "no such pool; the file has alpha, beta, gamma (write FILE#POOL)",
-                       Failure);
+  CHECK_THROWS_WITH_AS(parse_nutcracker(nutcracker, "delta"),
+                       "no such pool; the file has alpha, beta, gamma (write FILE#POOL)", Failure);
   CHECK_THROWS_AS(parse_nutcracker(nutcracker, ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker(nutcracker, "gamma"), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: [", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("", ""), Failure);
   CHECK_THROWS_AS(parse_nutcracker("a: {servers: [\"10.0.0.1\"]}", ""), Failure);
+}
+
+TEST_CASE("nutcracker: an IPv6 host is what stands before port and weight") {
+  const PoolFile file = parse_nutcracker("a: {servers: [\"::1:11212:2\", \"fe80::2:11211:1 second\"]}", "");
+  CHECK(file.pool[0].address() == "[::1]:11212");
+  CHECK(file.pool[0].weight == 2);
+  CHECK(file.pool[1].address() == "[fe80::2]:11211");
+  CHECK(file.pool[1].name == "second");
+}
+
+TEST_CASE("mcrouter: the hash is that of the routes to the pool") {
+  const auto profile = [](const std::string& route) {
+    const std::string pools = R"({"pools":{"A":{"servers":["a:1"]},"B":{"servers":["b:1"]}},)";
+    return parse_mcrouter(pools + route + "}", "A").profile;
+  };
+  CHECK(profile(R"("route":"PoolRoute|A")") == "mcrouter-ch3");
+  CHECK(profile(R"("route":{"type":"PoolRoute","pool":"B","hash":"Crc32"})") == "mcrouter-ch3");
+  CHECK(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":{"hash_func":"Crc32"}})") ==
+        "mcrouter-crc32");
+  CHECK(profile(R"("route":{"type":"PoolRoute","pool":{"name":"A","servers":["a:1"]},"hash":"Crc32"})") ==
+        "mcrouter-crc32");
+  CHECK(
+      profile(
+          R"("routes":[{"aliases":["/a/b/"],"route":{"type":"HashRoute","children":"Pool|A","hash_func":"Crc32"}}])") ==
+      "mcrouter-crc32");
+  CHECK(
+      profile(
+          R"("route":{"type":"FailoverRoute","children":["PoolRoute|A",{"type":"PoolRoute","pool":"A"}]})") ==
+      "mcrouter-ch3");
+  CHECK_THROWS_WITH_AS(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":"WeightedCh3"})"),
+                       "the route to the pool A hashes by WeightedCh3; there are profiles for Ch3 and Crc32",
+                       Failure);
+  CHECK_THROWS_AS(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":{"salt":"x"}})"), Failure);
+  CHECK_THROWS_AS(
+      profile(
+          R"("route":["PoolRoute|A",{"type":"PoolRoute","pool":"A","hash":"Crc32"},{"type":"PoolRoute","pool":"A"}])"),
+      Failure);
 }
 
 TEST_CASE("mcrouter: comments, protocol suffixes, IPv6 and the hash of the route") {
@@ -62,18 +100,22 @@ TEST_CASE("mcrouter: comments, protocol suffixes, IPv6 and the hash of the route
   CHECK(file.pool[1].address() == "10.0.0.2:5002");
   CHECK(file.pool[2].address() == "[::1]:5003");
   CHECK(file.profile == "mcrouter-ch3");
-  CHECK(parse_mcrouter(R"({"pools":{"A":{"servers":["a:1"]}},"route":{"type":"PoolRoute","pool":"A","hash":"Crc32"}})", "A")
+  CHECK(parse_mcrouter(
+            R"({"pools":{"A":{"servers":["a:1"]}},"route":{"type":"PoolRoute","pool":"A","hash":"Crc32"}})",
+            "A")
             .profile == "mcrouter-crc32");
   CHECK_THROWS_AS(parse_mcrouter("{}", "A"), Failure);
   CHECK_THROWS_AS(parse_mcrouter(config, "B"), Failure);
 }
 
 TEST_CASE("php.ini: both extensions' forms of session.save_path") {
-  const PoolFile memcached = parse_php_ini("; c\nsession.save_handler = memcached\nsession.save_path=\"10.0.0.1:11211:2, 10.0.0.2\"\n");
+  const PoolFile memcached = parse_php_ini(
+      "; c\nsession.save_handler = memcached\nsession.save_path=\"10.0.0.1:11211:2, 10.0.0.2\"\n");
   REQUIRE(memcached.pool.size() == 2);
   CHECK(memcached.pool[0].weight == 2);
   CHECK(memcached.profile == "php-memcached-session");
-  const PoolFile memcache = parse_php_ini("session.save_handler=memcache\nsession.save_path = \"tcp://10.0.0.1:11212?persistent=1&weight=3\"");
+  const PoolFile memcache = parse_php_ini(
+      "session.save_handler=memcache\nsession.save_path = \"tcp://10.0.0.1:11212?persistent=1&weight=3\"");
   REQUIRE(memcache.pool.size() == 1);
   CHECK(memcache.pool[0].weight == 3);
   CHECK(memcache.pool[0].port == 11212);
@@ -81,8 +123,28 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
 }
 
+TEST_CASE("php.ini: comments after values, and what selects another profile") {
+  const std::string memcached =
+      "session.save_handler = memcached ; of PECL\nsession.save_path = \"10.0.0.1:11211\" ; one\n";
+  CHECK(parse_php_ini(memcached).pool[0].address() == "10.0.0.1:11211");
+  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = On").profile == "php-memcached-session");
+  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = Off").profile == "php-memcached-default");
+  CHECK(parse_php_ini(memcached + ";memcached.sess_consistent_hash = Off").profile ==
+        "php-memcached-session");
+  const std::string memcache =
+      "session.save_handler = memcache\nsession.save_path = tcp://10.0.0.1:11211, "
+      "unix:///run/m.sock:0?weight=2 ; two\n";
+  CHECK(parse_php_ini(memcache).pool[1].address() == "unix:/run/m.sock");
+  CHECK(parse_php_ini(memcache).profile == "php-memcache-default");
+  CHECK(parse_php_ini(memcache + "memcache.hash_strategy = standard\n").profile ==
+        "php-memcache-standard-crc32");
+  CHECK(parse_php_ini(memcache + "memcache.hash_function = \"fnv\"\n").profile ==
+        "php-memcache-consistent-fnv");
+}
+
 TEST_CASE("elasticache and plain lists") {
-  const PoolFile cluster = parse_elasticache("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11211\n\r\n");
+  const PoolFile cluster =
+      parse_elasticache("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11211\n\r\n");
   REQUIRE(cluster.pool.size() == 2);
   CHECK(cluster.pool[1].address() == "cache-2.example:11211");
   CHECK_THROWS_AS(parse_elasticache("12\nbroken\n"), Failure);
