@@ -8,8 +8,8 @@
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
@@ -91,105 +91,60 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
 }
 
 // Values of standard input, added or deleted in batches; each batch is one atomic change.
-class LineChanger {
+class LineChanger final : public LineBatch {
  public:
   LineChanger(Session& session, const ArrayOptions& options, Change kind)
-      : session_(session),
+      : LineBatch(session, options.fail_fast, Answers::once),
         options_(options),
-        kind_(kind),
+        adds_(kind == Change::add),
         encoding_(encoding_of(options)),
-        array_(session.context(), options.name),
-        progress_(session.clock(), "lines", standard_input_size()) {}
+        array_(session.context(), options.name) {}
 
-  ExitStatus run() {
-    try {
-      read_lines();
-    } catch (const Failure&) {
-      flush();
-      progress_.hide();
-      throw;
-    }
-    flush();
-    progress_.hide();
-    answer();
-    return worst_;
+  ExitStatus run_and_answer() {
+    run();
+    JsonObject answer = start_answer(options_);
+    answer.number("adds", adds_ ? done_ : 0).number("deletes", adds_ ? 0 : done_).number("failed", failed());
+    answer.boolean("created", created_);
+    session_.output().answer(answer, std::to_string(done_));
+    if (!adds_ && !found_ && line_number() != 0) note(ExitStatus::no);
+    return worst();
   }
 
  private:
-  void read_lines() {
-    std::uint64_t bytes = 0;
-    while (const auto line = lines_.next()) {
-      stage(*line);
-      progress_.advance(1, bytes += line->size() + 1);
-      if (!lines_.ready()) flush();
-      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
-    }
+  void take(std::string line) override {
+    std::string element = element_of(options_, line);
+    if (staged_bytes_ + element.size() > batch_bytes) send();
+    if (staged_.empty()) first_line_ = line_number();
+    staged_bytes_ += element.size() + line_overhead;
+    staged_.push_back(std::move(element));
   }
 
-  void stage(const std::string& line) {
-    try {
-      std::string element = element_of(options_, line);
-      if (staged_bytes_ + element.size() > batch_bytes) flush();
-      if (staged_.empty()) first_line_ = lines_.number();
-      staged_bytes_ += element.size() + line_overhead;
-      staged_.push_back(std::move(element));
-    } catch (const Failure& failure) {
-      fail(failure, lines_.number(), 1);
-    }
-  }
-
-  void flush() {
+  void send() override {
     if (staged_.empty()) return;
     const Elements none;
     try {
-      const bool adds = kind_ == Change::add;
       const auto changed =
-          array_.change(adds ? staged_ : none, adds ? none : staged_, encoding_, options_.lock);
+          array_.change(adds_ ? staged_ : none, adds_ ? none : staged_, encoding_, options_.lock);
       created_ = created_ || changed.created;
       found_ = found_ || changed.found;
-      server_ = changed.server;
       if (changed.found) done_ += staged_.size();
     } catch (const Failure& failure) {
-      const std::size_t others = staged_.size() - 1;
-      const std::string note = others == 0 ? "" : " (this line and " + std::to_string(others) + " after it)";
-      fail(Failure(failure.code(), failure.what() + note, failure.server()), first_line_, staged_.size());
+      fail_together(failure, first_line_, staged_.size());
     }
     staged_.clear();
     staged_bytes_ = 0;
   }
 
-  void fail(const Failure& failure, std::size_t line, std::size_t count) {
-    progress_.hide();
-    session_.output().error(failure, line);
-    worst_ = worse(worst_, status_of(failure.code()));
-    failed_ += count;
-  }
-
-  void answer() {
-    JsonObject object = start_answer(options_);
-    const bool adds = kind_ == Change::add;
-    object.number("adds", adds ? done_ : 0).number("deletes", adds ? 0 : done_).number("failed", failed_);
-    object.boolean("created", created_);
-    session_.output().answer(object, std::to_string(done_));
-    if (!adds && !found_ && worst_ == ExitStatus::ok && lines_.number() != 0) worst_ = ExitStatus::no;
-  }
-
-  Session& session_;
   const ArrayOptions& options_;
-  Change kind_;
+  bool adds_;
   std::optional<ArrayEncoding> encoding_;
   Array array_;
-  LineReader lines_;
-  Progress progress_;
   Elements staged_;
   std::size_t staged_bytes_ = 0;
   std::size_t first_line_ = 0;
   std::uint64_t done_ = 0;
-  std::uint64_t failed_ = 0;
   bool created_ = false;
   bool found_ = false;
-  std::size_t server_ = 0;
-  ExitStatus worst_ = ExitStatus::ok;
 };
 
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
@@ -200,12 +155,12 @@ ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, con
 }
 
 ExitStatus add(Session& session, const ArrayOptions& options) {
-  if (from_input(options)) return LineChanger(session, options, Change::add).run();
+  if (from_input(options)) return LineChanger(session, options, Change::add).run_and_answer();
   return change_in_one_step(session, options, elements_of(options, options.values), {});
 }
 
 ExitStatus remove(Session& session, const ArrayOptions& options) {
-  if (from_input(options)) return LineChanger(session, options, Change::remove).run();
+  if (from_input(options)) return LineChanger(session, options, Change::remove).run_and_answer();
   return change_in_one_step(session, options, {}, elements_of(options, options.values));
 }
 

@@ -5,8 +5,8 @@
 
 #include "common/base/units.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
@@ -21,59 +21,34 @@ std::optional<WallTime> time_of(Session& session, const EventlogOptions& options
   return parse_time(*options.at, session.clock().wall(), "--at");
 }
 
-// Lines of standard input, sent in batches; also when no more input is waiting.
-class LinePutter {
+// What of standard input's lines is put, and what is not.
+class LinePutter final : public LineBatch {
  public:
   LinePutter(Session& session, const EventlogOptions& options, EventLog& log)
-      : session_(session),
-        options_(options),
+      : LineBatch(session, options.fail_fast, Answers::once),
         log_(log),
-        at_(time_of(session, options)),
-        progress_(session.clock(), "lines", standard_input_size()) {}
+        kind_(options.json ? EventData::json : EventData::text),
+        at_(time_of(session, options)) {}
 
-  ExitStatus run() {
-    try {
-      put_lines();
-    } catch (const Failure&) {
-      flush();
-      progress_.hide();
-      throw;
-    }
-    flush();
-    progress_.hide();
-    answer();
-    return worst_;
+  void describe(JsonObject& answer) const {
+    answer.number("events", events_).number("failed", failed());
+    if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
   }
+  std::uint64_t events() const { return events_; }
 
  private:
-  void put_lines() {
-    std::uint64_t bytes = 0;
-    while (const auto line = lines_.next()) {
-      stage(*line);
-      progress_.advance(1, bytes += line->size() + 1);
-      if (!lines_.ready()) flush();
-      if (options_.fail_fast && worst_ != ExitStatus::ok) break;
+  void take(std::string line) override {
+    auto id = log_.stage(line, kind_, at_);
+    if (!id) {
+      send();
+      id = log_.stage(line, kind_, at_);
     }
+    if (log_.staged() == 1) first_line_ = line_number();
+    if (log_.staged() == 1) first_staged_ = id;
+    last_staged_ = id;
   }
 
-  void stage(const std::string& line) {
-    try {
-      auto id = log_.stage(line, kind(), at_);
-      if (!id) {
-        flush();
-        id = log_.stage(line, kind(), at_);
-      }
-      if (log_.staged() == 1) first_line_ = lines_.number();
-      last_staged_ = id;
-      if (log_.staged() == 1) first_staged_ = id;
-    } catch (const InvalidInput&) {
-      throw;
-    } catch (const Failure& failure) {
-      fail(failure, lines_.number(), 1);
-    }
-  }
-
-  void flush() {
+  void send() override {
     const std::size_t count = log_.staged();
     if (count == 0) return;
     try {
@@ -82,44 +57,31 @@ class LinePutter {
       if (!first_) first_ = first_staged_;
       last_ = last_staged_;
     } catch (const Failure& failure) {
-      const std::string lines =
-          count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
-      fail(Failure(failure.code(), failure.what() + lines, failure.server()), first_line_, count);
+      fail_together(failure, first_line_, count);
     }
   }
 
-  void fail(const Failure& failure, std::size_t line, std::size_t count) {
-    progress_.hide();
-    session_.output().error(failure, line);
-    worst_ = worse(worst_, status_of(failure.code()));
-    failed_ += count;
-  }
-
-  void answer() {
-    JsonObject object;
-    object.bytes("eventlog", options_.name).number("events", events_).number("failed", failed_);
-    if (first_) object.bytes("first_id", first_->text()).bytes("last_id", last_->text());
-    session_.output().answer(object, std::to_string(events_));
-  }
-
-  EventData kind() const { return options_.json ? EventData::json : EventData::text; }
-
-  Session& session_;
-  const EventlogOptions& options_;
   EventLog& log_;
+  EventData kind_;
   std::optional<WallTime> at_;
-  LineReader lines_;
-  Progress progress_;
   std::size_t first_line_ = 0;
   std::optional<EventId> first_staged_, last_staged_, first_, last_;
   std::uint64_t events_ = 0;
-  std::uint64_t failed_ = 0;
-  ExitStatus worst_ = ExitStatus::ok;
 };
+
+ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog& log) {
+  LinePutter putter(session, options, log);
+  const ExitStatus status = putter.run();
+  JsonObject answer;
+  answer.bytes("eventlog", options.name);
+  putter.describe(answer);
+  session.output().answer(answer, std::to_string(putter.events()));
+  return status;
+}
 
 ExitStatus put(Session& session, const EventlogOptions& options) {
   EventLog log(session.context(), options.name, asked_shape(options).value_or(RingShape{}));
-  if (options.data.value_or("-") == "-") return LinePutter(session, options, log).run();
+  if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
   JsonObject answer;

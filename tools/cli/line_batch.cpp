@@ -1,0 +1,63 @@
+#include "tools/cli/line_batch.hpp"
+
+#include <unistd.h>
+
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+LineBatch::LineBatch(Session& session, bool fail_fast, Answers answers)
+    : session_(session), fail_fast_(fail_fast) {
+  const bool shown = answers == Answers::each_line && isatty(STDOUT_FILENO) != 0;
+  if (!shown) progress_.emplace(session.clock(), "lines", standard_input_size());
+}
+
+ExitStatus LineBatch::run() {
+  session_.output().buffered(true);
+  try {
+    read();
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::output_failed) send();
+    throw;
+  }
+  send();
+  if (progress_) progress_->hide();
+  return worst_;
+}
+
+void LineBatch::read() {
+  std::uint64_t bytes = 0;
+  while (auto line = lines_.next()) {
+    bytes += line->size() + 1;
+    take_or_fail(std::move(*line));
+    if (progress_) progress_->advance(1, bytes);
+    if (fail_fast_ && worst_ > ExitStatus::no) return;
+    if (lines_.ready()) continue;
+    send();
+    session_.output().flush();
+  }
+}
+
+void LineBatch::take_or_fail(std::string line) {
+  try {
+    take(std::move(line));
+  } catch (const Failure& failure) {
+    if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
+    fail(failure, lines_.number());
+  }
+}
+
+void LineBatch::fail(const Failure& failure, std::size_t line) {
+  if (progress_) progress_->hide();
+  session_.output().error(failure, line);
+  ++failed_;
+  note(status_of(failure.code()));
+}
+
+void LineBatch::fail_together(const Failure& failure, std::size_t line, std::size_t count) {
+  const std::string others = count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
+  fail(Failure(failure.code(), failure.what() + others, failure.server()), line);
+  failed_ += count - 1;
+}
+
+}  // namespace mcds
