@@ -10,16 +10,8 @@ import re
 import subprocess
 import sys
 
-failures = []
-passed = 0
-
-
-def check(ok, message):
-    global passed
-    if ok:
-        passed += 1
-    else:
-        failures.append(message)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
 
 
 def output(*command):
@@ -100,10 +92,7 @@ def main():
         check("__complete" in body, f"{completion}: does not ask the binary")
         listed = {name for name in names if re.search(rf"\b{name}\b", body) and name not in ("where", "key")}
         check(not listed, f"{completion}: names commands itself: {sorted(listed)}")
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

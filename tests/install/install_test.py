@@ -7,16 +7,8 @@ import subprocess
 import sys
 import tempfile
 
-passed = 0
-failures = []
-
-
-def check(ok, message):
-    global passed
-    if ok:
-        passed += 1
-    else:
-        failures.append(message)
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
 
 
 def expected(prefix):
@@ -57,10 +49,7 @@ def main():
                 check(path in files, f"{prefix}: no {path}")
             stray = {path for path in files if not path.startswith(prefix + "/")}
             check(not stray, f"{prefix}: outside of it: {sorted(stray)}")
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

@@ -15,19 +15,12 @@ import time
 import uuid
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "8"))
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-passed = 0
-failures = []
-
-
-def check(ok, message):
-    global passed
-    if ok:
-        passed += 1
-    else:
-        failures.append(message)
 
 
 class Servers:
@@ -286,10 +279,7 @@ def main():
                  tail_over_restarts, other_languages):
         with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
             test(directory)
-    for failure in failures[:20]:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish(20)
 
 
 if __name__ == "__main__":

@@ -13,20 +13,13 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
 A, CNAME, AAAA, SRV = 1, 5, 28, 33
 NXDOMAIN = 3
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 sources = os.path.dirname(os.path.abspath(__file__))
-passed = 0
-failures = []
-
-
-def check(ok, message):
-    global passed
-    if ok:
-        passed += 1
-    else:
-        failures.append(message)
 
 
 def run(*arguments, **environment):
@@ -92,7 +85,7 @@ def elasticache():
     answer = config("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11222\n")
     for what, pieces in (("at once", [answer]), ("byte by byte", [answer[i:i + 1] for i in range(len(answer))])):
         with Endpoint(*pieces, silent=True) as endpoint:
-            done = run("--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "-o", "value", "where", *"abcdefgh")
+            done = run("--timeout", "30s", "--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "-o", "value", "where", *"abcdefgh")
             check(set(done.stdout.split()) == {"cache-1.example:11211", "cache-2.example:11222"}, f"elasticache {what}: {done}")
             check(endpoint.asked == [b"config get cluster\r\n"], f"elasticache {what}: asked {endpoint.asked}")
     with Endpoint(config("3\nlocalhost||11211\n"), silent=True) as endpoint:
@@ -233,10 +226,7 @@ def main():
         environment = preloaded(directory, name_server)
         dns(environment)
         dns_services(environment)
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

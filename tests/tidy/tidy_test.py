@@ -5,6 +5,9 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
 # Imports only run downwards: a layer may include itself and what stands after it here.
 COMMON_LAYERS = ["structures", "primitives", "cluster", "placement", "base"]
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
@@ -17,17 +20,6 @@ FORBIDDEN_IN_COMMON = {
 # Transports measure their own I/O deadlines; the clock's own source reads the clock.
 CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/classic/", "common/cluster/meta/")
 HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
-
-failures = []
-passed = 0
-
-
-def check(ok, message):
-    global passed
-    if ok:
-        passed += 1
-    else:
-        failures.append(message)
 
 
 def tracked(*patterns):
@@ -100,10 +92,7 @@ def main():
             check_structure_header(path, text)
         if path.endswith(".hpp"):
             check("#pragma once" in text, f"{path}: no #pragma once")
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":
