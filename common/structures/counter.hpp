@@ -1,8 +1,7 @@
 // Counters that any memcached client can read and bump.
 //
 // Key layout
-//   counter:<name>                       plain: decimal digits, perhaps with spaces after them (decr leaves
-//   them)
+//   counter:<name>                       plain: decimal digits, perhaps with spaces after them (as decr leaves)
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
@@ -17,11 +16,12 @@
 //   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (1 when if_absent finds one);
 //   take 2; limit 1, denied with a cost above 1: 2; remove 1. A batch of plain increments: as one.
 // When things fail
-//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook
-//   it. crash        nothing to clean up. eviction, restart, flush   the counter starts again: created is
-//   true. skew         limit: clients disagree about the window by their skew. Expiry of an exact counter
-//   likewise. full server  incr of an existing counter still works; creating is refused. values       incr
-//   wraps at 2^64 as the server does. Servers before 1.6.22 misread some values of 2^63 and above:
+//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook it.
+//   crash        nothing to clean up.
+//   eviction, restart, flush   the counter starts again: created is true.
+//   skew         limit: clients disagree about the window by their skew. Expiry of an exact counter likewise.
+//   full server  incr of an existing counter still works; creating is refused.
+//   values       incr wraps at 2^64 as the server does. Servers before 1.6.22 misread some values of 2^63 and above:
 //                such values are refused as input.
 //   take         keeps the remaining ttl only where the protocol tells it (meta), to a second.
 // Source
