@@ -8,14 +8,14 @@
 //   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
 //
 // Invariants
-//   - One rebuild at a time, while the lock's server answers and loses nothing: who has the lock reads the entry
-//     again before it runs anything.
-//   - A rebuild is stored only over the very value it read before it ran, by build and then by cas; for a missing
-//     one that is a placeholder it added itself. So whatever changed the entry meanwhile stands: an `expire`
-//     (another build, never fresh again), a `remove`, a newer build of somebody who took the lock over.
-//   - Nobody waits longer than it wants to, plus one round trip.
-//   - Nothing is served later than ttl + stale + slack after it was made, whatever the clients' clocks say: the
-//     server's exptime is relative. A rebuild that lasts keeps the entry it is going to replace.
+//   - One rebuild at a time, while the lock's server answers and loses nothing: who has the lock reads the
+//     entry again before it runs anything.
+//   - A rebuild is stored only over the very value it read before it ran, by build and then by cas; for a
+//     missing one that is a placeholder it added itself. So whatever changed the entry meanwhile stands: an
+//     `expire` (another build, never fresh again), a `remove`, a newer build of who took the lock over.
+//   - Nobody waits longer than it wants to, plus the trips it is on.
+//   - The server drops an entry 2 s after it may last be used, by its own clock: the exptime is relative. A
+//     rebuild that lasts keeps the entry it is going to replace.
 //
 // Round trips
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, give the lock back; 4
@@ -23,15 +23,16 @@
 //   1 at last. expire 2, remove 1, show 1.
 //
 // When things fail
-//   the rebuilder dies: its lock ends at most rebuild ttl after its last renewal, and the next caller rebuilds.
-//   lost reply: add of the placeholder: read in the same trip, and every attempt has a build of its own, so one
-//     that is executed late is nobody's. Store: read again; our build means stored. `remove` is repeated: a
-//     removal that comes late takes a newer value with it, which is then built again.
+//   the rebuilder dies: within the rebuild ttl after its last renewal, who waits rebuilds.
+//   lost reply, of the placeholder's add: read in the same trip, and every attempt has a build of its own, so
+//     that one which is executed late is nobody's; of a store: read again, our build means stored; of
+//     `expire`: the same, a further attempt is another build; of `remove`: repeated. A removal that comes
+//     late takes a newer value with it, which is then built again.
 //   the lock's server fails: the rebuild goes on without a lock, guarded by cas all the same.
 //   the entry's server fails: thrown. The caller runs its command as if there were no cache.
 //   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
-//   skew: an entry is fresh too long or too short by the difference of the clocks of who made it and who reads it,
-//     at most until the server drops it.
+//   skew: an entry is fresh too long or too short by the difference of the clocks of who made it and who
+//     reads it, at most until the server drops it.
 //   foreign data under the key: CorruptData. A damaged record of ours is taken for a miss and replaced.
 //
 // Source: memcached's `add` as a lock against the dogpile effect; stale-while-revalidate (RFC 5861).
