@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace mcds {
 
@@ -31,6 +32,9 @@ bool is_utf8(std::string_view bytes);
 // bytes >= 0x80.
 std::string percent_encode(std::string_view bytes);
 std::optional<std::string> percent_decode(std::string_view text);
+
+// The parts between separators; one more than there are separators.
+std::vector<std::string_view> split(std::string_view text, char separator);
 
 // CRC-32 (IEEE), from zlib.
 std::uint32_t crc32(std::string_view bytes);

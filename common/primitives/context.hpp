@@ -1,6 +1,7 @@
 // What every structure is given, and all it may use of the outside world.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "common/base/clock.hpp"
@@ -14,6 +15,7 @@ struct Context {
   Clock& clock;
   Random& random;
   std::string key_prefix;  // the namespace: put before every key and hashed with it
+  std::size_t copies = 1;  // of each key, on so many distinct servers
 };
 
 }  // namespace mcds

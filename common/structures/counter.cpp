@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/counter_copies.hpp"
 #include "common/structures/counter_update.hpp"
 
 namespace mcds {
@@ -60,8 +61,7 @@ CounterValue value_of(const CounterUpdateResult& result) {
 CounterValue parse_value(const Context& context, const std::string& name, const Reply& reply) {
   if (const auto number = plain_number(reply.value)) return {*number, false, false, reply.server};
   if (const auto record = CounterRecord::parse(reply.value)) return {record->sum, false, true, reply.server};
-  throw CorruptData("what is stored for " + in_quotes(name) + " is no counter; remove it or use another name",
-                    context.cluster.address_of(reply.server));
+  throw CorruptData(no_counter_message(name, reply.value), context.cluster.address_of(reply.server));
 }
 
 CounterUpdate::Next adding(std::uint64_t delta, std::uint64_t initial) {
@@ -98,6 +98,35 @@ std::vector<IncrementResult> group(std::span<const Increment> batch) {
   return results;
 }
 
+bool is_stored(const Reply& reply) { return reply.outcome == Outcome::stored; }
+bool is_hit(const Reply& reply) { return reply.outcome == Outcome::hit; }
+bool is_miss(const Reply& reply) { return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found; }
+
+// The reply that stands for all copies when none was stored: one that may have been applied before one that was not, and
+// a failure before a miss.
+const Reply& telling(const std::vector<Reply>& replies) {
+  for (const auto& matches : {+[](const Reply& reply) { return reply.unknown(); }, +[](const Reply& reply) { return reply.failed(); }}) {
+    const auto found = std::find_if(replies.begin(), replies.end(), matches);
+    if (found != replies.end()) return *found;
+  }
+  return replies.front();
+}
+
+bool any_not_a_number(const std::vector<Reply>& replies) {
+  return std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
+}
+
+std::vector<CopyOutcome> outcomes_of(const Context& context, const std::vector<Reply>& replies) {
+  std::vector<CopyOutcome> outcomes;
+  if (replies.size() < 2) return outcomes;
+  for (const Reply& reply : replies) {
+    CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
+    if (is_stored(reply)) outcome.number = reply.number;
+    if (is_hit(reply)) outcome.number = plain_number(reply.value);
+  }
+  return outcomes;
+}
+
 // Runs `work` and keeps its failure, if any, in the result.
 template <typename Result, typename Work>
 void keep_failure(Result& result, Work work) {
@@ -119,20 +148,41 @@ CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const I
   const std::string key = key_of(name);
   const std::uint64_t first = checked_sum(options.initial, delta, "the value");
   if (options.exact) return incr_by_update(name, key, delta, options);
-  const Reply reply =
-      context_.cluster.execute(Request::incr_or_create(key, delta, first, exptime_of(context_, options.ttl)));
-  return finish_incr(name, key, delta, options, reply);
+  const auto replies =
+      execute_copies(context_, Request::incr_or_create(key, delta, first, exptime_of(context_, options.ttl)));
+  return finish_incr(name, key, delta, options, replies);
+}
+
+// Of the copies that were changed: the largest value is the counter's.
+CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
+  CounterValue value{0, true, false, replies.front().server, outcomes_of(context_, replies)};
+  for (const Reply& reply : replies) {
+    if (!is_stored(reply)) continue;
+    value.value = std::max(value.value, reply.number);
+    value.created = value.created && reply.created;
+  }
+  return value;
+}
+
+void Counter::refuse_with_copies(const char* what) const {
+  if (context_.copies == 1) return;
+  throw InvalidInput(std::string(what) + " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
 }
 
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                                  const IncrOptions& options, const Reply& reply) {
-  if (reply.outcome == Outcome::stored) return {reply.number, reply.created, false, reply.server};
-  if (reply.is(ReplyFailure::Kind::not_a_number)) return incr_by_update(name, key, delta, options);
-  fail(context_, name, reply);
+                                  const IncrOptions& options, const std::vector<Reply>& replies) {
+  // An exact counter's lost copy may have been created plain just now; the update puts that right.
+  if (any_not_a_number(replies)) return incr_by_update(name, key, delta, options);
+  if (std::any_of(replies.begin(), replies.end(), is_stored)) return best_of(replies);
+  fail(context_, name, telling(replies));
 }
 
 CounterValue Counter::incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                                      const IncrOptions& options) {
+  if (context_.copies > 1) {
+    auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl);
+    return {result.value, result.created, true, result.server, std::move(result.copies)};
+  }
   const CounterUpdateOptions how{
       .create_exact = options.exact, .exact_only = options.exact, .ttl = options.ttl};
   return value_of(CounterUpdate(context_, name, key, adding(delta, options.initial), how).run());
@@ -159,7 +209,7 @@ std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, con
     });
   }
   if (requests.empty()) return results;
-  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  const auto replies = execute_copies(context_, requests);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     IncrementResult& result = *sent[i];
     keep_failure(result, [&] {
@@ -171,10 +221,17 @@ std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, con
 
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
   const std::string key = key_of(name);
-  const Reply reply = context_.cluster.execute(Request::decr(key, delta));
-  if (reply.outcome == Outcome::stored) return CounterValue{reply.number, false, false, reply.server};
-  if (reply.outcome == Outcome::not_found) return std::nullopt;
-  if (!reply.is(ReplyFailure::Kind::not_a_number)) fail(context_, name, reply);
+  const auto replies = execute_copies(context_, Request::decr(key, delta));
+  if (!any_not_a_number(replies)) {
+    if (std::any_of(replies.begin(), replies.end(), is_stored)) {
+      CounterValue value = best_of(replies);
+      value.created = false;
+      return value;
+    }
+    if (std::all_of(replies.begin(), replies.end(), is_miss)) return std::nullopt;
+    fail(context_, name, telling(replies));
+  }
+  refuse_with_copies("decr of an exact counter");
   const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
   if (!result.before) return std::nullopt;
   return value_of(result);
@@ -182,17 +239,40 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
 
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   std::vector<Request> requests;
-  for (const std::string& name : names) requests.push_back(Request::get(key_of(name)));
-  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  // To make an exact counter's lost copy whole takes cas uniques.
+  for (const std::string& name : names) {
+    requests.push_back(context_.copies > 1 ? Request::gets(key_of(name)) : Request::get(key_of(name)));
+  }
+  const auto replies = execute_copies(context_, requests);
   std::vector<CounterReading> readings(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    readings[i].server = replies[i].server;
-    keep_failure(readings[i], [&] {
-      if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) return;
-      readings[i].value = parse_value(context_, names[i], replies[i]);
-    });
+    readings[i].server = replies[i].front().server;
+    keep_failure(readings[i], [&] { readings[i] = merge(names[i], requests[i].key, replies[i]); });
   }
   return readings;
+}
+
+CounterReading Counter::merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies) {
+  CounterReading reading{{}, {}, replies.front().server};
+  if (std::none_of(replies.begin(), replies.end(), is_hit)) {
+    // A miss is only said when every copy missed.
+    expect_read(context_.cluster, telling(replies));
+    return reading;
+  }
+  const auto is_plain = [](const Reply& reply) { return !is_hit(reply) || plain_number(reply.value); };
+  if (replies.size() > 1 && !std::all_of(replies.begin(), replies.end(), is_plain)) {
+    auto healed = CounterCopies(context_, name, key).heal(replies);
+    reading.value = {healed->value, false, true, healed->server, std::move(healed->copies)};
+    return reading;
+  }
+  for (const Reply& reply : replies) {
+    if (!is_hit(reply)) continue;
+    const CounterValue value = parse_value(context_, name, reply);
+    if (!reading.value || value.value > reading.value->value) reading.value = value;
+  }
+  reading.value->server = reading.server;
+  reading.value->copies = outcomes_of(context_, replies);
+  return reading;
 }
 
 SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
@@ -202,12 +282,33 @@ SetResult Counter::set(const std::string& name, std::uint64_t value, std::option
     if (if_absent && now) return std::nullopt;
     return value;
   };
+  if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
   const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
   const auto result = CounterUpdate(context_, name, key_of(name), next, how).run();
   return {!(if_absent && result.before), *result.after, result.server};
 }
 
+SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
+  const std::string key = key_of(name);
+  const CounterReading reading = merge(name, key, execute_copies(context_, Request::gets(key)));
+  if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
+  if (if_absent && reading.value) return {false, reading.value->value, reading.server, reading.value->copies};
+  const Copies copies(context_);
+  SetResult result{true, value, reading.server, {}};
+  const auto failures = copies.run([&](std::size_t copy) {
+    const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
+    static_cast<void>(CounterUpdate(copies.at(copy), name, key, [=](auto) { return value; }, how).run());
+  });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  const auto servers = copy_servers(context_, key);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    result.copies.push_back({servers[i], failures[i] ? std::nullopt : std::optional(value), failures[i]});
+  }
+  return result;
+}
+
 std::optional<CounterValue> Counter::take(const std::string& name) {
+  refuse_with_copies("take");
   const auto next = [](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
     if (!now || *now == 0) return std::nullopt;
     return 0;
@@ -231,27 +332,30 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
   if (key.size() > max_key_size) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
   // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
   const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
-  const Reply reply = context_.cluster.execute(Request::incr_or_create(key, cost, cost, exptime));
-  if (reply.outcome != Outcome::stored) fail(context_, name, reply);
+  const auto replies = execute_copies(context_, Request::incr_or_create(key, cost, cost, exptime));
+  if (std::none_of(replies.begin(), replies.end(), is_stored)) fail(context_, name, telling(replies));
+  CounterValue uses = best_of(replies);
   // An answer that took so long that the window's key may have expired before the request arrived allows
   // nothing.
   const bool late = context_.clock.wall() >= end + period_ms / 2;
-  const bool allowed = reply.number <= max && !late;
+  const bool allowed = uses.value <= max && !late;
   // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
-  if (!allowed && cost > 1) context_.cluster.execute(Request::decr(key, cost));
-  const std::uint64_t used = allowed ? reply.number : std::min(reply.number - cost, max);
-  return {allowed, used, late ? Duration(0) : end - now, reply.server};
+  if (!allowed && cost > 1) execute_copies(context_, Request::decr(key, cost));
+  const std::uint64_t used = allowed ? uses.value : std::min(uses.value - cost, max);
+  return {allowed, used, late ? Duration(0) : end - now, uses.server, std::move(uses.copies)};
 }
 
 std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
   std::vector<Request> requests;
   for (const std::string& name : names) requests.push_back(Request::remove(key_of(name)));
-  const std::vector<Reply> replies = context_.cluster.execute(requests);
+  const auto replies = execute_copies(context_, requests);
   std::vector<CounterRemoval> removals(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    removals[i].server = replies[i].server;
-    removals[i].removed = replies[i].outcome == Outcome::deleted;
-    keep_failure(removals[i], [&] { expect(context_.cluster, replies[i]); });
+    CounterRemoval& removal = removals[i];
+    removal.server = replies[i].front().server;
+    removal.copies = outcomes_of(context_, replies[i]);
+    removal.removed = std::any_of(replies[i].begin(), replies[i].end(), [](const Reply& reply) { return reply.outcome == Outcome::deleted; });
+    if (!removal.removed) keep_failure(removal, [&] { expect(context_.cluster, telling(replies[i])); });
   }
   return removals;
 }

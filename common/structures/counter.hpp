@@ -15,6 +15,13 @@
 //   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival overtaking;
 //   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (1 when if_absent finds one);
 //   take 2; limit 1, denied with a cost above 1: 2; remove 1. A batch of plain increments: as one.
+// With several copies (copies.hpp; the trips are the same, for all copies at once)
+//   plain        every copy counts; the value is the largest copy's: right while one copy has lived, and been reached,
+//                from the start, and never above the truth. A lost copy starts again low and is not raised to the
+//                others, which would count increments in flight twice; `set` makes all equal again.
+//   exact        the copies merge and heal (counter_copies.hpp), 3 trips an increment. They only count up: take, decr
+//                and set depend on the value, and copies that lose servers cannot agree on one. take is refused for
+//                plain ones too.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook it.
 //   crash        nothing to clean up.
@@ -35,7 +42,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 
 namespace mcds {
 
@@ -44,6 +51,7 @@ struct CounterValue {
   bool created = false;
   bool exact = false;
   std::size_t server = 0;
+  std::vector<CopyOutcome> copies = {};  // when there are several
 };
 
 struct IncrOptions {
@@ -76,6 +84,7 @@ struct SetResult {
   bool stored = false;      // false: if_absent, and there was one
   std::uint64_t value = 0;  // what it is now
   std::size_t server = 0;
+  std::vector<CopyOutcome> copies = {};
 };
 
 struct LimitResult {
@@ -83,12 +92,14 @@ struct LimitResult {
   std::uint64_t used = 0;   // in this window, with this one
   Duration retry_after{0};  // until the window ends
   std::size_t server = 0;
+  std::vector<CopyOutcome> copies = {};
 };
 
 struct CounterRemoval {
   bool removed = false;            // false: there was none
   std::optional<Failure> failure;  // then `removed` says nothing
   std::size_t server = 0;
+  std::vector<CopyOutcome> copies = {};
 };
 
 class Counter {
@@ -120,9 +131,14 @@ class Counter {
 
  private:
   CounterValue finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                           const IncrOptions& options, const Reply& reply);
+                           const IncrOptions& options, const std::vector<Reply>& replies);
   CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                               const IncrOptions& options);
+
+  CounterReading merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies);
+  CounterValue best_of(const std::vector<Reply>& replies) const;
+  SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
+  void refuse_with_copies(const char* what) const;
 
   Context context_;
   Names names_;

@@ -7,20 +7,6 @@
 
 namespace mcds {
 
-namespace {
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
-
-}  // namespace
-
 std::string CounterRecord::text() const {
   std::string body = "C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ';
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -63,6 +49,11 @@ CounterRecord CounterRecord::changed(std::uint64_t new_sum, std::string id) cons
   if (next.ids.size() == kept_ids) next.ids.erase(next.ids.begin());
   next.ids.push_back(std::move(id));
   return next;
+}
+
+std::string no_counter_message(const std::string& name, std::string_view value) {
+  if (value.starts_with("C2 ")) return "the counter '" + name + "' has several copies; say how many with --copies";
+  return "what is stored for '" + name + "' is no counter; remove it or use another name";
 }
 
 std::optional<std::uint64_t> plain_number(std::string_view value) {

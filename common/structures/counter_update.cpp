@@ -49,8 +49,7 @@ std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
   const auto value = plain_number(observed.value);
   const std::string server = context_.cluster.address_of(observed.server);
   if (!value) {
-    throw CorruptData("what is stored for '" + name_ + "' is no counter; remove it or use another name",
-                      server);
+    throw CorruptData(no_counter_message(name_, observed.value), server);
   }
   if (options_.exact_only) {
     throw InvalidInput("the counter '" + name_ +

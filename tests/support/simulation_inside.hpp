@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "tests/support/fiber.hpp"
+#include "common/base/fiber.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

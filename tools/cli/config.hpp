@@ -15,7 +15,7 @@
 namespace mcds {
 
 struct PoolConfig {
-  std::optional<std::string> servers, servers_from, profile, key_prefix;
+  std::optional<std::string> servers, servers_from, profile, key_prefix, copies;
 };
 
 struct Config {

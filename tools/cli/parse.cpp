@@ -239,6 +239,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
       {"-P,--pool", "NAME", "a pool of the config file", {}, &into.pool},
       {"--as", "PROFILE", "place keys as that client does; default ketama", {}, &into.profile},
       {"-n,--namespace", "PREFIX", "put before every key, and hashed with it", {}, &into.key_prefix},
+      {"--copies", "N", "keep each key on N distinct servers; default 1", {}, &into.copies},
       {"--timeout", "D", "longest wait for one reply; default 1s", {}, &into.timeout},
       {"--connect-timeout", "D", "longest wait for one connection; default 500ms", {}, &into.connect_timeout},
       {"--protocol", "auto|classic|meta", "how to talk to the servers; default auto", {"auto", "classic", "meta"}, &into.protocol},

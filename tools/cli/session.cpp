@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
 #include "tools/cli/config.hpp"
@@ -56,6 +57,7 @@ struct Session::Parts {
   std::unique_ptr<Cluster> cluster;
   std::optional<Config> config;
   Text key_prefix;
+  std::optional<std::size_t> copies;
 };
 
 namespace {
@@ -185,9 +187,26 @@ Cluster& Session::cluster() {
   return *parts_->cluster;
 }
 
-Context Session::context() {
-  return {cluster(), parts_->clock, parts_->random, key_prefix()};
+std::size_t Session::copies() {
+  if (parts_->copies) return *parts_->copies;
+  const Settings settings(options_, config());
+  const auto configured = first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
+  const std::uint64_t copies = options_.copies ? *options_.copies : configured ? parse_u64(*configured).value_or(0) : 1;
+  if (copies == 0) throw InvalidInput("--copies must be at least 1");
+  const std::size_t servers = placement()->pool().size();
+  if (copies > servers) {
+    throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " + std::to_string(servers));
+  }
+  parts_->copies = copies;
+  return copies;
 }
+
+Context Session::context() {
+  if (copies() > 1) throw InvalidInput("this command keeps one copy of its keys; leave out --copies, or say --copies 1");
+  return context_with_copies();
+}
+
+Context Session::context_with_copies() { return {cluster(), parts_->clock, parts_->random, key_prefix(), copies()}; }
 
 const std::string& Session::server_address(std::size_t server) {
   if (parts_->addresses.empty()) {

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "common/cluster/cluster.hpp"
@@ -17,6 +18,7 @@ namespace mcds {
 struct GlobalOptions {
   std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
   std::string output = "json";
+  std::optional<std::uint64_t> copies;
   std::optional<Duration> timeout, connect_timeout;
   bool verbose = false;
 };
@@ -36,12 +38,20 @@ class Session {
   // The same pool as another client places keys on it.
   std::shared_ptr<const Placement> placement_as(std::string_view profile);
   const std::string& key_prefix();
-  // Everything a structure needs. Connects lazily, per server.
+  // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
+  std::size_t copies();
+  // Everything a structure needs. Connects lazily, per server. For structures that keep one copy: throws InvalidInput
+  // when more are asked for.
   Context context();
+  // The same for structures that know of copies.
+  Context context_with_copies();
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
+
+  // True once for each server: what is said of it need not be repeated.
+  bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
 
@@ -56,6 +66,7 @@ class Session {
   GlobalOptions options_;
   Output output_;
   std::unique_ptr<Parts> parts_;
+  std::set<std::size_t> failed_servers_;
 };
 
 }  // namespace mcds

@@ -9,7 +9,12 @@ JsonObject where_line(Session& session, const Placement& placement, std::string_
   JsonObject line;
   line.bytes("key", key).bytes("server", session.server_address(place.server)).number("index", place.server);
   line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
-  return line;
+  if (session.copies() == 1) return line;
+  std::vector<JsonObject> list;
+  for (const std::size_t server : placement.servers_of(key, session.copies())) {
+    list.push_back(JsonObject().bytes("server", session.server_address(server)).number("index", server));
+  }
+  return line.objects("copies", list);
 }
 
 ExitStatus print_where(Session& session, std::span<const std::string> keys) {

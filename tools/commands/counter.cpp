@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/base/bytes.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
@@ -32,7 +33,7 @@ struct CounterOptions {
 using Options = std::shared_ptr<CounterOptions>;
 
 Counter counter_of(Session& session, const CounterOptions& options) {
-  return Counter(session.context(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+  return Counter(session.context_with_copies(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
 }
 
 void check_ttl(const std::optional<Duration>& ttl) {
@@ -52,6 +53,7 @@ JsonObject increment_line(Session& session, const std::string& name, std::uint64
   add_value(line, "value", value.value).number("delta", delta).boolean("created", value.created);
   if (value.exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(value.server));
+  add_copies(line, session, value.copies);
   return line;
 }
 
@@ -155,6 +157,7 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
   line.bytes("counter", options.name);
   add_value(line, "value", value->value).signed_number("delta", -static_cast<std::int64_t>(delta));
   line.bytes("server", session.server_address(value->server));
+  add_copies(line, session, value->copies);
   session.output().answer(line, std::to_string(value->value));
   return ExitStatus::ok;
 }
@@ -171,6 +174,7 @@ ExitStatus print_reading(Session& session, const CounterOptions& options, const 
   add_value(line, "value", value).boolean("found", reading.value.has_value());
   if (reading.value && reading.value->exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(reading.server));
+  if (reading.value) add_copies(line, session, reading.value->copies);
   session.output().answer(line, std::to_string(value));
   return ExitStatus::ok;
 }
@@ -190,6 +194,7 @@ ExitStatus set(Session& session, const CounterOptions& options) {
   JsonObject line;
   line.bytes("counter", options.name).boolean("stored", result.stored);
   add_value(line, "value", result.value).bytes("server", session.server_address(result.server));
+  add_copies(line, session, result.copies);
   session.output().answer(line, std::to_string(result.value));
   return result.stored ? ExitStatus::ok : ExitStatus::no;
 }
@@ -213,6 +218,7 @@ ExitStatus limit(Session& session, const CounterOptions& options) {
   line.bytes("counter", options.name).boolean("allowed", result.allowed).number("used", result.used).number("max", *options.max);
   if (!result.allowed) line.real("retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
   line.bytes("server", session.server_address(result.server));
+  add_copies(line, session, result.copies);
   session.output().answer(line, result.allowed ? "1" : "0");
   return result.allowed ? ExitStatus::ok : ExitStatus::no;
 }
@@ -229,6 +235,7 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
     }
     JsonObject line;
     line.bytes("counter", options.names[i]).boolean("removed", removal.removed).bytes("server", session.server_address(removal.server));
+    add_copies(line, session, removal.copies);
     session.output().answer(line, removal.removed ? "1" : "0");
     status = worse(status, removal.removed ? ExitStatus::ok : ExitStatus::no);
   }
@@ -236,7 +243,7 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
 }
 
 ExitStatus where(Session& session, const CounterOptions& options) {
-  const Counter counter(session.context(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+  const Counter counter(session.context_with_copies(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
   std::vector<std::string> keys;
   for (const std::string& name : options.names) keys.push_back(counter.key_of(name));
   return print_where(session, keys);

@@ -1,4 +1,4 @@
-#include "tests/support/fiber.hpp"
+#include "common/base/fiber.hpp"
 
 #include <cxxabi.h>
 

@@ -1,0 +1,66 @@
+// The copies of a key: the N distinct servers that follow it in its placement, the owner first.
+//
+// Two ways to use them. execute_copies() sends each request to all copies of its key and leaves the merging to the
+// caller: for what is one request. Copies gives every copy a Context of its own, in which a structure finds just that
+// copy of each key, and runs the structure once per copy side by side: a round's batches leave as one, so a structure
+// costs as many round trips with N copies as with one, and needs no code of its own for writing them.
+//
+// A copy that fails does not keep the others from being written: the outcome lists each, and a write that reached one
+// is done.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+
+namespace mcds {
+
+// What became of one copy, for answers that list them all.
+struct CopyOutcome {
+  std::size_t server = 0;
+  std::optional<std::uint64_t> number;  // a counter's value there; nullopt: missing, or no number
+  std::optional<Failure> failure;       // then it was not written, or perhaps
+};
+
+// Throws InvalidInput when the pool has too few servers.
+std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
+
+// Replies of each request's copies, in the order of copy_servers. One batch.
+std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests);
+std::vector<Reply> execute_copies(const Context& context, const Request& request);
+
+// What `reply` says of its copy: a failure, or nothing.
+CopyOutcome copy_outcome(const Context& context, const Reply& reply);
+
+// Of a write's failures the one that tells its outcome: nullopt if any copy was written; else a copy that may have been
+// comes before those that were not.
+std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
+
+class Copies {
+ public:
+  explicit Copies(const Context& context);
+  ~Copies();
+  Copies(Copies&&) noexcept;
+  Copies& operator=(Copies&&) noexcept;
+
+  std::size_t size() const;
+  // In which every key has one copy: its `copy`-th.
+  Context& at(std::size_t copy) const;
+
+  using Work = std::function<void(std::size_t copy)>;
+  // Runs `work` for every copy, side by side. It may use nothing but at(copy) of the outside world. Its Failure, if
+  // any, is the copy's result; anything else that is thrown leaves run().
+  std::vector<std::optional<Failure>> run(const Work& work) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,234 @@
+#include "common/structures/counter_copies.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/structures/counter_record.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int most_attempts = 200;
+constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
+constexpr int most_spreads = 50;
+constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
+
+}  // namespace
+
+CounterCopies::CounterCopies(const Context& context, std::string name, std::string key)
+    : context_(context),
+      name_(std::move(name)),
+      key_(std::move(key)),
+      servers_(copy_servers(context, key_)),
+      copies_(servers_.size()) {
+  for (std::size_t i = 0; i < servers_.size(); ++i) copies_[i].server = servers_[i];
+}
+
+void CounterCopies::read() {
+  std::vector<Request> batch;
+  for (const std::size_t server : servers_) batch.push_back(Request::probe(key_, server));
+  const auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
+}
+
+void CounterCopies::take(Copy& copy, const Reply& reply) {
+  copy = {.server = copy.server, .found = reply.outcome == Outcome::hit, .cas = reply.cas, .record = {}, .plain = {}, .failure = {}};
+  if (reply.failed()) {
+    copy.failure = Failure(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(copy.server));
+    return;
+  }
+  if (!copy.found) return;
+  copy.plain = plain_number(reply.value);
+  if (copy.plain) return;
+  copy.record = CounterCopyRecord::parse(reply.value);
+  if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), context_.cluster.address_of(copy.server));
+  known_.learn(*copy.record);
+}
+
+bool CounterCopies::any_exact() const {
+  return std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.record.has_value(); });
+}
+
+bool CounterCopies::none_found() const {
+  return std::none_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.found || copy.failure; });
+}
+
+// The first copy that answers; null when none does. All clients that see the same servers count on the same copy.
+CounterCopies::Copy* CounterCopies::leader() {
+  for (Copy& copy : copies_) {
+    const bool usable = !copy.failure && !refused_.contains(copy.server);
+    if (usable && (doubts_.empty() || doubts_.front().server == copy.server)) return &copy;
+  }
+  return nullptr;
+}
+
+// Throws UnknownOutcome when it cannot be told.
+bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
+  // Its creation may still come: the next one excludes it.
+  if (!copy.found && doubt.created) return false;
+  if (!copy.record) give_up();
+  if (copy.record->has(doubt.id)) return true;
+  const auto life = copy.record->lives.find(doubt.life);
+  const bool conclusive = copy.record->life == doubt.life && !doubt.created && life != copy.record->lives.end() &&
+                          life->second.changes - doubt.changes <= CounterCopyRecord::kept_ids;
+  if (!conclusive) give_up();
+  return false;
+}
+
+// After lost replies: whether one of those writes was executed after all.
+bool CounterCopies::settle_doubts() {
+  for (const Doubt& doubt : doubts_) {
+    const auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == doubt.server; });
+    if (copy->failure || !was_counted(doubt, *copy)) continue;
+    known_.learn(doubt.written);
+    counted_on_ = doubt.server;
+    created_ = doubt.counter_created;
+    return true;
+  }
+  return false;
+}
+
+CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl) {
+  int silent = 0;
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    back_off(context_, attempt);
+    known_ = {};
+    read();
+    const bool counted = settle_doubts();
+    Copy* copy = leader();
+    if (!counted && copy == nullptr && !doubts_.empty() && ++silent < most_silences) continue;
+    if (!counted && copy == nullptr) fail();
+    if (!counted && !count_on(*copy, delta, initial, ttl)) continue;
+    spread();
+    return result();
+  }
+  if (!doubts_.empty()) give_up();
+  throw Contention("others kept changing '" + name_ + "'; try again");
+}
+
+// No copy can be counted on.
+void CounterCopies::fail() const {
+  if (!doubts_.empty()) give_up();
+  for (const Copy& silent : copies_) {
+    if (silent.failure) throw NotApplied(ErrorCode::unavailable, silent.failure->what(), silent.failure->server());
+  }
+  throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'; they may be out of memory");
+}
+
+// What to start from on this copy: its own life, or a new one, and all that is known.
+CounterCopyRecord CounterCopies::base_for(const Copy& copy) const {
+  CounterCopyRecord base;
+  if (copy.record) base = *copy.record;
+  base.learn(known_);
+  if (!copy.record) {
+    base.life = context_.random.token();
+    base.lives[base.life] = {};
+  }
+  return base;
+}
+
+bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl) {
+  const bool exact = any_exact();
+  if (!exact && std::any_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.plain.has_value(); })) {
+    throw InvalidInput("the counter '" + name_ + "' exists and is plain; leave out --exact, or remove it first");
+  }
+  const bool creates = none_found();
+  if (!exact && !creates && initial != 0) {
+    throw NotApplied(ErrorCode::unavailable, "a copy does not answer: whether '" + name_ + "' has to begin at --init is not known; try again");
+  }
+  CounterCopyRecord next = base_for(copy);
+  if (!exact && ttl) {
+    next.expires_at = std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
+  }
+  const std::uint64_t before = next.lives[next.life].changes;
+  const std::uint64_t added = delta + (exact ? 0 : initial);
+  if (added >= end_of_safe_values || next.sum() + added >= end_of_safe_values) {
+    throw InvalidInput("the new value is 2^63 or more, which some servers misread; stay below 9223372036854775808");
+  }
+  const std::string id = context_.random.token();
+  next.count(added, id);
+  const Reply reply = context_.cluster.execute(write(copy, next));
+  if (reply.outcome == Outcome::stored) {
+    known_.learn(next);
+    copy.record = std::move(next);
+    copy.plain.reset();
+    counted_on_ = copy.server;
+    created_ = !exact;
+    return true;
+  }
+  if (reply.unknown()) doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact});
+  if (reply.failed() && !reply.unknown()) refused_.insert(copy.server);
+  return false;
+}
+
+Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) const {
+  const Exptime exptime = record.expires_at
+                              ? Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), context_.clock.wall())
+                              : Exptime::never();
+  if (!copy.found) return Request::add(key_, record.text(), exptime).on(copy.server);
+  if (copy.cas.value == 0) {
+    throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
+                     context_.cluster.address_of(copy.server));
+  }
+  return Request::compare_and_set(key_, record.text(), exptime, copy.cas).on(copy.server);
+}
+
+// Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it knows.
+void CounterCopies::spread() {
+  for (int attempt = 0; attempt < most_spreads; ++attempt) {
+    std::vector<Request> batch;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      const Copy& copy = copies_[i];
+      if (copy.failure || (copy.record && copy.record->covers(known_))) continue;
+      open.push_back(i);
+      batch.push_back(write(copy, base_for(copy)));
+    }
+    if (batch.empty()) return;
+    const auto replies = context_.cluster.execute(batch);
+    bool again = false;
+    for (std::size_t k = 0; k < open.size(); ++k) {
+      Copy& copy = copies_[open[k]];
+      if (replies[k].outcome == Outcome::stored) {
+        copy.record = known_;
+        continue;
+      }
+      again = again || !replies[k].failed() || replies[k].unknown();
+      if (replies[k].failed() && !replies[k].unknown()) copy.failure = copy_outcome(context_, replies[k]).failure;
+    }
+    if (!again) return;
+    back_off(context_, attempt + 1);
+    read();
+    if (none_found()) return;  // somebody removed it
+  }
+  for (Copy& copy : copies_) {
+    if (!copy.failure && !(copy.record && copy.record->covers(known_)))
+      copy.failure = Contention("others kept changing this copy", context_.cluster.address_of(copy.server));
+  }
+}
+
+CounterCopiesValue CounterCopies::result() const {
+  CounterCopiesValue result{known_.sum(), created_, counted_on_, {}};
+  for (const Copy& copy : copies_) {
+    CopyOutcome& outcome = result.copies.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
+    if (copy.record && !copy.failure) outcome.number = copy.record->sum();
+  }
+  return result;
+}
+
+std::optional<CounterCopiesValue> CounterCopies::heal(const std::vector<Reply>& replies) {
+  for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
+  if (!any_exact()) return std::nullopt;
+  counted_on_ = servers_.front();
+  const bool expired = known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
+  if (!expired) spread();
+  return result();
+}
+
+void CounterCopies::give_up() const {
+  throw UnknownOutcome("no reply to an increment of '" + name_ + "': it may have been counted; compare its value before trying again",
+                       context_.cluster.address_of(doubts_.front().server));
+}
+
+}  // namespace mcds

@@ -1,0 +1,90 @@
+// An exact counter with several copies: counts on one, then tells the others.
+//
+// An increment reads all copies, merges them (counter_copy_record.hpp says why records merge), counts in the first copy
+// that answers by cas on what it read there, and writes the merged record to every other copy that knows less: three
+// trips, two when there is nobody left to tell. A copy that was lost is thereby made whole, by the next increment or by a
+// read. An increment is never counted in a second copy unless the first is known not to have counted it: after a lost
+// reply its id is looked up there; if that copy is gone meanwhile, the outcome is unknown.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/primitives/cas_update.hpp"
+#include "common/primitives/copies.hpp"
+#include "common/structures/counter_copy_record.hpp"
+
+namespace mcds {
+
+struct CounterCopiesValue {
+  std::uint64_t value = 0;
+  bool created = false;
+  std::size_t server = 0;
+  std::vector<CopyOutcome> copies;
+};
+
+class CounterCopies {
+ public:
+  // `name` is for messages only.
+  CounterCopies(const Context& context, std::string name, std::string key);
+
+  // `initial`: what a missing counter counts from; `ttl`: of one that is created. Throws InvalidInput when it is plain,
+  // NotApplied, UnknownOutcome, Contention, CorruptData.
+  CounterCopiesValue incr(std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
+
+  // Merges what a read found, one reply per copy, and makes lost copies whole as far as they answer. nullopt: none of
+  // them is exact.
+  std::optional<CounterCopiesValue> heal(const std::vector<Reply>& replies);
+
+ private:
+  // One copy as last read.
+  struct Copy {
+    std::size_t server = 0;
+    bool found = false;
+    CasUnique cas;
+    std::optional<CounterCopyRecord> record;  // found, and exact
+    std::optional<std::uint64_t> plain;       // found, and plain
+    std::optional<Failure> failure;           // it did not answer
+  };
+  // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so that only one
+  // of them can count.
+  struct Doubt {
+    std::size_t server;
+    std::string life, id;
+    std::uint64_t changes;  // of that life, before
+    CounterCopyRecord written;
+    bool created;
+    bool counter_created;
+  };
+
+  void read();
+  void take(Copy& copy, const Reply& reply);
+  bool any_exact() const;
+  bool none_found() const;
+  Copy* leader();
+  bool settle_doubts();
+  bool was_counted(const Doubt& doubt, const Copy& copy) const;
+  bool count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
+  void spread();
+  Request write(const Copy& copy, const CounterCopyRecord& record) const;
+  CounterCopyRecord base_for(const Copy& copy) const;
+  CounterCopiesValue result() const;
+  [[noreturn]] void fail() const;
+  [[noreturn]] void give_up() const;
+
+  const Context& context_;
+  std::string name_;
+  std::string key_;
+  std::vector<std::size_t> servers_;
+  std::vector<Copy> copies_;
+  std::set<std::size_t> refused_;  // servers that cannot be counted on
+  CounterCopyRecord known_;        // all copies merged, and what was counted
+  std::vector<Doubt> doubts_;  // all on one server
+  bool created_ = false;
+  std::size_t counted_on_ = 0;
+};
+
+}  // namespace mcds

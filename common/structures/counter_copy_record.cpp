@@ -1,0 +1,105 @@
+#include "common/structures/counter_copy_record.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/record.hpp"
+#include "common/structures/counter_record.hpp"
+
+namespace mcds {
+
+namespace {
+
+// The life of what was counted with one copy: a fixed name, so that all who read it mean the same life.
+constexpr const char* single_life = "0000000000000001";
+
+std::optional<CounterCopyRecord> from_single(std::string_view text) {
+  const auto single = CounterRecord::parse(text);
+  if (!single) return std::nullopt;
+  return CounterCopyRecord{single_life, {{single_life, {single->sequence, single->sum}}}, single->ids, single->expires_at};
+}
+
+bool read_life(std::string_view text, CounterCopyRecord& into) {
+  const auto parts = split(text, ':');
+  if (parts.size() != 3 || !parse_hex64(parts[0])) return false;
+  const auto changes = parse_u64(parts[1]);
+  const auto sum = parse_u64(parts[2]);
+  if (!changes || !sum) return false;
+  return into.lives.emplace(parts[0], CounterCopyRecord::Life{*changes, *sum}).second;
+}
+
+}  // namespace
+
+std::string CounterCopyRecord::text() const {
+  std::string body = "C2 " + life + ' ';
+  for (const auto& [name, state] : lives) {
+    if (!body.ends_with(' ')) body += ',';
+    body += name + ':' + std::to_string(state.changes) + ':' + std::to_string(state.sum);
+  }
+  body += ' ';
+  for (const std::string& id : ids) {
+    if (!body.ends_with(' ')) body += ',';
+    body += id;
+  }
+  if (ids.empty()) body += '-';
+  if (expires_at) body += " @" + std::to_string(*expires_at);
+  return seal(body);
+}
+
+std::optional<CounterCopyRecord> CounterCopyRecord::parse(std::string_view text) {
+  const auto body = unseal(text);
+  if (!body) return std::nullopt;
+  if (body->starts_with("C1 ")) return from_single(text);
+  const auto words = split(*body, ' ');
+  if (words.size() < 4 || words.size() > 5 || words[0] != "C2" || !parse_hex64(words[1])) return std::nullopt;
+  CounterCopyRecord record;
+  record.life = words[1];
+  for (const std::string_view entry : split(words[2], ',')) {
+    if (!read_life(entry, record)) return std::nullopt;
+  }
+  if (!record.lives.contains(record.life)) return std::nullopt;
+  for (const std::string_view id : split(words[3], ',')) {
+    if (words[3] == "-") break;
+    if (!parse_hex64(id)) return std::nullopt;
+    record.ids.emplace_back(id);
+  }
+  if (words.size() == 5) {
+    if (!words[4].starts_with('@')) return std::nullopt;
+    record.expires_at = parse_i64(words[4].substr(1));
+    if (!record.expires_at) return std::nullopt;
+  }
+  return record;
+}
+
+std::uint64_t CounterCopyRecord::sum() const {
+  std::uint64_t total = 0;
+  for (const auto& [name, state] : lives) total += state.sum;
+  return total;
+}
+
+bool CounterCopyRecord::has(std::string_view id) const { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+
+void CounterCopyRecord::learn(const CounterCopyRecord& other) {
+  for (const auto& [name, state] : other.lives) {
+    Life& mine = lives[name];
+    if (state.changes > mine.changes) mine = state;
+  }
+  if (!expires_at) expires_at = other.expires_at;
+}
+
+bool CounterCopyRecord::covers(const CounterCopyRecord& other) const {
+  return std::all_of(other.lives.begin(), other.lives.end(), [&](const auto& entry) {
+    const auto mine = lives.find(entry.first);
+    return mine != lives.end() ? mine->second.changes >= entry.second.changes : entry.second.changes == 0;
+  });
+}
+
+void CounterCopyRecord::count(std::uint64_t delta, std::string id) {
+  Life& mine = lives[life];
+  ++mine.changes;
+  mine.sum += delta;
+  if (ids.size() == kept_ids) ids.erase(ids.begin());
+  ids.push_back(std::move(id));
+}
+
+}  // namespace mcds

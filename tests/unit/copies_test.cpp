@@ -1,0 +1,221 @@
+#include "common/primitives/copies.hpp"
+
+#include <doctest/doctest.h>
+
+#include "common/structures/counter.hpp"
+#include "common/structures/counter_copy_record.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct CopyWorld {
+  explicit CopyWorld(std::size_t servers = 3, std::size_t copies = 2)
+      : memory(clock.time(), servers), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {}
+  std::string stored(const std::string& key, std::size_t copy) {
+    const auto item = memory.server(copy_servers(context, key)[copy]).peek(key);
+    return item ? item->value : "<miss>";
+  }
+  void lose(const std::string& key, std::size_t copy) { memory.restart(copy_servers(context, key)[copy]); }
+
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryCluster memory;
+  test::TripCounter trips;
+  test::ScriptedFaults faults;
+  Context context;
+};
+
+std::uint64_t value_of(Counter& counter, const std::string& name) {
+  const auto reading = counter.get(std::vector<std::string>{name}).front();
+  return reading.value ? reading.value->value : 0;
+}
+
+const IncrOptions exact{.ttl = {}, .exact = true};
+
+}  // namespace
+
+TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
+  CopyWorld world;
+  const Copies copies(world.context);
+  CHECK(world.trips.trips_of([&] {
+    const auto failures = copies.run([&](std::size_t copy) {
+      Context& context = copies.at(copy);
+      expect(context.cluster, context.cluster.execute(Request::add("k", std::to_string(copy), Exptime::never())));
+      context.clock.sleep_for(1ms);
+      expect(context.cluster, context.cluster.execute(Request::append("k", "!")));
+    });
+    CHECK_FALSE(failures[0]);
+    CHECK_FALSE(failures[1]);
+  }) == 2);
+  CHECK(world.stored("k", 0) == "0!");
+  CHECK(world.stored("k", 1) == "1!");
+}
+
+TEST_CASE("copies: one that fails does not keep the others, and what is no failure leaves the run") {
+  CopyWorld world;
+  const Copies copies(world.context);
+  world.memory.kill(copy_servers(world.context, "k")[0]);
+  const auto failures = copies.run([&](std::size_t copy) {
+    Context& context = copies.at(copy);
+    expect(context.cluster, context.cluster.execute(Request::set("k", "v", Exptime::never())));
+    expect(context.cluster, context.cluster.execute(Request::append("k", "w")));
+  });
+  CHECK(failures[0]->code() == ErrorCode::unavailable);
+  CHECK_FALSE(failures[1]);
+  CHECK_FALSE(failure_of_all(failures));
+  CHECK(world.stored("k", 1) == "vw");
+  struct Killed {};
+  CHECK_THROWS_AS(copies.run([&](std::size_t copy) {
+    copies.at(copy).cluster.execute(Request::get("k"));
+    if (copy == 1) throw Killed{};
+  }), Killed);
+}
+
+TEST_CASE("copies: a plain counter is the largest copy, right while one has lived from the start") {
+  CopyWorld world;
+  Counter counter(world.context);
+  CHECK(world.trips.trips_of([&] { counter.incr("a", 5); }) == 1);
+  counter.incr("a", 2);
+  world.lose("counter:a", 0);
+  const CounterValue value = counter.incr("a", 1);
+  CHECK(value.value == 8);
+  CHECK_FALSE(value.created);
+  CHECK(value.copies[0].number == 1);
+  CHECK(value.copies[1].number == 8);
+  CHECK(value_of(counter, "a") == 8);
+  CHECK(world.stored("counter:a", 0) == "1");
+  CHECK(counter.decr("a", 3)->value == 5);
+  CHECK(counter.set("a", 20, {}, false).value == 20);
+  CHECK(world.stored("counter:a", 0) == "20");
+  CHECK_FALSE(counter.set("a", 30, {}, true).stored);
+  CHECK_THROWS_AS(counter.take("a"), InvalidInput);
+}
+
+TEST_CASE("copies: an increment that reached one copy is done and says so; one that reached none is not") {
+  CopyWorld world;
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, "counter:a");
+  world.memory.kill(servers[1]);
+  const CounterValue value = counter.incr("a", 5);
+  CHECK(value.value == 5);
+  CHECK_FALSE(value.copies[0].failure);
+  CHECK(value.copies[1].failure->code() == ErrorCode::unavailable);
+  world.memory.kill(servers[0]);
+  CHECK_THROWS_AS(counter.incr("a", 5), NotApplied);
+  const auto reading = counter.get(std::vector<std::string>{"a"}).front();
+  CHECK(reading.failure->code() == ErrorCode::unavailable);
+}
+
+TEST_CASE("copies: a missing counter is missing only when every copy says so") {
+  CopyWorld world;
+  Counter counter(world.context);
+  CHECK_FALSE(counter.get(std::vector<std::string>{"a"}).front().value);
+  world.memory.kill(copy_servers(world.context, "counter:a")[1]);
+  CHECK(counter.get(std::vector<std::string>{"a"}).front().failure);
+}
+
+TEST_CASE("copies: an exact counter's record reads back, and no damaged one does") {
+  CounterCopyRecord record;
+  record.life = "00000000000000a1";
+  record.lives["00000000000000a1"];
+  CHECK(CounterCopyRecord::parse(record.text())->text() == record.text());
+  record.count(5, "00000000000000b1");
+  record.lives["00000000000000a2"] = {3, 9};
+  record.expires_at = 1795234800;
+  const std::string text = record.text();
+  REQUIRE(CounterCopyRecord::parse(text));
+  CHECK(CounterCopyRecord::parse(text)->text() == text);
+  CHECK(CounterCopyRecord::parse(text)->sum() == 14);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] ^= 1;
+    CHECK_FALSE(CounterCopyRecord::parse(damaged));
+  }
+}
+
+TEST_CASE("copies: an exact counter heals whichever copy is lost, by the next increment or a read") {
+  CopyWorld world;
+  Counter counter(world.context);
+  CHECK(world.trips.trips_of([&] { counter.incr("e", 5, exact); }) == 3);
+  std::uint64_t expected = 5;
+  for (int round = 0; round < 40; ++round) {
+    world.lose("counter:e", static_cast<std::size_t>(round / 2 % 2));
+    if (round % 3 == 0) CHECK(value_of(counter, "e") == expected);
+    const CounterValue value = counter.incr("e", 2, round % 2 == 0 ? exact : IncrOptions{});
+    expected += 2;
+    CHECK(value.value == expected);
+    CHECK(value.exact);
+    CHECK(value.copies[0].number == expected);
+    CHECK(value.copies[1].number == expected);
+  }
+  CHECK_THROWS_AS(counter.decr("e", 1), InvalidInput);
+  CHECK_THROWS_AS(counter.set("e", 1, {}, false), InvalidInput);
+  CHECK(counter.remove(std::vector<std::string>{"e"}).front().removed);
+  CHECK(value_of(counter, "e") == 0);
+}
+
+TEST_CASE("copies: what was counted on either copy alone is in the merged counter") {
+  CopyWorld world;
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, "counter:e");
+  counter.incr("e", 1, exact);
+  for (int round = 0; round < 6; ++round) {
+    std::optional<std::size_t> down = servers[static_cast<std::size_t>(round % 2)];
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.server == *down) return test::Mishap::unreachable;
+      return std::nullopt;
+    });
+    counter.incr("e", 10, exact);
+    world.faults.none();
+  }
+  CHECK(value_of(counter, "e") == 61);
+}
+
+TEST_CASE("copies: a lost reply to an exact increment is counted once") {
+  for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+    for (const auto op : {Op::add, Op::cas}) {
+      for (std::size_t skip = 0; skip < 3; ++skip) {
+        CopyWorld world;
+        Counter counter(world.context);
+        if (op == Op::cas) counter.incr("e", 1, exact);
+        world.faults.once(op, mishap, skip);
+        const std::uint64_t before = op == Op::cas ? 1 : 0;
+        CHECK(counter.incr("e", 3, exact).value == before + 3);
+        CHECK(counter.incr("e", 4, exact).value == before + 7);
+        CHECK(value_of(counter, "e") == before + 7);
+      }
+    }
+  }
+}
+
+TEST_CASE("copies: a counter that was exact with one copy goes on with several") {
+  CopyWorld world;
+  Context single = world.context;
+  single.copies = 1;
+  Counter(single).incr("e", 7, exact);
+  Counter counter(world.context);
+  CHECK(value_of(counter, "e") == 7);
+  CHECK(counter.incr("e", 1, exact).value == 8);
+  world.lose("counter:e", 0);
+  CHECK(counter.incr("e", 1, exact).value == 9);
+  CHECK(value_of(counter, "e") == 9);
+  CHECK_THROWS_AS(Counter(single).incr("e", 1, exact), CorruptData);
+}
+
+TEST_CASE("copies: a limit allows no more for a lost copy while another lives") {
+  CopyWorld world;
+  Counter counter(world.context);
+  CHECK(counter.limit("l", 2, 1h).allowed);
+  CHECK(counter.limit("l", 2, 1h).allowed);
+  const std::string key = "counter:l:limit:3600000:" +
+      std::to_string(world.clock.wall().time_since_epoch() / 1h);
+  world.lose(key, 0);
+  CHECK_FALSE(counter.limit("l", 2, 1h).allowed);
+}
+
+}  // namespace mcds

@@ -1,0 +1,25 @@
+#include "tools/cli/copy_list.hpp"
+
+#include "tools/cli/exit_status.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies) {
+  if (copies.size() < 2) return;
+  std::vector<JsonObject> list;
+  for (const CopyOutcome& copy : copies) {
+    JsonObject& entry = list.emplace_back();
+    const std::string server = session.server_address(copy.server);
+    entry.bytes("server", server);
+    if (copy.number) entry.number("value", *copy.number);
+    if (!copy.failure) continue;
+    entry.object("error", JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));
+    if (session.output().mode() == OutputMode::value && session.first_failure_of(copy.server)) {
+      session.output().warning(server + ": this copy has no part in the answer: " + copy.failure->what());
+    }
+  }
+  line.objects("copies", list);
+}
+
+}  // namespace mcds

@@ -1,0 +1,17 @@
+// The copies of a key in an answer.
+#pragma once
+
+#include <span>
+
+#include "common/base/json.hpp"
+#include "common/primitives/copies.hpp"
+
+namespace mcds {
+
+class Session;
+
+// "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}]; nothing when there is one copy. Where
+// the answer has no room for it (-o value), a failed copy is a warning, once for each server.
+void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies);
+
+}  // namespace mcds
