@@ -193,7 +193,7 @@ std::size_t Session::copies() {
   const auto configured = first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
   const std::uint64_t copies = options_.copies ? *options_.copies : configured ? parse_u64(*configured).value_or(0) : 1;
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
-  const std::size_t servers = placement()->pool().size();
+  const std::size_t servers = pool().pool.size();
   if (copies > servers) {
     throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " + std::to_string(servers));
   }
