@@ -44,7 +44,7 @@ const char* name_of(ErrorCode code) {
 }
 
 ExitStatus worse(ExitStatus a, ExitStatus b) {
-  constexpr std::array order{ExitStatus::ok,      ExitStatus::no,      ExitStatus::try_again,
+  constexpr std::array order{ExitStatus::ok,      ExitStatus::no,      ExitStatus::problem, ExitStatus::try_again,
                              ExitStatus::bad_data, ExitStatus::refused, ExitStatus::unknown_outcome,
                              ExitStatus::unavailable};
   const auto rank = [&](ExitStatus status) { return std::find(order.begin(), order.end(), status); };

@@ -31,7 +31,7 @@ ExitStatus status_of(ErrorCode code);
 // The word of {"error":{"code":…}}.
 const char* name_of(ErrorCode code);
 
-// The worse of two lines of a batch: ok < no < try_again < bad_data < refused < unknown_outcome < unavailable.
+// The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused < unknown_outcome < unavailable.
 ExitStatus worse(ExitStatus a, ExitStatus b);
 
 }  // namespace mcds

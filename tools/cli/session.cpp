@@ -176,14 +176,15 @@ const std::string& Session::key_prefix() {
   return *parts_->key_prefix;
 }
 
+std::unique_ptr<Cluster> Session::connect_to(std::shared_ptr<const Placement> placement) {
+  auto cluster = connect(std::move(placement), connect_options());
+  if (!options_.verbose) return cluster;
+  return std::make_unique<Tracing>(std::move(cluster), parts_->clock,
+                                   [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
+}
+
 Cluster& Session::cluster() {
-  if (parts_->cluster) return *parts_->cluster;
-  parts_->cluster = connect(placement(), connect_options());
-  if (options_.verbose) {
-    parts_->cluster =
-        std::make_unique<Tracing>(std::move(parts_->cluster), parts_->clock,
-                                  [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
-  }
+  if (!parts_->cluster) parts_->cluster = connect_to(placement());
   return *parts_->cluster;
 }
 
@@ -210,7 +211,7 @@ Context Session::context_with_copies() { return {cluster(), parts_->clock, parts
 
 const std::string& Session::server_address(std::size_t server) {
   if (parts_->addresses.empty()) {
-    for (const Server& one : placement()->pool()) parts_->addresses.push_back(one.address());
+    for (const Server& one : pool().pool) parts_->addresses.push_back(one.address());
   }
   return parts_->addresses.at(server);
 }

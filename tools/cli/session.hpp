@@ -47,6 +47,9 @@ class Session {
   Context context_with_copies();
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
+  // The same connections in the making, for another placement: another pool, another profile.
+  std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement);
+  ConnectOptions connect_options();
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
 
@@ -58,7 +61,6 @@ class Session {
  private:
   struct Parts;
   const PoolFile& pool();
-  ConnectOptions connect_options();
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);

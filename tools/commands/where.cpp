@@ -1,4 +1,4 @@
-// mcds where: which server has a key, for any client. Asks no server.
+// mcds where: which server has a key, for any client. Asks no server, unless --probe or --guess say so.
 #include <algorithm>
 #include <memory>
 
@@ -9,16 +9,11 @@
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/where_options.hpp"
 
 namespace mcds {
 
 namespace {
-
-struct WhereOptions {
-  std::vector<std::string> keys;
-  bool explain = false;
-  bool profiles = false;
-};
 
 const char* word_of(Distribution distribution) {
   switch (distribution) {
@@ -88,8 +83,6 @@ JsonObject explanation(const Placement& placement, std::string_view key) {
   return steps;
 }
 
-using Placements = std::vector<std::shared_ptr<const Placement>>;
-
 void print_key(Session& session, const WhereOptions& options, const Placements& placements,
                const std::string& key) {
   for (const auto& placement : placements) {
@@ -135,6 +128,8 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.profiles) return print_profiles(session);
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
   const Placements placements = placements_of(session);
+  if (options.probe || options.prune || options.yes || options.dry_run || options.even_last)
+    return where_probe(session, options, placements);
   if (options.keys == std::vector<std::string>{"-"}) return print_batch(session, options, placements);
   for (const std::string& key : options.keys)
     print_key(session, options, placements, whole_key(session.key_prefix(), key));
@@ -148,11 +143,17 @@ void declare_where(Command& command) {
   command.itself()
       .example("mcds where price:44 price:45")
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
+      .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
       .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
       .flag("--explain", "the steps from key to server, and where copies and successors are",
             options->explain)
       .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
+      .flag("--probe", "ask every server whether it holds the key; reads only", options->probe)
+      .flag("--prune", "remove copies off the key's server, with --yes", options->prune)
+      .flag("--even-last", "with --prune: also where the key's server has none", options->even_last)
+      .flag("--dry-run", "with --prune: show what would go", options->dry_run)
+      .flag("-y,--yes", "with --prune: remove", options->yes)
       .action([options](Session& session) { return where(session, *options); });
 }
 

@@ -30,6 +30,7 @@ bool Job::begin(std::size_t first, std::size_t count) {
   if (abandoned_) return false;
   begun_ = first + count;
   note_progress();
+  begun_at_ = progress_;
   return true;
 }
 
@@ -37,6 +38,7 @@ void Job::answer(std::size_t index, Reply reply) {
   const std::lock_guard lock(mutex_);
   if (abandoned_) return;
   reply.server = server_;
+  reply.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(monotonic() - Duration(begun_at_));
   replies_[index] = std::move(reply);
   done_[index] = true;
   note_progress();

@@ -50,6 +50,7 @@ void Lane::start(SteadyTime now) {
     if (!socket_.start()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
   }
   deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
+  asked_at_ = now;
   if (socket_.state() == Socket::State::open) write(now);
 }
 
@@ -71,6 +72,7 @@ void Lane::proceed(short happened, SteadyTime now) {
     if (state == Socket::State::closed) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
     if (state == Socket::State::connecting) return;
     deadline_ = now + options_.timeout;
+    asked_at_ = now;
   }
   if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read(now);
   if (busy() && socket_.state() == Socket::State::open) write(now);
@@ -137,7 +139,7 @@ void Lane::read_replies(SteadyTime now) {
     if (step == ReplyReader::Step::turned_away && !heard_) return turned_away();
     if (step == ReplyReader::Step::no_meta) speaks_meta_ = false;
     if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away) return abandon("the server's answer is no memcached reply; is this a memcached?", true);
-    finish_command(command);
+    finish_command(command, now);
     on_the_way_.pop_front();
   }
   if (input_position_ == input_.size()) {
@@ -152,7 +154,9 @@ void Lane::read_replies(SteadyTime now) {
   }
 }
 
-void Lane::finish_command(const Command& command) {
+void Lane::finish_command(const Command& command, SteadyTime now) {
+  const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(now - asked_at_);
+  for (std::size_t i = 0; i < command.count; ++i) replies_[command.first + i]->round_trip = elapsed;
   answered_ += command.count;
   heard_ = true;
   const Request& request = *requests_[command.first];

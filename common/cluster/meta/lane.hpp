@@ -39,7 +39,7 @@ class Lane {
   void write(SteadyTime now);
   void read(SteadyTime now);
   void read_replies(SteadyTime now);
-  void finish_command(const Command& command);
+  void finish_command(const Command& command, SteadyTime now);
   // Ends the batch for everything unanswered: what was sent whole may have been applied, the rest was not.
   void abandon(const std::string& why, bool nonsense);
   void turned_away();
@@ -75,6 +75,7 @@ class Lane {
   std::size_t input_position_ = 0;
   ReplyReader reader_;
   SteadyTime deadline_{};
+  SteadyTime asked_at_{};  // when this batch could first be sent
 };
 
 }  // namespace mcds::meta

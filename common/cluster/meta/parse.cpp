@@ -146,7 +146,13 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
   const std::string_view value = flag.substr(1);
   const auto number = parse_u64(value);
   switch (flag[0]) {
-    case 'k': return value == request.key;
+    // An item that was written under a base64 key says its key so, and `b`.
+    case 'k': return value == request.key || parse_base64(value) == request.key;
+    // Invalidated by another client: who is to write it anew. The value is what there is.
+    case 'W':
+    case 'X':
+    case 'Z':
+    case 'b': return value.empty();
     case 'f': reply.flags = static_cast<std::uint32_t>(number.value_or(0)); return number && *number <= UINT32_MAX;
     case 'c': reply.cas = {number.value_or(0)}; return number.has_value();
     case 'l': reply.age.idle = std::chrono::seconds(number.value_or(0)); return number.has_value();

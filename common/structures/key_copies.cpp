@@ -1,0 +1,149 @@
+#include "common/structures/key_copies.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+namespace {
+
+KeyCopy copy_of(const Reply& reply) {
+  KeyCopy copy{.server = reply.server, .round_trip = reply.round_trip};
+  if (reply.failed()) {
+    copy.error = reply.failure->message;
+    copy.reached = !reply.is(ReplyFailure::Kind::unreachable);
+    return copy;
+  }
+  if (reply.outcome != Outcome::hit) {
+    copy.state = KeyCopy::State::missing;
+    return copy;
+  }
+  copy.state = KeyCopy::State::found;
+  copy.size_bytes = reply.value.size();
+  copy.flags = reply.flags;
+  copy.cas = reply.cas;
+  copy.age = reply.age;
+  copy.md5 = md5_hex(reply.value);
+  return copy;
+}
+
+bool equal(const KeyCopy& a, const KeyCopy& b) {
+  return a.md5 == b.md5 && a.size_bytes == b.size_bytes && a.flags == b.flags;
+}
+
+bool differ(const KeyCopies& copies) {
+  const KeyCopy* first = nullptr;
+  for (const auto& copy : copies) {
+    if (!copy.found()) continue;
+    if (first == nullptr) first = &copy;
+    if (!equal(*first, copy)) return true;
+  }
+  return false;
+}
+
+RemovedCopy removed_by(const Reply& reply) {
+  RemovedCopy result{reply.server, Removal::removed, {}};
+  if (reply.failed()) {
+    result.removal = reply.unknown() ? Removal::unknown : Removal::refused;
+    result.error = reply.failure->message;
+  } else if (reply.outcome == Outcome::not_found) {
+    result.removal = Removal::gone;
+  } else if (reply.outcome == Outcome::exists) {
+    result.removal = Removal::changed;
+  }
+  return result;
+}
+
+}  // namespace
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return "ok";
+    case Verdict::missing:
+      return "missing";
+    case Verdict::misplaced:
+      return "misplaced";
+    case Verdict::duplicate:
+      return "duplicate";
+    case Verdict::divergent:
+      return "divergent";
+    case Verdict::unreachable:
+      return "unreachable";
+  }
+  return "";
+}
+
+const char* name_of(Removal removal) {
+  switch (removal) {
+    case Removal::removed:
+      return "removed";
+    case Removal::gone:
+      return "gone";
+    case Removal::changed:
+      return "changed";
+    case Removal::refused:
+      return "refused";
+    case Removal::unknown:
+      return "unknown";
+  }
+  return "";
+}
+
+Verdict verdict_of(const KeyCopies& copies, std::size_t owner) {
+  const auto count = [&](KeyCopy::State state) {
+    return std::count_if(copies.begin(), copies.end(),
+                         [&](const KeyCopy& copy) { return copy.state == state; });
+  };
+  const auto found = count(KeyCopy::State::found);
+  const auto owned = copies[owner].state;
+  if (differ(copies)) return Verdict::divergent;
+  if (owned == KeyCopy::State::found && found > 1) return Verdict::duplicate;
+  if (owned == KeyCopy::State::missing && found > 0) return Verdict::misplaced;
+  if (count(KeyCopy::State::unanswered) > 0) return Verdict::unreachable;
+  return found > 0 ? Verdict::ok : Verdict::missing;
+}
+
+std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys) {
+  const std::size_t servers = cluster.placement().pool().size();
+  std::vector<Request> requests;
+  for (const auto& key : keys) {
+    for (std::size_t server = 0; server < servers; ++server) requests.push_back(Request::probe(key, server));
+  }
+  std::vector<KeyCopies> result(keys.size());
+  const auto replies = cluster.execute(requests);
+  for (std::size_t i = 0; i < replies.size(); ++i) result[i / servers].push_back(copy_of(replies[i]));
+  return result;
+}
+
+std::vector<std::size_t> strays_of(const KeyCopies& copies, std::size_t owner, bool even_last) {
+  std::vector<std::size_t> strays;
+  const auto owned = copies[owner].state;
+  if (owned == KeyCopy::State::unanswered || (owned == KeyCopy::State::missing && !even_last)) return strays;
+  for (const auto& copy : copies) {
+    if (copy.found() && copy.server != owner) strays.push_back(copy.server);
+  }
+  return strays;
+}
+
+std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
+                                       std::span<const std::size_t> servers) {
+  std::vector<Request> requests;
+  for (const std::size_t server : servers)
+    requests.push_back(Request::remove_if(key, copies[server].cas).on(server));
+  std::vector<RemovedCopy> removed;
+  for (const auto& reply : cluster.execute(requests)) removed.push_back(removed_by(reply));
+  return removed;
+}
+
+KeyCopies after_removal(KeyCopies copies, std::span<const RemovedCopy> removed) {
+  for (const auto& [server, removal, error] : removed) {
+    if (removal == Removal::removed || removal == Removal::gone)
+      copies[server].state = KeyCopy::State::missing;
+    if (removal == Removal::unknown) copies[server].state = KeyCopy::State::unanswered;
+  }
+  return copies;
+}
+
+}  // namespace mcds

@@ -1,0 +1,80 @@
+// Where the copies of a key are, what that means for the client that placed it, and removing those it will
+// never look at. Works on any application's keys: it stores nothing of its own.
+//
+// Probing asks every server once, all in parallel, and changes nothing. Removing is a compare-and-delete by
+// the cas unique the probe saw: a copy that was written since is never removed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/cluster/cluster.hpp"
+
+namespace mcds {
+
+// What one server said of one key.
+struct KeyCopy {
+  enum class State { found, missing, unanswered };
+  State state = State::unanswered;
+  std::size_t server = 0;
+  std::uint64_t size_bytes = 0;  // of the value
+  std::uint32_t flags = 0;
+  CasUnique cas = {};
+  ItemAge age = {};
+  std::string md5 = {};  // of the value, hex
+  std::optional<std::chrono::microseconds> round_trip = {};
+  std::string error = {};  // unanswered: why
+  bool reached = true;     // unanswered: the server was there all the same, and refused
+
+  bool found() const { return state == State::found; }
+};
+
+// One per server, in the pool's order.
+using KeyCopies = std::vector<KeyCopy>;
+
+enum class Verdict {
+  ok,           // the owner has it, nobody else
+  missing,      // nobody has it
+  misplaced,    // others have it, the owner does not: its client misses
+  duplicate,    // the owner has it, others hold the same value
+  divergent,    // two copies differ
+  unreachable,  // a server gave no answer, and the others' answers are no problem by themselves
+};
+const char* name_of(Verdict verdict);
+
+Verdict verdict_of(const KeyCopies& copies, std::size_t owner);
+
+// One round trip for all. The values are in memory together: call with so many keys that they fit.
+std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);
+
+// The servers whose copy the client of `owner` will never look at. Empty when the owner gave no answer; also
+// when it has none itself, unless `even_last`: then the only copies there are would go.
+std::vector<std::size_t> strays_of(const KeyCopies& copies, std::size_t owner, bool even_last);
+
+enum class Removal {
+  removed,
+  gone,     // it was not there any more
+  changed,  // it was written since the probe: left alone
+  refused,  // the server refused, or could not be asked
+  unknown,  // sent, no reply: it may be gone
+};
+const char* name_of(Removal removal);
+
+struct RemovedCopy {
+  std::size_t server;
+  Removal removal;
+  std::string error;  // refused, unknown: why
+};
+
+// One round trip. On the cluster that probed: a cas unique is of its connection.
+std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
+                                       std::span<const std::size_t> servers);
+
+// `copies` as they are after that.
+KeyCopies after_removal(KeyCopies copies, std::span<const RemovedCopy> removed);
+
+}  // namespace mcds

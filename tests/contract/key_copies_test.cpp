@@ -1,0 +1,97 @@
+// Probing and pruning against every backend.
+#include "common/structures/key_copies.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/backends.hpp"
+#include "tests/support/sockets.hpp"
+
+using namespace mcds;
+using namespace mcds::test;
+
+namespace {
+
+void put(Cluster& cluster, std::size_t server, const std::string& value) {
+  REQUIRE(cluster.execute(Request::set("k", value, Exptime::never()).on(server)).outcome == Outcome::stored);
+}
+
+KeyCopies probe(Cluster& cluster) {
+  const std::vector<std::string> keys{"k"};
+  return probe_keys(cluster, keys).front();
+}
+
+}  // namespace
+
+TEST_CASE("key copies: every server's copy is found, with its figures") {
+  for (const auto& name : backend_names()) {
+    CAPTURE(name);
+    const auto backend = make_backend(name, 3);
+    put(backend->cluster(), 0, "old");
+    put(backend->cluster(), 2, "newer");
+    const KeyCopies copies = probe(backend->cluster());
+    CHECK(copies[0].found());
+    CHECK(copies[0].size_bytes == 3);
+    CHECK(copies[0].md5 == "149603e6c03516362a8da23f624db945");
+    CHECK(copies[0].cas.value != 0);
+    CHECK(copies[1].state == KeyCopy::State::missing);
+    CHECK(copies[2].size_bytes == 5);
+    CHECK(verdict_of(copies, 0) == Verdict::divergent);
+    CHECK(verdict_of(copies, 1) == Verdict::divergent);
+  }
+}
+
+TEST_CASE("key copies: pruning removes what was probed, and never what was written since") {
+  for (const auto& name : backend_names()) {
+    CAPTURE(name);
+    const auto backend = make_backend(name, 3);
+    for (std::size_t server = 0; server < 3; ++server) put(backend->cluster(), server, "v");
+    const KeyCopies copies = probe(backend->cluster());
+    put(backend->rival(), 1, "changed");
+    const auto removed = remove_copies(backend->cluster(), "k", copies, strays_of(copies, 0, false));
+    REQUIRE(removed.size() == 2);
+    CHECK(removed[0].removal == Removal::changed);
+    CHECK(removed[1].removal == Removal::removed);
+    const KeyCopies after = after_removal(copies, removed);
+    CHECK(verdict_of(after, 0) == Verdict::duplicate);
+    const KeyCopies now = probe(backend->cluster());
+    CHECK(now[0].found());
+    CHECK(now[1].size_bytes == 7);
+    CHECK(!now[2].found());
+  }
+}
+
+TEST_CASE("key copies: a restart between probe and prune removes nothing, though cas uniques count anew") {
+  for (const auto& name : backend_names()) {
+    if (name == "memory") continue;  // it has no connections that uniques could be of
+    CAPTURE(name);
+    const auto backend = make_backend(name, 2);
+    put(backend->cluster(), 0, "v");
+    put(backend->cluster(), 1, "v");
+    const KeyCopies copies = probe(backend->cluster());
+    backend->restart(1);
+    put(backend->rival(), 1, "w");
+    const auto removed = remove_copies(backend->cluster(), "k", copies, strays_of(copies, 0, false));
+    CHECK(removed[0].removal != Removal::removed);
+    CHECK(probe(backend->rival())[1].found());
+  }
+}
+
+TEST_CASE("key copies: a probe over the meta protocol leaves no trace on the item") {
+  MemcachedProcess server;
+  const auto cluster =
+      connect(placement_over({server.server()}), options_of("meta", std::chrono::seconds(5)));
+  put(*cluster, 0, "v");
+  CHECK(probe(*cluster)[0].found());
+  CHECK(talk(server.server(), "mg k h t\r\n") == "HD h0 t-1\r\n");
+}
+
+TEST_CASE("key copies: an item invalidated by another client, or written under a base64 key, is found") {
+  MemcachedProcess server;
+  const auto cluster =
+      connect(placement_over({server.server()}), options_of("meta", std::chrono::seconds(5)));
+  put(*cluster, 0, "v");
+  talk(server.server(), "md k I T30\r\n");
+  CHECK(probe(*cluster)[0].found());
+  talk(server.server(), "ms aw== 2 b\r\nvv\r\n");
+  CHECK(probe(*cluster)[0].size_bytes == 2);
+}

@@ -1,0 +1,208 @@
+// mcds where --probe: which servers hold a key, and removing copies that its client will never look at.
+#include "common/primitives/key_names.hpp"
+#include "common/structures/key_copies.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/where_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+// So many keys' values are in memory at once, from every server that has them.
+constexpr std::size_t keys_per_trip = 16;
+
+struct Findings {
+  const Placement& placement;
+  Placement::Place place;
+  const std::string& key;
+  const KeyCopies& copies;
+  std::vector<std::size_t> strays;  // to be pruned, or that would be
+  std::vector<RemovedCopy> removed;
+};
+
+ExitStatus status_of(Verdict verdict) {
+  if (verdict == Verdict::ok) return ExitStatus::ok;
+  return verdict == Verdict::missing ? ExitStatus::no : ExitStatus::problem;
+}
+
+bool nobody_there(const KeyCopies& copies) {
+  for (const KeyCopy& copy : copies) {
+    if (copy.state != KeyCopy::State::unanswered || copy.reached) return false;
+  }
+  return true;
+}
+
+ExitStatus status_of(const Findings& findings) {
+  if (nobody_there(findings.copies)) return ExitStatus::unavailable;
+  ExitStatus status =
+      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.place.server));
+  for (const RemovedCopy& copy : findings.removed) {
+    if (copy.removal == Removal::unknown) status = ExitStatus::unknown_outcome;
+  }
+  return status;
+}
+
+void add_item(JsonObject& line, const KeyCopy& copy) {
+  line.number("size_bytes", copy.size_bytes).number("flags", copy.flags);
+  if (copy.age.ttl && copy.age.ttl->count() < 0) line.raw("ttl_s", "null");
+  if (copy.age.ttl && copy.age.ttl->count() >= 0)
+    line.number("ttl_s", static_cast<std::uint64_t>(copy.age.ttl->count()));
+  if (copy.age.idle) line.number("idle_s", static_cast<std::uint64_t>(copy.age.idle->count()));
+  line.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
+}
+
+// What became of this server's copy, or would; empty: nothing was to.
+const char* pruning_of(const Findings& findings, std::size_t server) {
+  for (const RemovedCopy& removed : findings.removed) {
+    if (removed.server == server) return name_of(removed.removal);
+  }
+  for (const std::size_t stray : findings.strays) {
+    if (stray == server) return "would_remove";
+  }
+  return "";
+}
+
+void add_pruning(JsonObject& line, const Findings& findings, std::size_t server) {
+  if (const char* pruning = pruning_of(findings, server); *pruning != '\0') line.bytes("prune", pruning);
+  for (const RemovedCopy& removed : findings.removed) {
+    if (removed.server == server && !removed.error.empty()) line.bytes("error", removed.error);
+  }
+}
+
+JsonObject describe(const Findings& findings, const KeyCopy& copy) {
+  JsonObject line;
+  line.bytes("server", findings.placement.pool()[copy.server].address())
+      .boolean("owner", copy.server == findings.place.server);
+  if (copy.state == KeyCopy::State::unanswered) return line.bytes("error", copy.error);
+  line.boolean("found", copy.found());
+  if (copy.found()) add_item(line, copy);
+  if (copy.round_trip) line.number("rtt_us", static_cast<std::uint64_t>(copy.round_trip->count()));
+  add_pruning(line, findings, copy.server);
+  return line;
+}
+
+std::string seconds(const std::optional<std::chrono::seconds>& time) {
+  if (!time) return "-";
+  return time->count() < 0 ? "never" : std::to_string(time->count());
+}
+
+const char* state_word(const KeyCopy& copy) {
+  if (copy.state == KeyCopy::State::unanswered) return "no answer";
+  return copy.found() ? "found" : "missing";
+}
+
+// For people: a row per server.
+void print_rows(Session& session, const Findings& findings, const char* verdict) {
+  for (const KeyCopy& copy : findings.copies) {
+    JsonObject row;
+    row.bytes("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
+    row.bytes("owner", copy.server == findings.place.server ? "owner" : "-").bytes("copy", state_word(copy));
+    row.bytes("size", copy.found() ? std::to_string(copy.size_bytes) : "-");
+    row.bytes("ttl_s", seconds(copy.age.ttl)).bytes("idle_s", seconds(copy.age.idle));
+    row.bytes("cas", copy.found() ? std::to_string(copy.cas.value) : "-")
+        .bytes("md5", copy.found() ? copy.md5 : "-");
+    if (!findings.strays.empty()) row.bytes("prune", pruning_of(findings, copy.server));
+    row.bytes("verdict", verdict);
+    session.output().answer(row, verdict);
+  }
+}
+
+void print(Session& session, const Findings& findings) {
+  const char* verdict = name_of(verdict_of(findings.copies, findings.place.server));
+  if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
+  JsonObject line = where_line(session, findings.placement, findings.key, findings.place);
+  std::vector<JsonObject> copies;
+  for (const KeyCopy& copy : findings.copies) copies.push_back(describe(findings, copy));
+  line.bytes("verdict", verdict).objects("copies", copies);
+  session.output().answer(line, verdict);
+}
+
+class Probe {
+ public:
+  Probe(Session& session, const WhereOptions& options, const Placements& placements)
+      : session_(session),
+        options_(options),
+        placements_(placements),
+        cluster_(session.connect_to(placements.front())) {}
+
+  void add(const std::string& key) {
+    keys_.push_back(whole_key(session_.key_prefix(), key));
+    if (keys_.size() == keys_per_trip) run();
+  }
+
+  void run() {
+    if (keys_.empty()) return;
+    const std::vector<KeyCopies> copies = probe_keys(*cluster_, keys_);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      for (const auto& placement : placements_) finish(*placement, keys_[i], copies[i]);
+    }
+    keys_.clear();
+  }
+
+  bool waiting() const { return !keys_.empty(); }
+  ExitStatus status() const { return status_; }
+  void failed(ExitStatus status) { status_ = worse(status_, status); }
+
+ private:
+  void finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
+    Findings findings{placement, placement.place_of(key), key, copies, {}, {}};
+    if (options_.prune) findings.strays = strays_of(copies, findings.place.server, options_.even_last);
+    if (!options_.dry_run && !findings.strays.empty()) {
+      findings.removed = remove_copies(*cluster_, key, copies, findings.strays);
+    }
+    print(session_, findings);
+    status_ = worse(status_, status_of(findings));
+  }
+
+  Session& session_;
+  const WhereOptions& options_;
+  const Placements& placements_;
+  std::unique_ptr<Cluster> cluster_;
+  std::vector<std::string> keys_;
+  ExitStatus status_ = ExitStatus::ok;
+};
+
+void check(const WhereOptions& options, const Placements& placements) {
+  if (!options.prune) {
+    if (options.yes || options.dry_run || options.even_last)
+      throw InvalidInput("--yes, --dry-run and --even-last belong to --prune");
+    return;
+  }
+  if (options.yes == options.dry_run) {
+    throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
+  }
+  if (placements.size() > 1)
+    throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
+}
+
+ExitStatus probe_lines(Session& session, Probe& probe) {
+  LineReader lines;
+  while (const auto line = lines.next()) {
+    try {
+      probe.add(*line);
+    } catch (const InvalidInput& failure) {
+      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
+      probe.failed(ExitStatus::bad_data);
+    }
+    if (probe.waiting() && !lines.ready()) probe.run();
+  }
+  probe.run();
+  return probe.status();
+}
+
+}  // namespace
+
+ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
+  check(options, placements);
+  Probe probe(session, options, placements);
+  if (options.keys == std::vector<std::string>{"-"}) return probe_lines(session, probe);
+  for (const std::string& key : options.keys) static_cast<void>(whole_key(session.key_prefix(), key));
+  for (const std::string& key : options.keys) probe.add(key);
+  probe.run();
+  return probe.status();
+}
+
+}  // namespace mcds
