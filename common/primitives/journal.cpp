@@ -70,7 +70,7 @@ struct Journal::Attempt {
 
 Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
   std::string text = encode_all(lines);
-  if (text.size() > largest_change) {
+  if (text.size() > options_.largest_change) {
     throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
   }
   std::string incarnation = context_.random.token();

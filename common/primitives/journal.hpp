@@ -23,6 +23,8 @@
 //   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an empty
 //   tail. Dead after the add: a segment nobody names, gone by eviction. Two sealers: one cas fails, its segment
 //   is removed again; but not when the cas got no reply: then the name may be in the root.
+//   replace, more than one change can hold: write the lines as segments, cas the root to them. Dead before the
+//   cas: segments nobody names.
 //   compact, one item: read the root, cas it to the lines that are left. When a rival append makes that fail,
 //   fill the root first with padding lines until nothing fits: that is what keeps 64 appenders from starving it.
 //   compact, with segments: seal the tail; read the segments, which do not change whatever is appended
@@ -59,7 +61,7 @@
 
 namespace mcds {
 
-// A line of one atomic change, at most this long with its element, so that it always fits a sealed root.
+// One atomic change is at most this long as encoded, so that it always fits a sealed root.
 constexpr std::size_t largest_change = 256 * 1024;
 
 struct JournalContents {
@@ -78,6 +80,7 @@ class Journal {
   struct Options {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
+    std::size_t largest_change = mcds::largest_change;
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)
@@ -94,6 +97,9 @@ class Journal {
   // missing or full. Throws InvalidInput when the lines are too many for one step, NotApplied,
   // UnknownOutcome.
   Appended append(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
+
+  // As append, for lines of which the first removes everything: they may be any number.
+  Appended replace(std::span<const JournalLine> lines, const std::function<bool()>& may_create);
 
   // Many journals in one round trip, as long as none is new or full: one result per change, in order. Of
   // equal keys the order stays. Throws only InvalidInput.
@@ -124,6 +130,7 @@ class Journal {
   Appended settle(const Attempt& attempt, Reply reply);
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
+  Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
   bool claim() const;
   void give_up_claim() const;
   void seal_full();

@@ -254,4 +254,78 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
   return give_up();
 }
 
+namespace {
+
+// The ids of a root's own lines, remembered for late repetitions.
+std::vector<JournalLine> forgotten(std::string_view tail) {
+  return with_forgotten(decode_journal_lines(tail).lines, {});
+}
+
+[[noreturn]] void fail_unknown() {
+  throw UnknownOutcome(
+      "no reply to a replacement, and the journal has changed since; look at it before trying again");
+}
+
+}  // namespace
+
+Journal::Appended Journal::replace(std::span<const JournalLine> lines,
+                                   const std::function<bool()>& may_create) {
+  if (encode_all(lines).size() <= options_.largest_change) return append(lines, may_create);
+  std::vector<SegmentName> added;
+  try {
+    added = write_segments(lines);
+  } catch (const UnknownOutcome& failure) {
+    throw NotApplied(ErrorCode::unavailable, failure.what(), failure.server());  // nothing names them
+  }
+  try {
+    const Appended replaced = replace_by(added, may_create);
+    if (replaced.declined) remove_segments(added);
+    return replaced;
+  } catch (const UnknownOutcome&) {
+    throw;
+  } catch (const Failure&) {
+    remove_segments(added);
+    throw;
+  }
+}
+
+Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
+                                      const std::function<bool()>& may_create) {
+  std::optional<CasUnique> unanswered;  // what a cas without reply was compared with
+  for (int attempt = 0; attempt < most_swaps; ++attempt) {
+    back_off(context_, attempt, journal_patience);
+    if (attempt != 0 && !unanswered) fill();
+    const Reply reply = context_.cluster.execute(Request::gets(key_));
+    if (unanswered && reply.outcome != Outcome::hit) fail_unknown();
+    expect_read(context_.cluster, reply);
+    const bool missing = reply.outcome == Outcome::miss;
+    if (missing && !may_create()) return {.declined = true, .incarnation = {}, .server = reply.server};
+    JournalReading reading;
+    reading.key = key_;
+    reading.take_root(context_, reply);
+    if (unanswered && starts_with(reading.root.segments, added)) {
+      return {.incarnation = {}, .server = reply.server};
+    }
+    // A second cas with the same unique: at most one of the two is applied.
+    if (unanswered && !(*unanswered == reply.cas)) fail_unknown();
+    const std::string tail = encode_all(forgotten(reading.root.tail));
+    const std::string incarnation = missing ? context_.random.token() : reading.root.incarnation;
+    const std::string root = encode(JournalRoot{incarnation, added, tail});
+    const Reply swapped =
+        context_.cluster.execute(missing ? Request::add(key_, root, Exptime::never())
+                                         : Request::compare_and_set(key_, root, Exptime::never(), reply.cas));
+    if (swapped.outcome == Outcome::stored) {
+      remove_segments(reading.root.segments);
+      return {.created = missing, .incarnation = missing ? incarnation : "", .server = swapped.server};
+    }
+    if (swapped.unknown()) unanswered = reply.cas;
+    if (swapped.failed() && !swapped.unknown()) {
+      if (unanswered) fail_unknown();
+      expect(context_.cluster, swapped);
+    }
+  }
+  if (unanswered) fail_unknown();
+  throw Contention("others kept changing the journal " + key_ + " while it was replaced; try again");
+}
+
 }  // namespace mcds

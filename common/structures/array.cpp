@@ -115,7 +115,8 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  const auto appended = journal().append(lines, [&] { return may_create(step, encoding); });
+  const auto asks = [&] { return may_create(step, encoding); };
+  const auto appended = step.replaces ? journal().replace(lines, asks) : journal().append(lines, asks);
   return {.found = !appended.declined, .created = appended.created, .server = appended.server};
 }
 

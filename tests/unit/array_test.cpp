@@ -219,4 +219,22 @@ TEST_CASE("array: an application's flags and time to live of a JSON array are ke
   CHECK(reply.age.ttl->count() <= 101);
 }
 
+TEST_CASE("array: a replacement larger than one change is one step all the same") {
+  World world;
+  Texts many;
+  for (int i = 0; i < 20000; ++i) many.push_back(std::to_string(i));
+  world.add({"before"});
+  CHECK_FALSE(world.jobs.replace(many).created);
+  CHECK(world.fetched() == many);
+  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 2);
+  world.add({"after"});
+  CHECK(world.jobs.replace(many).found);
+  CHECK(world.fetched() == many);
+  CHECK(world.jobs.compact().has_value());
+  CHECK(world.fetched() == many);
+  CHECK(Array(world.context, "new").replace(many).created);
+  CHECK(Array(world.context, "j").change(Texts{"1"}, {}, ArrayEncoding::json).created);
+  CHECK(Array(world.context, "j").replace(many).encoding == ArrayEncoding::json);
+}
+
 }  // namespace mcds

@@ -174,15 +174,8 @@ ExitStatus change(Session& session, const ArrayOptions& options) {
 // All lines are one step, so all of them are read first.
 Elements input_elements(const ArrayOptions& options) {
   Elements elements;
-  std::size_t bytes = 0;
   LineReader lines;
-  while (const auto line = lines.next()) {
-    elements.push_back(element_of(options, *line));
-    bytes += elements.back().size() + 1;
-    if (bytes > max_value_size)
-      throw Failure(ErrorCode::bad_data,
-                    "the new values are too large for one step; clear the array, then add them");
-  }
+  while (const auto line = lines.next()) elements.push_back(element_of(options, *line));
   return elements;
 }
 
