@@ -109,8 +109,9 @@ std::optional<CacheRecord> CacheRebuild::claim() {
     replaces_ = identity_of(replies[1].value);
     if (replaces_ == placeholder.build) return std::nullopt;
     if (record) keep_until_ = record->stale_until;
+    if (record && record->fresh(context_.clock.wall()) && !terms_.refresh) return record;
     if (ends_soon(record)) keep();
-    return record && !record->placeholder ? record : std::nullopt;
+    return std::nullopt;
   }
   return std::nullopt;
 }
@@ -214,8 +215,7 @@ std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::st
     }
   };
   try {
-    auto record = rebuild.claim();
-    if (record && record->fresh(context_.clock.wall()) && !terms.refresh) {
+    if (auto record = rebuild.claim()) {
       give_back();
       return Answer{.kind = Answer::Kind::fresh, .record = std::move(record)};
     }

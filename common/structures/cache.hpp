@@ -88,7 +88,7 @@ class CacheRebuild {
   CacheRebuild(Context context, std::string key, CacheTerms terms);
   // False: another has the lock. `unlocked`: go on without it if its server fails.
   bool take_lock(std::string& rival, bool unlocked);
-  // The entry as it is now, ours to replace; nullopt: nothing there to serve.
+  // nullopt: the entry, or a placeholder, is ours to replace; else it is fresh after all.
   std::optional<CacheRecord> claim();
   bool ends_soon(const std::optional<CacheRecord>& record) const;
 
