@@ -6,7 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "tools/cli/copy_list.hpp"
-#include "tools/cli/input.hpp"
+#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -78,23 +78,27 @@ Increment parse_line(const std::string& line) {
   return {line.substr(0, space), *delta};
 }
 
-// One window of lines of a batch: equal names are one increment; every failed line is told by its number.
-class BatchWindow {
+// Increments from standard input: equal names of one window are one increment.
+class IncrementLines final : public LineBatch {
  public:
-  BatchWindow(Session& session, const CounterOptions& options) : session_(session), options_(options), counter_(counter_of(session, options)) {}
+  IncrementLines(Session& session, const CounterOptions& options)
+      : LineBatch(session, options.fail_fast, Answers::each_line), options_(options), counter_(counter_of(session, options)) {}
 
-  void add(const std::string& line, std::size_t number) {
+ private:
+  void take(std::string line) override {
+    if (line.empty()) return;
     try {
       Increment increment = parse_line(line);
       static_cast<void>(counter_.key_of(increment.name));
       increments_.push_back(std::move(increment));
-      numbers_.push_back(number);
-    } catch (const Failure& failure) {
-      fail(Failure(ErrorCode::bad_data, failure.what()), number);
+    } catch (const InvalidInput& failure) {
+      throw Failure(ErrorCode::bad_data, failure.what());
     }
+    numbers_.push_back(line_number());
+    if (increments_.size() >= window_lines) send();
   }
 
-  void send() {
+  void send() override {
     if (increments_.empty()) return;
     for (const IncrementResult& result : counter_.incr(increments_, incr_options(options_))) {
       if (result.value) {
@@ -107,40 +111,16 @@ class BatchWindow {
     numbers_.clear();
   }
 
-  bool full() const { return increments_.size() >= window_lines; }
-  ExitStatus status() const { return status_; }
-  bool stop() const { return options_.fail_fast && status_ != ExitStatus::ok; }
-
- private:
-  void fail(const Failure& failure, std::size_t number) {
-    session_.output().error(failure, number);
-    status_ = worse(status_, status_of(failure.code()));
-  }
-
-  Session& session_;
   const CounterOptions& options_;
   Counter counter_;
   std::vector<Increment> increments_;
   std::vector<std::size_t> numbers_;
-  ExitStatus status_ = ExitStatus::ok;
 };
-
-ExitStatus incr_batch(Session& session, const CounterOptions& options) {
-  session.output().buffered(true);
-  BatchWindow window(session, options);
-  LineReader lines;
-  while (const auto line = window.stop() ? std::nullopt : lines.next()) {
-    if (!line->empty()) window.add(*line, lines.number());
-    if (window.full()) window.send();
-  }
-  if (!window.stop()) window.send();
-  return window.status();
-}
 
 ExitStatus incr(Session& session, const CounterOptions& options) {
   if (options.name == "-") {
     if (options.delta) throw InvalidInput("with - the deltas come from standard input: NAME DELTA per line");
-    return incr_batch(session, options);
+    return IncrementLines(session, options).run();
   }
   const std::uint64_t delta = options.delta.value_or(1);
   const CounterValue value = counter_of(session, options).incr(options.name, delta, incr_options(options));
