@@ -24,8 +24,9 @@ namespace mcds {
 // What became of one copy, for answers that list them all.
 struct CopyOutcome {
   std::size_t server = 0;
-  std::optional<std::uint64_t> number;  // a counter's value there; nullopt: missing, or no number
-  std::optional<Failure> failure;       // then it was not written, or perhaps
+  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or no number
+  std::optional<Failure> failure = {};       // then it was not written, or perhaps
+  std::optional<bool> held = {};             // a lock's: whether the lock is there
 };
 
 // Throws InvalidInput when the pool has too few servers.

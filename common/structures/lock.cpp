@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/base/units.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -15,6 +18,7 @@ namespace {
 constexpr Duration server_holds_longer = std::chrono::seconds(2);
 constexpr Duration first_poll = std::chrono::milliseconds(50);
 constexpr Duration slowest_poll = std::chrono::seconds(1);
+constexpr int most_splits = 8;  // in a row, each followed by a short pause
 constexpr std::size_t max_note_size = 1024;
 constexpr std::string_view fence_part = ":fence";
 
@@ -61,35 +65,58 @@ bool may_pass(ErrorCode code) {
          code == ErrorCode::unknown_outcome;
 }
 
-void check_ttl(Duration ttl) {
-  if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
+template <typename Exchange>
+void drive_all(Context& context, std::vector<Exchange>& exchanges) {
+  std::vector<LockExchange*> all;
+  for (Exchange& one : exchanges) all.push_back(&one);
+  drive(context, all);
 }
 
-Exptime exptime_for(Duration ttl, const Clock& clock) {
-  return Exptime::after(ttl + server_holds_longer, clock.wall());
+// Which copy's answer to a release is that of the lock.
+int rank(const ReleaseCopy& release) {
+  switch (release.result()) {
+    case ReleaseCopy::Result::released: return 4;
+    case ReleaseCopy::Result::failed: return 3;
+    case ReleaseCopy::Result::not_owner: return 2;
+    case ReleaseCopy::Result::not_held: return 1;
+    default: return 0;
+  }
 }
 
 }  // namespace
 
-Lock::Lock(Context context, std::string_view name)
+Lock::Lock(Context context, std::string_view name, Duration longest_ttl)
     : context_(std::move(context)),
       key_(checked_key(context_, name)),
-      fence_key_(key_ + std::string(fence_part)) {}
+      fence_key_(key_ + std::string(fence_part)),
+      longest_ttl_(longest_ttl) {}
 
-Lock::Lock(Context context, std::string key, std::string fence_key)
-    : context_(std::move(context)), key_(std::move(key)), fence_key_(std::move(fence_key)) {}
+Lock::Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl)
+    : context_(std::move(context)), key_(std::move(key)), fence_key_(std::move(fence_key)), longest_ttl_(longest_ttl) {}
 
 Lock Lock::at_key(Context context, std::string key) {
-  return Lock(std::move(context), std::move(key), {});
+  return Lock(std::move(context), std::move(key), {}, default_longest_ttl);
+}
+
+void Lock::check_ttl(Duration ttl) const {
+  if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
+  if (context_.copies == 1 || ttl <= longest_ttl_) return;
+  throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
+                     "; raise --longest-ttl, the same for everybody who uses it");
+}
+
+// What clocks of different rates may disagree about.
+Duration Lock::drift(Duration ttl) const {
+  return context_.copies == 1 ? Duration::zero() : ttl / 100 + std::chrono::milliseconds(2);
 }
 
 std::size_t Lock::server() const {
   return context_.cluster.placement().server_of(key_);
 }
 
-// The copies' servers, the owner first. With more than one, the decisions below are those of a majority.
+// The copies' servers, the owner first.
 std::vector<std::size_t> Lock::servers() const {
-  return {server()};
+  return copy_servers(context_, key_);
 }
 
 std::vector<Lease::Copy> Lock::unstamped() const {
@@ -107,10 +134,16 @@ Lock::Answer Lock::acquire(const Wish& wish) {
   const std::string token = new_token(context_.random);
   const SteadyTime started = context_.clock.steady();
   Duration pause = first_poll;
+  int splits = 0;
   for (bool first = true;; first = false) {
     const auto waited = [&] { return context_.clock.steady() - started; };
     try {
-      Answer answer = try_once(wish, token, first);
+      Answer answer = context_.copies > 1 ? try_copies(wish, token, first) : try_once(wish, token, first);
+      // Rivals took a copy each: one of them is to have it.
+      if (answer.split && ++splits <= most_splits) {
+        back_off(context_, splits + 3);
+        continue;
+      }
       if (answer.lease || waited() >= wish.wait) return answer;
     } catch (const Failure& failure) {
       if (!may_pass(failure.code()) || waited() >= wish.wait) throw;
@@ -124,20 +157,23 @@ Lock::Answer Lock::acquire(const Wish& wish) {
   }
 }
 
-// With further copies: one AcquireCopy each; a majority won → acquired, the deadline from the earliest
-// counts_from() less the drift, the others released; otherwise all that won released.
+std::string Lock::value_for(const Wish& wish, const std::string& token) const {
+  return token + ' ' + holder_json(wish.holder, context_.clock.wall());
+}
+
+Exptime Lock::exptime_of(Duration ttl) const { return Exptime::after(ttl + server_holds_longer, context_.clock.wall()); }
+
 Lock::Answer Lock::try_once(const Wish& wish, const std::string& token, bool first) {
-  const WallTime now = context_.clock.wall();
   Lease lease;
   lease.token = token;
-  lease.value = token + ' ' + holder_json(wish.holder, now);
+  lease.value = value_for(wish, token);
   AcquireCopy copy({.server = servers().front(),
                     .key = key_,
                     .token = token,
                     .value = lease.value,
                     .fence_key = wish.fence ? fence_key_ : std::string(),
                     .clock = context_.clock,
-                    .exptime = exptime_for(wish.ttl, context_.clock),
+                    .exptime = exptime_of(wish.ttl),
                     .fence_with_add = first});
   LockExchange* exchange = &copy;
   drive(context_, {&exchange, 1});
@@ -179,6 +215,7 @@ Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, b
 
 // Nobody is told of this lease: it would only stand in the way of others.
 void Lock::give_back(const Lease& lease) {
+  if (lease.copies.empty()) return;
   try {
     release_copies(lease.token, lease.copies);
   } catch (const Failure&) {
@@ -186,30 +223,69 @@ void Lock::give_back(const Lease& lease) {
   }
 }
 
-// With further copies: renewed where a majority was; lost where a majority is not ours any more.
+// Renewed where a majority was; lost when a majority cannot be ours any more.
 Lock::Renewal Lock::renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl) {
-  Lease::Copy& copy = lease.copies.front();
-  RenewCopy renewal(copy.server, key_, lease.token, std::move(value), exptime_for(ttl, context_.clock),
-                    copy.cas);
-  copy.cas.reset();
-  LockExchange* exchange = &renewal;
-  drive(context_, {&exchange, 1});
-  switch (renewal.result()) {
-    case RenewCopy::Result::renewed:
-      break;
-    case RenewCopy::Result::lost:
-      return renewal.rival() ? Renewal::not_owner : Renewal::not_held;
-    case RenewCopy::Result::failed:
-      expect(context_.cluster, renewal.failure());
-      [[fallthrough]];
-    default:
-      throw Contention("the lock's key kept changing under the renewal; try again", address());
+  std::vector<RenewCopy> renewals;
+  for (Lease::Copy& copy : lease.copies) {
+    renewals.emplace_back(copy.server, key_, lease.token, value, exptime_of(ttl), copy.cas);
+    copy.cas.reset();
   }
-  copy.cas = renewal.cas();
-  lease.deadline = renewal.counts_from() + ttl;
+  drive_all(context_, renewals);
+  std::size_t renewed = 0;
+  SteadyTime from = SteadyTime::max();
+  std::vector<std::size_t> skipped;  // renewed, or of no use now
+  for (std::size_t i = 0; i < renewals.size(); ++i) {
+    const RenewCopy& one = renewals[i];
+    if (one.result() != RenewCopy::Result::lost || one.rival()) skipped.push_back(lease.copies[i].server);
+    if (one.result() != RenewCopy::Result::renewed) continue;
+    ++renewed;
+    from = std::min(from, one.counts_from());
+    lease.copies[i].cas = one.cas();
+  }
+  if (renewed < majority()) return not_renewed(renewals);
+  lease.deadline = from + ttl - drift(ttl);
+  if (context_.copies > 1) retake(lease, skipped, ttl);
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(
                                                  until(lease.deadline, context_.clock.steady()));
   return Renewal::renewed;
+}
+
+Lock::Renewal Lock::not_renewed(std::span<const RenewCopy> renewals) const {
+  std::size_t not_ours = context_.copies - renewals.size();
+  bool rival = false;
+  const RenewCopy* failed = nullptr;
+  for (const RenewCopy& one : renewals) {
+    if (one.result() == RenewCopy::Result::lost) ++not_ours;
+    rival = rival || one.rival();
+    if (one.result() == RenewCopy::Result::failed) failed = &one;
+  }
+  if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
+  if (failed != nullptr) expect(context_.cluster, failed->failure());
+  throw Contention("the lock's key kept changing under the renewal; try again", address());
+}
+
+// The copies that were lost, while a majority is ours: they keep others out again.
+void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl) {
+  if (lease.value.empty()) return;
+  std::vector<AcquireCopy> takes;
+  std::vector<std::size_t> taken;
+  for (const std::size_t server : servers()) {
+    if (std::find(skipped.begin(), skipped.end(), server) != skipped.end()) continue;
+    taken.push_back(server);
+    takes.emplace_back(AcquireCopy::Plan{.server = server,
+                                         .key = key_,
+                                         .token = lease.token,
+                                         .value = lease.value,
+                                         .fence_key = {},
+                                         .clock = context_.clock,
+                                         .exptime = exptime_of(ttl)});
+  }
+  drive_all(context_, takes);
+  for (std::size_t i = 0; i < takes.size(); ++i) {
+    if (takes[i].result() != AcquireCopy::Result::won) continue;
+    std::erase_if(lease.copies, [&](const Lease::Copy& copy) { return copy.server == taken[i]; });
+    lease.copies.push_back({taken[i], takes[i].cas()});
+  }
 }
 
 Lock::Renewal Lock::renew(Lease& lease, Duration ttl) {
@@ -232,22 +308,33 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
   return renew_copies(left, left.value, hold);
 }
 
-// With further copies: one ReleaseCopy each, all of them, whatever became of the others.
+// All of them, whatever becomes of the others.
 Lock::Freed Lock::release_copies(std::optional<std::string> token, std::span<const Lease::Copy> copies) {
-  const Lease::Copy& copy = copies.front();
-  ReleaseCopy release(copy.server, key_, std::move(token), copy.cas);
-  LockExchange* exchange = &release;
-  drive(context_, {&exchange, 1});
-  const std::string holder = release.value() ? release.value()->holder : std::string();
-  switch (release.result()) {
+  std::vector<ReleaseCopy> releases;
+  for (const Lease::Copy& copy : copies) releases.emplace_back(copy.server, key_, token, copy.cas);
+  drive_all(context_, releases);
+  const ReleaseCopy* told = &releases.front();
+  for (const ReleaseCopy& one : releases) {
+    if (rank(one) > rank(*told)) told = &one;
+  }
+  Freed freed{Freed::Result::not_held, told->value() ? told->value()->holder : std::string(), {}};
+  for (std::size_t i = 0; context_.copies > 1 && i < releases.size(); ++i) {
+    CopyOutcome outcome{copies[i].server, {}, {}, {}};
+    if (releases[i].result() == ReleaseCopy::Result::failed) outcome = copy_outcome(context_, releases[i].failure());
+    if (!outcome.failure) outcome.held = releases[i].result() == ReleaseCopy::Result::not_owner;
+    freed.copies.push_back(std::move(outcome));
+  }
+  switch (told->result()) {
     case ReleaseCopy::Result::released:
-      return {Freed::Result::released, holder};
+      freed.result = Freed::Result::released;
+      return freed;
     case ReleaseCopy::Result::not_owner:
-      return {Freed::Result::not_owner, holder};
+      freed.result = Freed::Result::not_owner;
+      return freed;
     case ReleaseCopy::Result::not_held:
-      return {Freed::Result::not_held, holder};
+      return freed;
     case ReleaseCopy::Result::failed:
-      expect(context_.cluster, release.failure());
+      expect(context_.cluster, told->failure());
       [[fallthrough]];
     default:
       throw Contention("the lock's key kept changing under the release; try again", address());
@@ -268,24 +355,42 @@ Lock::Freed Lock::force_release() {
 
 std::vector<Lock::Shown> Lock::show(Context context, std::span<const std::string> names) {
   std::vector<Request> batch;
-  for (const std::string& name : names) {
-    const Lock lock(context, name);
-    batch.push_back(Request::probe(lock.key(), lock.server()));
-  }
-  const std::vector<Reply> replies = context.cluster.execute(batch);
+  for (const std::string& name : names) batch.push_back(Request::probe(Lock(context, name).key(), 0));
+  for (Request& request : batch) request.server.reset();
+  const auto replies = execute_copies(context, batch);
   std::vector<Shown> shown;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const Reply& reply = replies[i];
-    Shown& one = shown.emplace_back();
-    one.name = names[i];
-    one.server = reply.server;
-    if (reply.failed()) one.failure = reply;
-    one.held = reply.outcome == Outcome::hit;
-    if (!one.held) continue;
-    one.holder = LockValue::parse(reply.value).holder;
-    one.ttl = reply.age.ttl;
-  }
+  for (std::size_t i = 0; i < names.size(); ++i) shown.push_back(Lock(context, names[i]).shown(names[i], replies[i]));
   return shown;
+}
+
+// Whose token a majority has. Servers that do not answer make that unknown when they could decide it.
+Lock::Shown Lock::shown(const std::string& name, const std::vector<Reply>& replies) const {
+  Shown one;
+  one.name = name;
+  one.server = replies.front().server;
+  std::map<std::string, std::size_t> votes;
+  std::size_t silent = 0;
+  const Reply* failed = nullptr;
+  for (const Reply& reply : replies) {
+    if (reply.failed()) failed = &reply;
+    silent += reply.failed() ? 1 : 0;
+    if (reply.outcome == Outcome::hit) ++votes[LockValue::parse(reply.value).token];
+  }
+  const auto most = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const std::size_t count = most == votes.end() ? 0 : most->second;
+  one.held = count >= majority();
+  if (!one.held && failed != nullptr && count + silent >= majority()) one.failure = copy_outcome(context_, *failed).failure;
+  for (const Reply& reply : replies) {
+    const LockValue value = reply.outcome == Outcome::hit ? LockValue::parse(reply.value) : LockValue{};
+    const bool holds = one.held && reply.outcome == Outcome::hit && value.token == most->first;
+    if (holds) one.holder = value.holder;
+    if (holds && (!one.ttl || (reply.age.ttl && *reply.age.ttl < *one.ttl))) one.ttl = reply.age.ttl;
+    if (context_.copies == 1) continue;
+    CopyOutcome outcome = copy_outcome(context_, reply);
+    if (!outcome.failure) outcome.held = holds;
+    one.copies.push_back(std::move(outcome));
+  }
+  return one;
 }
 
 }  // namespace mcds

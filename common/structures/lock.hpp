@@ -22,6 +22,15 @@
 //     in microseconds, hence above all before, unless clocks differ by more than the lost one's age or a
 //     request that was on its way when the lost one was drawn creates it.
 //
+// With several copies
+//   The same keys on N servers. Held is what a majority of them holds: N = 3 bears the loss of one server. A server votes
+//   only if it has been up for longer than the longest ttl in use (lock_vote.hpp), so that one that restarted and forgot
+//   does not help a second holder to a majority. The ttl is counted from before the first add, less a hundredth of it for
+//   clocks that run at different rates. Without a majority every copy that was taken is given back. A renewal takes the
+//   copies again that were lost. The fencing token is the largest of the copies' fences, to which a majority of them is
+//   raised before it is used: any later majority has a server among them.
+//   For the length of the longest ttl after a server's start two of three must do; two starts within it mean no lock.
+//
 // Round trips
 //   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection,
 //   else 2, release the same, show 1 for any number of names. Worst cases are bounded by the attempts in
@@ -50,7 +59,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/structures/lock_copy.hpp"
 
 namespace mcds {
@@ -75,12 +84,18 @@ struct Lease {
   std::vector<Copy> copies;
 };
 
+// For locks with copies: all who use one must agree on it.
+constexpr Duration default_longest_ttl = std::chrono::minutes(10);
+
 class Lock {
  public:
   // Throws InvalidInput for names no key can hold, or whose key could be another lock's fence.
-  Lock(Context context, std::string_view name);
+  Lock(Context context, std::string_view name, Duration longest_ttl = default_longest_ttl);
   // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
   static Lock at_key(Context context, std::string key);
+
+  // Throws InvalidInput when a copy must not be held so long.
+  void check_ttl(Duration ttl) const;
 
   struct Wish {
     Duration ttl;
@@ -92,6 +107,8 @@ class Lock {
     std::optional<Lease> lease;  // acquired
     std::string holder;          // busy: JSON of who holds it; empty if unreadable
     std::size_t server = 0;
+    std::vector<CopyOutcome> copies = {};
+    bool split = false;  // busy, but nobody has a majority
   };
   // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too.
   // Throws UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
@@ -115,6 +132,7 @@ class Lock {
   struct Freed {
     enum class Result { released, not_owner, not_held } result;
     std::string holder;  // JSON of whom it belonged to (released) or belongs to (not_owner), if read
+    std::vector<CopyOutcome> copies = {};
   };
   Freed release(const Lease& lease);
   Freed release(std::string_view token);
@@ -127,7 +145,8 @@ class Lock {
     std::string holder;                       // JSON, or empty
     std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server tells
     std::size_t server = 0;
-    std::optional<Reply> failure;
+    std::optional<Failure> failure;
+    std::vector<CopyOutcome> copies = {};
   };
   // Many locks in one trip.
   static std::vector<Shown> show(Context context, std::span<const std::string> names);
@@ -137,19 +156,32 @@ class Lock {
   std::size_t server() const;
 
  private:
-  Lock(Context context, std::string key, std::string fence_key);
+  Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl);
+  struct Ballot;
+  Ballot vote(const Wish& wish, const Lease& lease, bool first);
+  Answer not_elected(const Ballot& ballot) const;
+  std::optional<std::uint64_t> common_fence(const Ballot& ballot);
+  std::string value_for(const Wish& wish, const std::string& token) const;
+  Exptime exptime_of(Duration ttl) const;
+  std::size_t majority() const { return context_.copies / 2 + 1; }
+  Duration drift(Duration ttl) const;
+  Answer try_copies(const Wish& wish, const std::string& token, bool first);
+  void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
+  Shown shown(const std::string& name, const std::vector<Reply>& replies) const;
   std::vector<std::size_t> servers() const;
   Answer try_once(const Wish& wish, const std::string& token, bool first);
   Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, bool first);
   Renewal renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl);
   Freed release_copies(std::optional<std::string> token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
+  Renewal not_renewed(std::span<const RenewCopy> renewals) const;
   void give_back(const Lease& lease);
   std::string address() const;
 
   Context context_;
   std::string key_;
   std::string fence_key_;
+  Duration longest_ttl_;
 };
 
 }  // namespace mcds

@@ -54,6 +54,7 @@ class AcquireCopy final : public LockExchange {
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   Result result() const { return result_; }
+  std::size_t server() const { return plan_.server; }
   // Won: its stamp, if the server told it, and when the add went out that our time counts from.
   const std::optional<CasUnique>& cas() const { return cas_; }
   SteadyTime counts_from() const { return counts_from_; }

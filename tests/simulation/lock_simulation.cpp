@@ -14,6 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+constexpr Duration longest_ttl = milliseconds(3500);
+
 struct Tenure {
   Duration from, until;  // true time
   Duration asked;        // when acquire began
@@ -94,16 +96,18 @@ void renew_without_comparing(Request& request) {
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive,
-                                    Spoiled::Spoil spoil = nullptr) {
-  Simulation simulation(seed, {.faults = faults});
+                                    Spoiled::Spoil spoil = nullptr, std::size_t copies = 1) {
+  Simulation simulation(seed, {.servers = copies, .faults = faults});
   History history;
   history.exclusive = exclusive;
   for (int i = 0; i < 4; ++i) {
     simulation.client([&](Context& honest, SimulatedClient& client) {
       Spoiled spoiled(honest.cluster, spoil);
-      Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
+      Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
       const Duration ttl = milliseconds(500 + 1500 * context.random.below(3));
-      Lock lock(context, "l");
+      Lock lock(context, "l", longest_ttl);
+      // Until the servers are old enough to vote.
+      if (copies > 1) context.clock.sleep_for(seconds(12));
       for (int round = 0; round < 3; ++round) {
         Lock::Wish wish{.ttl = ttl, .holder = {}, .fence = true, .wait = some(context.random, seconds(6))};
         const Duration asked = client.simulation().time().elapsed();
@@ -131,6 +135,24 @@ TEST_CASE("lock: fences strictly grow over restarts, between tenures a second ap
   Faults faults = Faults::none();
   faults.kills = faults.restarts = true;
   check_schedules([&](std::uint64_t seed) { return schedule(seed, faults, false); }, 0.3);
+}
+
+// Every restart forgets locks, fences and sentinels: the servers that remain must be enough.
+TEST_CASE("lock copies: never two holders, fences strictly grow, under every fault and restarts") {
+  Faults faults;
+  faults.restarts = true;
+  check_schedules([&](std::uint64_t seed) { return schedule(seed, faults, true, nullptr, 3); }, 0.3);
+}
+
+// What the rule about uptimes is for.
+void believe_every_server(Request& request) {
+  if (request.op == Op::add && request.key.starts_with("lockserver:")) request.value[1] = '1';
+}
+
+TEST_CASE("lock copies: the simulation finds two holders where servers vote that may have forgotten") {
+  Faults faults;
+  faults.restarts = true;
+  CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, faults, true, believe_every_server, 3); }));
 }
 
 TEST_CASE("lock: the simulation finds two holders where servers lose data") {

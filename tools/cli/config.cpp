@@ -21,7 +21,8 @@ using Setting = std::pair<const char*, std::optional<std::string>*>;
 
 std::vector<Setting> settings_of(PoolConfig& pool) {
   return {{"servers", &pool.servers}, {"servers_from", &pool.servers_from}, {"profile", &pool.profile}, {"namespace", &pool.key_prefix},
-          {"copies", &pool.copies}};
+          {"copies", &pool.copies},
+          {"longest_lock_ttl", &pool.longest_lock_ttl}};
 }
 
 std::vector<Setting> settings_of(Config& config) {
@@ -40,7 +41,7 @@ struct Reading {
 bool is_valid(const std::string& name, const char* value, std::string& problem) {
   try {
     if (name == "servers") static_cast<void>(parse_pool(value));
-    if (name == "timeout" || name == "connect_timeout") static_cast<void>(parse_duration(value, name));
+    if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") static_cast<void>(parse_duration(value, name));
     if (name == "copies" && parse_u64(value).value_or(0) == 0) throw InvalidInput("copies: write a whole number, at least 1");
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") && value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");

@@ -15,7 +15,7 @@
 namespace mcds {
 
 struct PoolConfig {
-  std::optional<std::string> servers, servers_from, profile, key_prefix, copies;
+  std::optional<std::string> servers, servers_from, profile, key_prefix, copies, longest_lock_ttl;
 };
 
 struct Config {

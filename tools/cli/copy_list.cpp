@@ -12,6 +12,7 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
     JsonObject& entry = list.emplace_back();
     const std::string server = session.server_address(copy.server);
     entry.bytes("server", server);
+    if (copy.held) entry.boolean("held", *copy.held);
     if (copy.number) entry.number("value", *copy.number);
     if (!copy.failure) continue;
     entry.object("error", JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));

@@ -202,6 +202,15 @@ std::size_t Session::copies() {
   return copies;
 }
 
+std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
+  const Settings settings(options_, config());
+  const Text configured = first_of(
+      {settings.flag_pool.longest_lock_ttl, settings.config_pool.longest_lock_ttl, config().defaults.longest_lock_ttl});
+  if (flag) return positive(*flag, "--longest-ttl");
+  if (!configured) return std::nullopt;
+  return positive(parse_duration(*configured, "longest_lock_ttl"), "longest_lock_ttl");
+}
+
 Context Session::context() {
   if (copies() > 1) throw InvalidInput("this command keeps one copy of its keys; leave out --copies, or say --copies 1");
   return context_with_copies();

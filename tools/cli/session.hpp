@@ -40,6 +40,8 @@ class Session {
   const std::string& key_prefix();
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
+  // The longest time a lock with copies may be held, if anybody says so.
+  std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
   // Everything a structure needs. Connects lazily, per server. For structures that keep one copy: throws InvalidInput
   // when more are asked for.
   Context context();

@@ -6,6 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
@@ -16,6 +17,8 @@ namespace mcds {
 namespace {
 
 constexpr Duration default_ttl = std::chrono::seconds(60);
+constexpr const char* longest_ttl_help =
+    "with --copies: no ttl is longer, and a server votes only after it; the same for all; 10m without it";
 
 JsonObject answer_for(const std::string& name) {
   JsonObject answer;
@@ -37,7 +40,7 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(default_ttl);
   const Lock::Wish wish = wish_of(options, ttl, options.fence);
-  Lock lock(session.context(), options.name);
+  Lock lock = lock_of(session, options);
   const Lock::Answer answer = lock.acquire(wish);
   JsonObject line = answer_for(options.name);
   line.boolean("acquired", answer.lease.has_value());
@@ -46,6 +49,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   else
     add_holder(line, answer.holder);
   line.bytes("server", session.server_address(answer.server));
+  add_copies(line, session, answer.copies);
   if (!answer.lease) {
     if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
     return busy_status(options);
@@ -70,7 +74,7 @@ const std::string& token_of(const LockOptions& options) {
 ExitStatus renew(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(default_ttl);
   const std::string& token = token_of(options);
-  Lock lock(session.context(), options.name);
+  Lock lock = lock_of(session, options);
   const auto [renewal, lease] = lock.renew(token, ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
   JsonObject line = answer_for(options.name);
@@ -87,7 +91,7 @@ ExitStatus renew(Session& session, const LockOptions& options) {
 ExitStatus release(Session& session, const LockOptions& options) {
   if (options.force == options.token.has_value()) throw InvalidInput("give either --token T or --force");
   if (!options.force) token_of(options);
-  Lock lock(session.context(), options.name);
+  Lock lock = lock_of(session, options);
   const Lock::Freed freed = options.force ? lock.force_release() : lock.release(*options.token);
   const bool released = freed.result == Lock::Freed::Result::released;
   JsonObject line = answer_for(options.name);
@@ -96,18 +100,15 @@ ExitStatus release(Session& session, const LockOptions& options) {
     line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
   if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
   if (released) line.bytes("server", session.server_address(lock.server()));
+  add_copies(line, session, freed.copies);
   session.output().answer(line, released ? "1" : "0");
   return released ? ExitStatus::ok : ExitStatus::no;
 }
 
 ExitStatus show_one(Session& session, const Lock::Shown& shown) {
   if (shown.failure) {
-    try {
-      expect(session.context().cluster, *shown.failure);
-    } catch (const Failure& failure) {
-      session.output().error(failure);
-      return status_of(failure.code());
-    }
+    session.output().error(*shown.failure);
+    return status_of(shown.failure->code());
   }
   JsonObject line = answer_for(shown.name);
   line.boolean("held", shown.held);
@@ -115,13 +116,14 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown) {
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   if (shown.held) line.bytes("server", session.server_address(shown.server));
+  add_copies(line, session, shown.copies);
   session.output().answer(line, shown.held ? "1" : "0");
   return shown.held ? ExitStatus::ok : ExitStatus::no;
 }
 
 ExitStatus show(Session& session, const LockOptions& options) {
   ExitStatus worst = ExitStatus::ok;
-  for (const Lock::Shown& shown : Lock::show(session.context(), options.names)) {
+  for (const Lock::Shown& shown : Lock::show(session.context_with_copies(), options.names)) {
     worst = worse(worst, show_one(session, shown));
   }
   return worst;
@@ -129,7 +131,7 @@ ExitStatus show(Session& session, const LockOptions& options) {
 
 ExitStatus where(Session& session, const LockOptions& options) {
   std::vector<std::string> keys;
-  for (const std::string& name : options.names) keys.push_back(Lock(session.context(), name).key());
+  for (const std::string& name : options.names) keys.push_back(Lock(session.context_with_copies(), name).key());
   return print_where(session, keys);
 }
 
@@ -146,7 +148,8 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
               &options->wait)
       .option("-E,--busy-exit", "N", "the exit code when another has it; 75 without it",
               &options->busy_status)
-      .option("--note", "TEXT", "shown to others with the holder", &options->note);
+      .option("--note", "TEXT", "shown to others with the holder", &options->note)
+      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
 }
 
 void declare_run(Command& command) {
@@ -188,7 +191,8 @@ void declare_owned(Command& command) {
   renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &renewing->name)
       .option("--token", "T", "as acquire printed it", &renewing->token)
-      .option("--ttl", "D", "from now; 60s without it", &renewing->ttl);
+      .option("--ttl", "D", "from now; 60s without it", &renewing->ttl)
+      .option("--longest-ttl", "D", longest_ttl_help, &renewing->longest_ttl);
   act(renew_verb, renewing, renew);
   auto releasing = std::make_shared<LockOptions>();
   Verb& release_verb = command.verb("release", "give a lock back");
@@ -212,6 +216,11 @@ void declare_looking(Command& command) {
 }
 
 }  // namespace
+
+Lock lock_of(Session& session, const LockOptions& options) {
+  const Duration longest = session.longest_lock_ttl(options.longest_ttl).value_or(default_longest_ttl);
+  return Lock(session.context_with_copies(), options.name, longest);
+}
 
 ExitStatus busy_status(const LockOptions& options) {
   return options.busy_status ? static_cast<ExitStatus>(*options.busy_status) : ExitStatus::try_again;

@@ -14,7 +14,7 @@ namespace mcds {
 struct LockOptions {
   std::string name;
   std::vector<std::string> names;
-  std::optional<Duration> ttl;
+  std::optional<Duration> ttl, longest_ttl;
   std::optional<std::string> wait;
   std::optional<std::uint64_t> busy_status;
   std::string note;
@@ -31,6 +31,7 @@ struct LockOptions {
 
 // What is asked of the lock; throws InvalidInput.
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
+Lock lock_of(Session& session, const LockOptions& options);
 // 75, or what -E says.
 ExitStatus busy_status(const LockOptions& options);
 // Whole seconds when they are, so that scripts read `30`.

@@ -64,7 +64,10 @@ class LockedRun {
   ExitStatus run() {
     try {
       // Here, so that a server list that is wrong is told as what it is.
-      lock_.emplace(session_.context(), options_.name);
+      lock_.emplace(lock_of(session_, options_));
+      for (const auto& hold : {options_.min_hold, options_.once_per}) {
+        if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
+      }
       answer_ = lock_->acquire(wish_);
     } catch (const Failure& failure) {
       if (!is_down(failure) || options_.if_down != "run") throw;

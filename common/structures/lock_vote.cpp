@@ -1,0 +1,72 @@
+#include "common/structures/lock_vote.hpp"
+
+#include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
+
+namespace mcds {
+
+namespace {
+
+// What a server holds a lock longer than its ttl, and the tick of its uptime, which may be a second late.
+constexpr std::uint64_t guard_s = 5;
+
+std::optional<std::uint64_t> uptime_in(std::string_view stats) {
+  for (const std::string_view line : split(stats, '\n')) {
+    if (line.starts_with("uptime ")) return parse_u64(line.substr(7));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, std::string token)
+    : server_(server),
+      sentinel_(key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl))),
+      token_(std::move(token)),
+      uptime_needed_s_(static_cast<std::uint64_t>(ceil_seconds(longest_ttl)) + guard_s) {}
+
+std::vector<Request> LockVote::requests() const {
+  switch (step_) {
+    case Step::look:
+      return {Request::get(sentinel_).on(server_)};
+    case Step::ask:
+      return {Request::add(sentinel_, "V0 " + token_, Exptime::never()).on(server_), Request::gets(sentinel_).on(server_),
+              Request::stats(server_)};
+    case Step::mark:
+      return {Request::compare_and_set(sentinel_, "V1 " + token_, Exptime::never(), cas_).on(server_)};
+    case Step::settled:
+      break;
+  }
+  return {};
+}
+
+void LockVote::take(std::span<const Reply> replies, SteadyTime) {
+  const Reply& reply = replies.front();
+  switch (step_) {
+    case Step::look:
+      votes_ = reply.value.starts_with("V1");
+      step_ = votes_ || reply.failed() ? Step::settled : Step::ask;
+      return;
+    case Step::ask:
+      return take_uptime(replies);
+    case Step::mark:
+      votes_ = reply.outcome == Outcome::stored;
+      [[fallthrough]];
+    case Step::settled:
+      step_ = Step::settled;
+  }
+}
+
+void LockVote::take_uptime(std::span<const Reply> replies) {
+  const Reply& sentinel = replies[1];
+  const Reply& stats = replies[2];
+  step_ = Step::settled;
+  if (sentinel.outcome != Outcome::hit || stats.failed()) return;
+  votes_ = sentinel.value.starts_with("V1");
+  young_ = !votes_ && uptime_in(stats.value).value_or(0) < uptime_needed_s_;
+  if (votes_ || young_) return;
+  cas_ = sentinel.cas;
+  step_ = cas_.value == 0 ? Step::settled : Step::mark;
+}
+
+}  // namespace mcds

@@ -1,0 +1,42 @@
+// Whether a server may vote on locks that have copies: only if it has been up for longer than the longest ttl of any of
+// them. A server that came back empty may have forgotten a lock that is still held; once it has been up so long, no lock
+// it could have forgotten is.
+//
+//   lockserver:votes:<longest ttl in seconds> = V1 <16 hex digits>       no exptime; one on each server
+//
+// The sentinel begins as `V0 …`; by cas it becomes `V1 …` once the uptime, asked for after that item was there, is long
+// enough. A restart loses the item, so `V1` is never found on a server that was up for less: finding it, in the same trip
+// as the lock and behind it, is enough.
+#pragma once
+
+#include <string>
+
+#include "common/structures/lock_copy.hpp"
+
+namespace mcds {
+
+class LockVote final : public LockExchange {
+ public:
+  // `token`: 16 hex digits. Driven behind the exchange that adds the lock: what it finds then held when the lock was added.
+  LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, std::string token);
+  std::vector<Request> requests() const override;
+  void take(std::span<const Reply> replies, SteadyTime sent) override;
+
+  bool votes() const { return votes_; }
+  // It answered, but came up too lately to vote.
+  bool young() const { return young_; }
+
+ private:
+  void take_uptime(std::span<const Reply> replies);
+
+  enum class Step { look, ask, mark, settled } step_ = Step::look;
+  std::size_t server_;
+  std::string sentinel_;
+  std::string token_;
+  std::uint64_t uptime_needed_s_;
+  CasUnique cas_;
+  bool votes_ = false;
+  bool young_ = false;
+};
+
+}  // namespace mcds

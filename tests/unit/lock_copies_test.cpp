@@ -1,0 +1,157 @@
+// Locks whose keys have copies: the majority decides.
+#include <doctest/doctest.h>
+
+#include "common/base/errors.hpp"
+#include "common/structures/lock.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct VotingWorld {
+  explicit VotingWorld(std::size_t servers = 3, std::size_t copies = 3)
+      : memory(clock.time(), servers), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {
+    clock.advance(11min);
+  }
+  Lock lock() { return Lock(context, "l"); }
+  Lock::Answer acquire(Duration ttl = 60s) { return lock().acquire({.ttl = ttl, .holder = {}, .fence = true}); }
+  std::string token_on(std::size_t server) {
+    const auto item = memory.server(server).peek("lock:l");
+    return item ? LockValue::parse(item->value).token : "";
+  }
+
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryCluster memory;
+  test::TripCounter trips;
+  test::ScriptedFaults faults;
+  Context context;
+};
+
+}  // namespace
+
+TEST_CASE("lock copies: as many trips as one copy, once the servers are known to be old enough") {
+  VotingWorld world;
+  Lock lock = world.lock();
+  std::optional<Lease> lease;
+  const auto take = [&] { lease = world.acquire().lease; };
+  CHECK(world.trips.trips_of(take) == 3);
+  CHECK(world.trips.trips_of([&] { lock.renew(*lease, 60s); }) == 1);
+  CHECK(world.trips.trips_of([&] { lock.release(*lease); }) == 1);
+  CHECK(world.trips.trips_of(take) == 1);
+  const std::vector<std::string> names{"l"};
+  CHECK(world.trips.trips_of([&] { CHECK(Lock::show(world.context, names).front().held); }) == 1);
+}
+
+TEST_CASE("lock copies: one holder, whoever it is; the ttl is counted less the drift") {
+  VotingWorld world;
+  const auto mine = world.acquire();
+  REQUIRE(mine.lease);
+  CHECK(mine.lease->deadline - world.clock.steady() <= 60s - 600ms);
+  const auto other = world.acquire();
+  CHECK_FALSE(other.lease);
+  CHECK_FALSE(other.split);
+  CHECK(other.holder.starts_with('{'));
+  CHECK(world.lock().release(mine.lease->token).result == Lock::Freed::Result::released);
+  for (std::size_t server = 0; server < 3; ++server) CHECK(world.token_on(server).empty());
+}
+
+TEST_CASE("lock copies: two of three servers are enough, one is not, and nothing is left behind") {
+  VotingWorld world;
+  world.memory.kill(1);
+  const auto answer = world.acquire();
+  REQUIRE(answer.lease);
+  std::size_t failures = 0;
+  for (const CopyOutcome& copy : answer.copies) failures += copy.failure ? 1 : 0;
+  CHECK(failures == 1);
+  world.lock().release(*answer.lease);
+  world.memory.kill(2);
+  CHECK_THROWS_AS(world.acquire(), NotApplied);
+  CHECK(world.token_on(0).empty());
+}
+
+TEST_CASE("lock copies: servers that came back empty do not help a second holder to a majority") {
+  VotingWorld world;
+  const auto mine = world.acquire(5min);
+  REQUIRE(mine.lease);
+  world.memory.restart(0);
+  world.memory.restart(1);
+  CHECK_THROWS_AS(world.acquire(5min), NotApplied);
+  world.clock.advance(4min);
+  CHECK_THROWS_AS(world.acquire(5min), NotApplied);
+  world.clock.advance(7min);
+  CHECK(world.acquire(5min).lease);
+}
+
+TEST_CASE("lock copies: a server that restarts between its uptime and its sentinel does not vote") {
+  VotingWorld world;
+  test::Rival rival(world.faults);
+  Context context{rival, world.clock, world.random, {}, 3};
+  rival.before(2, [&] {
+    world.memory.restart(0);
+    world.memory.restart(1);
+  });
+  CHECK_THROWS_AS(Lock(context, "l").acquire({.ttl = 60s, .holder = {}}), NotApplied);
+  CHECK_THROWS_AS(world.acquire(), NotApplied);
+}
+
+TEST_CASE("lock copies: a renewal takes lost copies again, and is lost with the majority") {
+  VotingWorld world;
+  Lock lock = world.lock();
+  auto mine = world.acquire();
+  REQUIRE(mine.lease);
+  world.memory.restart(0);
+  CHECK(lock.renew(*mine.lease, 60s) == Lock::Renewal::renewed);
+  CHECK(world.token_on(0) == mine.lease->token);
+  world.memory.restart(1);
+  CHECK(lock.renew(*mine.lease, 60s) == Lock::Renewal::renewed);
+  CHECK(world.token_on(1) == mine.lease->token);
+  world.memory.restart(0);
+  world.memory.restart(2);
+  CHECK(lock.renew(*mine.lease, 60s) == Lock::Renewal::not_held);
+}
+
+TEST_CASE("lock copies: a renewal that a majority does not answer leaves the lease as it was") {
+  VotingWorld world;
+  Lock lock = world.lock();
+  auto mine = world.acquire();
+  world.memory.stop(0);
+  world.memory.stop(1);
+  const SteadyTime before = mine.lease->deadline;
+  CHECK_THROWS_AS(lock.renew(*mine.lease, 60s), Failure);
+  CHECK(mine.lease->deadline == before);
+}
+
+TEST_CASE("lock copies: fences strictly grow, whichever servers lose theirs or are not reached") {
+  VotingWorld world;
+  std::uint64_t last = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::size_t away = world.random.below(3);
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.server == away) return test::Mishap::unreachable;
+      return std::nullopt;
+    });
+    const auto answer = world.acquire();
+    REQUIRE(answer.lease);
+    CHECK(*answer.lease->fence > last);
+    last = *answer.lease->fence;
+    world.faults.none();
+    world.lock().release(answer.lease->token);
+    world.clock.advance(1s);
+    if (round % 10 == 0) {
+      world.memory.restart(world.random.below(3));
+      world.clock.advance(11min);
+    }
+  }
+}
+
+TEST_CASE("lock copies: no ttl above the longest") {
+  VotingWorld world;
+  CHECK_THROWS_AS(world.acquire(11min), InvalidInput);
+}
+
+}  // namespace mcds
