@@ -5,6 +5,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/placement/distribution.hpp"
+#include "common/placement/failover.hpp"
 #include "common/placement/profile.hpp"
 
 namespace mcds {
@@ -47,8 +48,18 @@ class ProfilePlacement final : public Placement {
   }
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override;
+  std::optional<std::size_t> server_of_when_down(std::string_view key,
+                                                 const std::vector<bool>& down) const override;
 
  private:
+  // The client's pool without the dead servers, and what their indexes were in the whole one.
+  struct Survivors {
+    std::vector<bool> down;
+    std::vector<std::size_t> indexes;
+    std::shared_ptr<const Placement> placement;  // null: all are dead
+  };
+  const Survivors& survivors(const std::vector<bool>& down) const;
+
   const Distributor& distributor() const {
     if (distributor_ == nullptr) {
       distributor_ = make_distributor(profile_.rule, members_of(profile_.rule, pool_, options_.resolver));
@@ -66,7 +77,33 @@ class ProfilePlacement final : public Placement {
   Pool pool_;
   PlacementOptions options_;
   mutable std::unique_ptr<const Distributor> distributor_;
+  mutable Survivors survivors_;  // of the last question
 };
+
+const ProfilePlacement::Survivors& ProfilePlacement::survivors(const std::vector<bool>& down) const {
+  if (survivors_.down == down) return survivors_;
+  Survivors result{down, {}, nullptr};
+  Pool pool;
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    if (down[i]) continue;
+    pool.push_back(pool_[i]);
+    result.indexes.push_back(i);
+  }
+  if (!pool.empty()) result.placement = make_placement(profile_.name, std::move(pool), options_);
+  return survivors_ = std::move(result);
+}
+
+std::optional<std::size_t> ProfilePlacement::server_of_when_down(std::string_view key,
+                                                                 const std::vector<bool>& down) const {
+  if (profile_.rule.failover == Failover::unknown) return Placement::server_of_when_down(key, down);
+  if (profile_.rule.failover == Failover::rebuilt) {
+    const Survivors& rest = survivors(down);
+    return rest.placement == nullptr ? std::nullopt
+                                     : std::optional(rest.indexes[rest.placement->server_of(key)]);
+  }
+  std::string buffer;
+  return server_after_failures(profile_.rule, distributor(), hashed_text(key, buffer), down);
+}
 
 void add_once(std::vector<std::size_t>& servers, std::size_t server) {
   if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
@@ -92,7 +129,7 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
 
 std::optional<std::size_t> Placement::server_of_when_down(std::string_view, const std::vector<bool>&) const {
   throw InvalidInput("where keys of the profile '" + std::string(profile()) +
-                     "' go while a server is down is not known");
+                     "' go while a server is down cannot be foretold; mcds where --profiles tells which can");
 }
 
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,

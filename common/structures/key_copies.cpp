@@ -42,6 +42,32 @@ bool differ(const KeyCopies& copies) {
   return false;
 }
 
+bool contains(std::span<const std::size_t> servers, std::size_t server) {
+  return std::find(servers.begin(), servers.end(), server) != servers.end();
+}
+
+struct Tally {
+  std::size_t found = 0, missing = 0, unanswered = 0;
+
+  void add(const KeyCopy& copy) {
+    found += copy.state == KeyCopy::State::found ? 1 : 0;
+    missing += copy.state == KeyCopy::State::missing ? 1 : 0;
+    unanswered += copy.state == KeyCopy::State::unanswered ? 1 : 0;
+  }
+};
+
+Tally tally(const KeyCopies& copies) {
+  Tally result;
+  for (const auto& copy : copies) result.add(copy);
+  return result;
+}
+
+Tally tally(const KeyCopies& copies, std::span<const std::size_t> servers) {
+  Tally result;
+  for (const std::size_t server : servers) result.add(copies[server]);
+  return result;
+}
+
 RemovedCopy removed_by(const Reply& reply) {
   RemovedCopy result{reply.server, Removal::removed, {}};
   if (reply.failed()) {
@@ -63,6 +89,8 @@ const char* name_of(Verdict verdict) {
       return "ok";
     case Verdict::missing:
       return "missing";
+    case Verdict::incomplete:
+      return "incomplete";
     case Verdict::misplaced:
       return "misplaced";
     case Verdict::duplicate:
@@ -91,18 +119,15 @@ const char* name_of(Removal removal) {
   return "";
 }
 
-Verdict verdict_of(const KeyCopies& copies, std::size_t owner) {
-  const auto count = [&](KeyCopy::State state) {
-    return std::count_if(copies.begin(), copies.end(),
-                         [&](const KeyCopy& copy) { return copy.state == state; });
-  };
-  const auto found = count(KeyCopy::State::found);
-  const auto owned = copies[owner].state;
+Verdict verdict_of(const KeyCopies& copies, std::span<const std::size_t> holders) {
+  const Tally all = tally(copies);
+  const Tally held = tally(copies, holders);
   if (differ(copies)) return Verdict::divergent;
-  if (owned == KeyCopy::State::found && found > 1) return Verdict::duplicate;
-  if (owned == KeyCopy::State::missing && found > 0) return Verdict::misplaced;
-  if (count(KeyCopy::State::unanswered) > 0) return Verdict::unreachable;
-  return found > 0 ? Verdict::ok : Verdict::missing;
+  if (held.found > 0 && all.found > held.found) return Verdict::duplicate;
+  if (held.missing == holders.size() && all.found > 0) return Verdict::misplaced;
+  if (all.unanswered > 0) return Verdict::unreachable;
+  if (all.found == 0) return Verdict::missing;
+  return held.missing == 0 ? Verdict::ok : Verdict::incomplete;
 }
 
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys) {
@@ -117,12 +142,13 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
   return result;
 }
 
-std::vector<std::size_t> strays_of(const KeyCopies& copies, std::size_t owner, bool even_last) {
+std::vector<std::size_t> strays_of(const KeyCopies& copies, std::span<const std::size_t> holders,
+                                   bool even_last) {
+  const Tally held = tally(copies, holders);
+  const bool safe = held.found > 0 || (even_last && held.missing == holders.size());
   std::vector<std::size_t> strays;
-  const auto owned = copies[owner].state;
-  if (owned == KeyCopy::State::unanswered || (owned == KeyCopy::State::missing && !even_last)) return strays;
   for (const auto& copy : copies) {
-    if (copy.found() && copy.server != owner) strays.push_back(copy.server);
+    if (safe && copy.found() && !contains(holders, copy.server)) strays.push_back(copy.server);
   }
   return strays;
 }

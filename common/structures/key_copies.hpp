@@ -37,23 +37,26 @@ struct KeyCopy {
 using KeyCopies = std::vector<KeyCopy>;
 
 enum class Verdict {
-  ok,           // the owner has it, nobody else
+  ok,           // every holder has it, nobody else
   missing,      // nobody has it
-  misplaced,    // others have it, the owner does not: its client misses
-  duplicate,    // the owner has it, others hold the same value
+  incomplete,   // one holder has it, another does not
+  misplaced,    // others have it, no holder does: its client misses
+  duplicate,    // a holder has it, others hold the same value
   divergent,    // two copies differ
   unreachable,  // a server gave no answer, and the others' answers are no problem by themselves
 };
 const char* name_of(Verdict verdict);
 
-Verdict verdict_of(const KeyCopies& copies, std::size_t owner);
+// `holders`: where the client keeps the key, its owner and the servers of its further copies.
+Verdict verdict_of(const KeyCopies& copies, std::span<const std::size_t> holders);
 
 // One round trip for all. The values are in memory together: call with so many keys that they fit.
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);
 
-// The servers whose copy the client of `owner` will never look at. Empty when the owner gave no answer; also
-// when it has none itself, unless `even_last`: then the only copies there are would go.
-std::vector<std::size_t> strays_of(const KeyCopies& copies, std::size_t owner, bool even_last);
+// The servers whose copy the client will never look at. None while no holder has one, lest the only copies
+// there are go; unless `even_last`, and every holder said that it has none.
+std::vector<std::size_t> strays_of(const KeyCopies& copies, std::span<const std::size_t> holders,
+                                   bool even_last);
 
 enum class Removal {
   removed,

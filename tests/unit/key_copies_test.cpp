@@ -20,12 +20,15 @@ KeyCopies copies_of(std::string_view letters) {
   return copies;
 }
 
-std::string verdict(std::string_view letters) {
-  return name_of(verdict_of(copies_of(letters), 0));
+const std::vector<std::size_t> first{0}, first_two{0, 1};
+
+std::string verdict(std::string_view letters, const std::vector<std::size_t>& holders = first) {
+  return name_of(verdict_of(copies_of(letters), holders));
 }
 
-std::size_t strays(std::string_view letters, bool even_last = false) {
-  return strays_of(copies_of(letters), 0, even_last).size();
+std::size_t strays(std::string_view letters, bool even_last = false,
+                   const std::vector<std::size_t>& holders = first) {
+  return strays_of(copies_of(letters), holders, even_last).size();
 }
 
 }  // namespace
@@ -60,7 +63,7 @@ TEST_CASE("key copies: a problem that is seen counts although a server does not 
 TEST_CASE("key copies: equal bytes under different flags are different values") {
   KeyCopies copies = copies_of("aa");
   copies[1].flags = 1;
-  CHECK(verdict_of(copies, 0) == Verdict::divergent);
+  CHECK(verdict_of(copies, first) == Verdict::divergent);
 }
 
 TEST_CASE(
@@ -72,4 +75,20 @@ TEST_CASE(
   CHECK(strays("-ab", true) == 2);
   CHECK(strays("?ab", true) == 0);
   CHECK(strays("a?b") == 1);
+}
+
+TEST_CASE("key copies: with two copies of each key both servers are its holders") {
+  CHECK(verdict("aa-", first_two) == "ok");
+  CHECK(verdict("a--", first_two) == "incomplete");
+  CHECK(verdict("-a-", first_two) == "incomplete");
+  CHECK(verdict("aaa", first_two) == "duplicate");
+  CHECK(verdict("a-a", first_two) == "duplicate");
+  CHECK(verdict("--a", first_two) == "misplaced");
+  CHECK(verdict("ab-", first_two) == "divergent");
+  CHECK(verdict("a?-", first_two) == "unreachable");
+  CHECK(verdict("-?a", first_two) == "unreachable");
+  CHECK(verdict("---", first_two) == "missing");
+  CHECK(strays("aaa", false, first_two) == 1);
+  CHECK(strays("-?a", true, first_two) == 0);
+  CHECK(strays("a?a", false, first_two) == 1);
 }

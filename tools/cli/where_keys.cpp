@@ -4,11 +4,16 @@
 
 namespace mcds {
 
-JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
-                      const Placement::Place& place) {
+JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
+                       const Placement::Place& place) {
   JsonObject line;
   line.bytes("key", key).bytes("server", session.server_address(place.server)).number("index", place.server);
-  line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
+  return line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
+}
+
+JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
+                      const Placement::Place& place) {
+  JsonObject line = placed_line(session, placement, key, place);
   if (session.copies() == 1) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : placement.servers_of(key, session.copies())) {

@@ -15,6 +15,10 @@ class Session;
 
 // {"key":"price:44","server":"10.0.0.1:11211","index":0,"hash":"2876543210","profile":"ketama"}
 // With several copies also "copies":[{"server":…,"index":…},…], the owner first.
+JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
+                       const Placement::Place& place);
+
+// With --copies also where they are.
 JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
                       const Placement::Place& place);
 

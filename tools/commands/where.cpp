@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/failover.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
@@ -44,7 +44,9 @@ ExitStatus print_profiles(Session& session) {
         .bytes("client", profile.client->name)
         .bytes("language", profile.client->language);
     line.bytes("versions", profile.client->versions).bytes("selected_by", profile.selected_by);
-    line.bytes("distribution", word_of(profile.rule.distribution)).bytes("fragile", profile.fragile);
+    line.bytes("distribution", word_of(profile.rule.distribution))
+        .bytes("when_down", name_of(profile.rule.failover));
+    line.bytes("fragile", profile.fragile);
     session.output().answer(line, profile.name);
   }
   for (const Alias& alias : all_aliases()) {
@@ -124,12 +126,24 @@ ExitStatus print_batch(Session& session, const WhereOptions& options, const Plac
   return status;
 }
 
+void check_together(const WhereOptions& options) {
+  if ((options.yes || options.dry_run || options.even_last) && !options.prune)
+    throw InvalidInput("--yes, --dry-run and --even-last belong to --prune");
+  if (options.sample && !options.guess) throw InvalidInput("--sample belongs to --guess");
+  const int asked =
+      (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
+  if (asked > 1) throw InvalidInput("--probe, --down and --guess are different questions: ask one at a time");
+  if (asked > 0 && options.explain) throw InvalidInput("--explain goes with placing alone");
+}
+
 ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.profiles) return print_profiles(session);
+  check_together(options);
+  if (options.guess) return where_guess(session, options);
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
   const Placements placements = placements_of(session);
-  if (options.probe || options.prune || options.yes || options.dry_run || options.even_last)
-    return where_probe(session, options, placements);
+  if (options.down) return where_down(session, options, placements);
+  if (options.probe || options.prune) return where_probe(session, options, placements);
   if (options.keys == std::vector<std::string>{"-"}) return print_batch(session, options, placements);
   for (const std::string& key : options.keys)
     print_key(session, options, placements, whole_key(session.key_prefix(), key));
@@ -149,6 +163,9 @@ void declare_where(Command& command) {
       .flag("--explain", "the steps from key to server, and where copies and successors are",
             options->explain)
       .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
+      .option("--down", "SERVER[,...]", "where the client goes while these servers are dead", &options->down)
+      .flag("--guess", "which client put the keys where they are; without KEY the live ones", options->guess)
+      .option("--sample", "N", "with --guess: so many keys; default 2000", &options->sample)
       .flag("--probe", "ask every server whether it holds the key; reads only", options->probe)
       .flag("--prune", "remove copies off the key's server, with --yes", options->prune)
       .flag("--even-last", "with --prune: also where the key's server has none", options->even_last)

@@ -1,4 +1,6 @@
 // mcds where --probe: which servers hold a key, and removing copies that its client will never look at.
+#include <algorithm>
+
 #include "common/primitives/key_names.hpp"
 #include "common/structures/key_copies.hpp"
 #include "tools/cli/input.hpp"
@@ -17,10 +19,18 @@ constexpr std::size_t keys_per_trip = 16;
 struct Findings {
   const Placement& placement;
   Placement::Place place;
+  std::vector<std::size_t> holders;  // the key's server first, then those of its further copies
   const std::string& key;
   const KeyCopies& copies;
   std::vector<std::size_t> strays;  // to be pruned, or that would be
   std::vector<RemovedCopy> removed;
+
+  bool holds(std::size_t server) const {
+    return std::find(holders.begin(), holders.end(), server) != holders.end();
+  }
+  const char* role_of(std::size_t server) const {
+    return server == place.server ? "owner" : holds(server) ? "holder" : "-";
+  }
 };
 
 ExitStatus status_of(Verdict verdict) {
@@ -38,7 +48,7 @@ bool nobody_there(const KeyCopies& copies) {
 ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
   ExitStatus status =
-      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.place.server));
+      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.holders));
   for (const RemovedCopy& copy : findings.removed) {
     if (copy.removal == Removal::unknown) status = ExitStatus::unknown_outcome;
   }
@@ -76,6 +86,7 @@ JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   JsonObject line;
   line.bytes("server", findings.placement.pool()[copy.server].address())
       .boolean("owner", copy.server == findings.place.server);
+  if (findings.holders.size() > 1) line.boolean("holder", findings.holds(copy.server));
   if (copy.state == KeyCopy::State::unanswered) return line.bytes("error", copy.error);
   line.boolean("found", copy.found());
   if (copy.found()) add_item(line, copy);
@@ -99,7 +110,7 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
   for (const KeyCopy& copy : findings.copies) {
     JsonObject row;
     row.bytes("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
-    row.bytes("owner", copy.server == findings.place.server ? "owner" : "-").bytes("copy", state_word(copy));
+    row.bytes("owner", findings.role_of(copy.server)).bytes("copy", state_word(copy));
     row.bytes("size", copy.found() ? std::to_string(copy.size_bytes) : "-");
     row.bytes("ttl_s", seconds(copy.age.ttl)).bytes("idle_s", seconds(copy.age.idle));
     row.bytes("cas", copy.found() ? std::to_string(copy.cas.value) : "-")
@@ -111,9 +122,9 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
 }
 
 void print(Session& session, const Findings& findings) {
-  const char* verdict = name_of(verdict_of(findings.copies, findings.place.server));
+  const char* verdict = name_of(verdict_of(findings.copies, findings.holders));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
-  JsonObject line = where_line(session, findings.placement, findings.key, findings.place);
+  JsonObject line = placed_line(session, findings.placement, findings.key, findings.place);
   std::vector<JsonObject> copies;
   for (const KeyCopy& copy : findings.copies) copies.push_back(describe(findings, copy));
   line.bytes("verdict", verdict).objects("copies", copies);
@@ -148,8 +159,9 @@ class Probe {
 
  private:
   void finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
-    Findings findings{placement, placement.place_of(key), key, copies, {}, {}};
-    if (options_.prune) findings.strays = strays_of(copies, findings.place.server, options_.even_last);
+    const Placement::Place place = placement.place_of(key);
+    Findings findings{placement, place, placement.servers_of(key, session_.copies()), key, copies, {}, {}};
+    if (options_.prune) findings.strays = strays_of(copies, findings.holders, options_.even_last);
     if (!options_.dry_run && !findings.strays.empty()) {
       findings.removed = remove_copies(*cluster_, key, copies, findings.strays);
     }
@@ -166,11 +178,7 @@ class Probe {
 };
 
 void check(const WhereOptions& options, const Placements& placements) {
-  if (!options.prune) {
-    if (options.yes || options.dry_run || options.even_last)
-      throw InvalidInput("--yes, --dry-run and --even-last belong to --prune");
-    return;
-  }
+  if (!options.prune) return;
   if (options.yes == options.dry_run) {
     throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
   }

@@ -1,0 +1,23 @@
+// Where a client goes for a key whose server is down, for the clients that step from try to try.
+//
+// A steady state is meant: the client knows who is dead. One that learns of a death only by failing loses its
+// first operations or leaves them elsewhere.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "common/placement/distribution.hpp"
+
+namespace mcds {
+
+// The word for a rule: `rebuilt`, `next_server`.
+const char* name_of(Failover failover);
+
+// An index into the pool, whose entries in `down` are dead; nullopt: the client gives up, as it does when its
+// tries are used up. `text`: what was hashed. Not for Failover::unknown and rebuilt, which do not step.
+std::optional<std::size_t> server_after_failures(const Rule& rule, const Distributor& distributor,
+                                                 std::string_view text, const std::vector<bool>& down);
+
+}  // namespace mcds

@@ -1,0 +1,98 @@
+// mcds where --down: where the client goes for a key while servers are dead.
+#include <algorithm>
+
+#include "common/primitives/key_names.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
+#include "tools/commands/where_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Down = std::vector<bool>;  // per server of the pool
+
+// A server as the pool has it: by its name, or by its address however it is written.
+std::size_t index_of(const Pool& pool, const std::string& text) {
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    if (pool[i].name == text) return i;
+  }
+  const std::string address = parse_pool(text).front().address();
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    if (pool[i].address() == address) return i;
+  }
+  throw InvalidInput("--down: '" + text + "' is not in the server list");
+}
+
+Down down_of(const Pool& pool, const std::string& list) {
+  Down down(pool.size());
+  for (std::size_t from = 0; from <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', from), list.size());
+    down[index_of(pool, list.substr(from, comma - from))] = true;
+    from = comma + 1;
+  }
+  return down;
+}
+
+class Foretelling {
+ public:
+  Foretelling(Session& session, const Placements& placements, Down down)
+      : session_(session), placements_(placements), down_(std::move(down)) {}
+
+  // Exit 1 when a client has nowhere to go.
+  ExitStatus print(const std::string& key) {
+    ExitStatus status = ExitStatus::ok;
+    for (const auto& placement : placements_) {
+      if (!print(*placement, key)) status = ExitStatus::no;
+    }
+    return status;
+  }
+
+ private:
+  bool print(const Placement& placement, const std::string& key) {
+    const Placement::Place place = placement.place_of(key);
+    const auto then = placement.server_of_when_down(key, down_);
+    JsonObject line = placed_line(session_, placement, key, place);
+    line.boolean("down", down_[place.server]);
+    if (then)
+      line.object("then",
+                  JsonObject().bytes("server", session_.server_address(*then)).number("index", *then));
+    if (!then) line.raw("then", "null");
+    session_.output().answer(line, then ? session_.server_address(*then) : "-");
+    return then.has_value();
+  }
+
+  Session& session_;
+  const Placements& placements_;
+  Down down_;
+};
+
+}  // namespace
+
+ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements) {
+  Foretelling foretelling(session, placements, down_of(placements.front()->pool(), *options.down));
+  ExitStatus status = ExitStatus::ok;
+  if (options.keys != std::vector<std::string>{"-"}) {
+    for (const std::string& key : options.keys)
+      status = worse(status, foretelling.print(whole_key(session.key_prefix(), key)));
+    return status;
+  }
+  session.output().buffered(true);
+  LineReader lines;
+  while (const auto line = lines.next()) {
+    std::string key;
+    try {
+      key = whole_key(session.key_prefix(), *line);
+    } catch (const InvalidInput& failure) {
+      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
+      status = worse(status, ExitStatus::bad_data);
+      continue;
+    }
+    status = worse(status, foretelling.print(key));
+  }
+  return status;
+}
+
+}  // namespace mcds

@@ -1,0 +1,190 @@
+// mcds where --guess: which client put the keys where they are.
+#include <algorithm>
+#include <map>
+
+#include "common/cluster/live_keys.hpp"
+#include "common/placement/guess.hpp"
+#include "common/placement/profile.hpp"
+#include "common/primitives/key_names.hpp"
+#include "common/structures/key_copies.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/resolver.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/where_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Sightings = std::vector<Sighting>;
+
+constexpr std::size_t keys_per_trip = 16;
+constexpr std::size_t most_shown = 5;
+constexpr std::uint64_t usual_sample = 2000;
+// From here on a profile explains the keys; what is missing may be left over from before or written by others.
+constexpr double explains = 0.95;
+
+// Two hundred profiles ask for the same few names, and a name server may be slow to say no.
+Resolver remembering(const Resolver& resolver) {
+  const auto once = [](std::function<std::optional<std::string>(const std::string&)> look_up) {
+    auto known = std::make_shared<std::map<std::string, std::optional<std::string>>>();
+    return [look_up = std::move(look_up), known](const std::string& name) {
+      const auto found = known->find(name);
+      return found != known->end() ? found->second : known->emplace(name, look_up(name)).first->second;
+    };
+  };
+  return {once(resolver.address_of), once(resolver.name_of)};
+}
+
+// Alternating between the servers, so that few keys already speak of all of them.
+Sightings interleaved(std::vector<Sightings> of_servers) {
+  Sightings all;
+  std::size_t most = 0;
+  for (const Sightings& one : of_servers) most = std::max(most, one.size());
+  for (std::size_t i = 0; i < most; ++i) {
+    for (Sightings& one : of_servers) {
+      if (i < one.size()) all.push_back(std::move(one[i]));
+    }
+  }
+  return all;
+}
+
+bool silent(const LiveKeysOfServer& result) {
+  return result.failure != nullptr && result.keys == 0;
+}
+
+// Says which servers could not be asked; throws when none could.
+void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
+  if (std::all_of(results.begin(), results.end(), silent)) {
+    const ReplyFailure& failure = *results.front().failure;
+    const bool refused = failure.kind == ReplyFailure::Kind::refused;
+    throw NotApplied(refused ? ErrorCode::refused : ErrorCode::unavailable, failure.message,
+                     pool.front().address());
+  }
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (silent(results[i])) session.output().warning(pool[i].address() + ": " + results[i].failure->message);
+  }
+}
+
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) {
+  const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
+  std::vector<Sightings> of_servers(pool.size());
+  const ConnectOptions connect = session.connect_options();
+  const auto results = read_live_keys(
+      pool, {connect.timeout, connect.connect_timeout, {}}, session.clock(), [&](const LiveKey& key) {
+        of_servers[key.server].push_back({std::string(key.key), {key.server}});
+        return of_servers[key.server].size() < share;
+      });
+  report(session, pool, results);
+  return interleaved(std::move(of_servers));
+}
+
+// Asks every server for the keys; those found nowhere say nothing.
+class Seeker {
+ public:
+  explicit Seeker(Session& session) : session_(session) {}
+
+  void add(const std::string& key) {
+    keys_.push_back(whole_key(session_.key_prefix(), key));
+    if (keys_.size() == keys_per_trip) run();
+  }
+
+  void run() {
+    if (keys_.empty()) return;
+    const auto copies = probe_keys(session_.cluster(), keys_);
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      Sighting sighting{keys_[i], {}};
+      for (const KeyCopy& copy : copies[i]) {
+        if (copy.found()) sighting.servers.push_back(copy.server);
+        if (copy.state == KeyCopy::State::unanswered) note(copy);
+      }
+      if (sighting.servers.empty()) ++nowhere_;
+      if (!sighting.servers.empty()) found_.push_back(std::move(sighting));
+    }
+    keys_.clear();
+  }
+
+  const Sightings& found() const { return found_; }
+  std::uint64_t nowhere() const { return nowhere_; }
+  // Throws when no server answers.
+  void tell_silent_servers() const {
+    if (silent_.size() == session_.cluster().placement().pool().size() && found_.empty()) {
+      throw NotApplied(ErrorCode::unavailable, silent_.begin()->second,
+                       session_.server_address(silent_.begin()->first));
+    }
+    for (const auto& [server, why] : silent_)
+      session_.output().warning(session_.server_address(server) + ": " + why);
+  }
+
+ private:
+  void note(const KeyCopy& copy) { silent_.emplace(copy.server, copy.error); }
+
+  Session& session_;
+  std::vector<std::string> keys_;
+  Sightings found_;
+  std::uint64_t nowhere_ = 0;
+  std::map<std::size_t, std::string> silent_;
+};
+
+Sightings seek(Session& session, const WhereOptions& options) {
+  Seeker seeker(session);
+  if (options.keys == std::vector<std::string>{"-"}) {
+    LineReader lines;
+    while (seeker.found().size() < options.sample.value_or(usual_sample)) {
+      const auto line = lines.next();
+      if (!line) break;
+      seeker.add(*line);
+    }
+  } else {
+    for (const std::string& key : options.keys) seeker.add(key);
+  }
+  seeker.run();
+  seeker.tell_silent_servers();
+  if (seeker.nowhere() > 0) {
+    session.output().warning(std::to_string(seeker.nowhere()) +
+                             " of the keys are on no server and say nothing");
+  }
+  return seeker.found();
+}
+
+JsonObject describe(const Candidate& candidate, std::size_t keys, bool best) {
+  const Profile& profile = profile_named(candidate.profiles.front());
+  JsonObject line;
+  line.bytes("profile", profile.name)
+      .real("agreement", static_cast<double>(candidate.explained) / static_cast<double>(keys));
+  line.number("explained", candidate.explained).number("keys", keys);
+  const char* when = best ? "told_apart_after" : "behind_after";
+  if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
+  if (!candidate.keys_needed) line.raw(when, "null");
+  line.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
+  return line.strings("also", {candidate.profiles.begin() + 1, candidate.profiles.end()});
+}
+
+}  // namespace
+
+ExitStatus where_guess(Session& session, const WhereOptions& options) {
+  if (options.sample == std::uint64_t{0}) throw InvalidInput("--sample must be at least 1");
+  const Pool& pool = session.placement()->pool();
+  if (pool.size() < 2)
+    throw InvalidInput("with one server every client puts every key there; name the whole pool");
+  const Sightings sightings = options.keys.empty()
+                                  ? live_sample(session, pool, options.sample.value_or(usual_sample))
+                                  : seek(session, options);
+  if (sightings.empty()) {
+    session.output().warning("no key was found on any server: there is nothing to guess from");
+    return ExitStatus::no;
+  }
+  const auto candidates =
+      guess_profiles(pool, {remembering(system_resolver()), session.key_prefix()}, sightings);
+  for (std::size_t i = 0; i < std::min(candidates.size(), most_shown); ++i) {
+    session.output().answer(describe(candidates[i], sightings.size(), i == 0),
+                            candidates[i].profiles.front());
+  }
+  const Candidate& best = candidates.front();
+  const bool explained =
+      static_cast<double>(best.explained) >= explains * static_cast<double>(sightings.size());
+  return explained && best.keys_needed ? ExitStatus::ok : ExitStatus::no;
+}
+
+}  // namespace mcds
