@@ -7,6 +7,7 @@
 #include "common/placement/distribution.hpp"
 #include "common/placement/failover.hpp"
 #include "common/placement/profile.hpp"
+#include "common/placement/rewrite.hpp"
 
 namespace mcds {
 
@@ -70,6 +71,8 @@ class ProfilePlacement final : public Placement {
   std::string_view hashed_text(std::string_view key, std::string& buffer) const {
     const Rule& rule = profile_.rule;
     key = without_prefix(rule, options_.key_prefix, key);
+    const std::string& tag = options_.hash_tag;
+    if (rule.takes_tag && tag.size() == 2) key = rewrite::tagged(key, tag[0], tag[1]);
     return rule.rewrite == nullptr ? key : rule.rewrite(key, buffer);
   }
 

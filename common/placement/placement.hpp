@@ -57,6 +57,8 @@ struct PlacementOptions {
   Resolver resolver = {};
   // The namespace that keys already carry: some clients do not hash it.
   std::string key_prefix = {};
+  // twemproxy's hash_tag: two characters; of a key that has something between them only that is hashed.
+  std::string hash_tag = {};
 };
 
 // Throws InvalidInput with a `did you mean` for an unknown profile,

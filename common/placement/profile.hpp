@@ -74,6 +74,7 @@ struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
   Rewrite rewrite = nullptr;
+  bool takes_tag = false;  // PlacementOptions::hash_tag applies
   Prefix prefix = Prefix::hashed;
   const char* own_prefix = "";
   Identity identity = nullptr;

@@ -52,6 +52,11 @@ constexpr Rule sorted(Rule rule) {
   rule.order = Order::by_host_and_port;
   return rule;
 }
+// memcached_server_add() names a unix socket by its path; everything else adds `:0`.
+constexpr Rule added_one_by_one(Rule rule) {
+  rule.identity = identity::elided;
+  return rule;
+}
 constexpr Rule spy(Rule rule) {
   rule.identity = identity::libmemcached_spy;
   return rule;
@@ -119,7 +124,7 @@ constexpr Profile profiles[] = {
     {"php-memcached-prefix", &php, "OPT_PREFIX_KEY", prefix_not_hashed(modula(standard))},
     {"php-memcached-consistent", &php, "OPT_DISTRIBUTION=CONSISTENT, addServers", consistent(standard)},
     {"php-memcached-consistent-addserver", &php, "OPT_DISTRIBUTION=CONSISTENT, addServer",
-     consistent(standard)},
+     added_one_by_one(consistent(standard))},
     {"php-memcached-consistent-md5", &php, "OPT_HASH=HASH_MD5, OPT_DISTRIBUTION=CONSISTENT", consistent(md5)},
     {"php-memcached-consistent-late", &php, "addServers, then OPT_DISTRIBUTION=CONSISTENT",
      consistent_late(standard)},

@@ -22,6 +22,7 @@ constexpr KeyHash one_at_a_time = one_at_a_time_signed;
 constexpr Rule sorted(Rule rule) {
   rule.identity = rule.identity == nullptr ? identity::twemproxy : rule.identity;
   rule.order = Order::shorter_name_first;
+  rule.takes_tag = true;
   rule.failover = Failover::rebuilt;
   return rule;
 }

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t longest_key = 250;
 
-std::optional<std::string_view> between_braces(std::string_view key) {
-  const auto open = key.find('{');
+std::optional<std::string_view> between(std::string_view key, char first, char last) {
+  const auto open = key.find(first);
   if (open == std::string_view::npos) return std::nullopt;
-  const auto close = key.find('}', open + 1);
+  const auto close = key.find(last, open + 1);
   if (close == std::string_view::npos) return std::nullopt;
   return key.substr(open + 1, close - open - 1);
 }
@@ -56,13 +56,17 @@ std::string python_escaped(char c, char quote) {
 
 }  // namespace
 
-std::string_view twemproxy_tag(std::string_view key, std::string&) {
-  const auto tag = between_braces(key);
+std::string_view tagged(std::string_view key, char open, char close) {
+  const auto tag = between(key, open, close);
   return tag && !tag->empty() ? *tag : key;
 }
 
+std::string_view twemproxy_tag(std::string_view key, std::string&) {
+  return tagged(key, '{', '}');
+}
+
 std::string_view proxy_tag(std::string_view key, std::string&) {
-  return between_braces(key).value_or(key);
+  return between(key, '{', '}').value_or(key);
 }
 
 std::string_view mcrouter(std::string_view key, std::string&) {

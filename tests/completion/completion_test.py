@@ -26,6 +26,8 @@ CASES = [
     ("mcds counter incr --", "--ttl", "--max"),
     ("mcds -o value counter limit --", "--max", "--ttl"),
     ("mcds -o ", "json", "counter"),
+    ("mcds where k --as twem", "twemproxy-ketama-md5", "dalli"),
+    ("mcds where k --as gomemcache,rai", "gomemcache,rails", "rails"),
     ("mcds lock run x -- mkd", "mkdir", "--ttl"),
     ("mcds --config ", "some.conf", "json"),
     ("mcds -P ", "", "some.conf"),

@@ -1,13 +1,11 @@
-// Placements against the truth: what running clients did (tests/vectors), and libmemcached itself on pools of our own.
+// Placements against the truth: what running clients did.
 #include <doctest/doctest.h>
-#include <libmemcached/memcached.h>
 
 #include <fstream>
 #include <map>
 #include <set>
 #include <sstream>
 
-#include "common/base/bytes.hpp"
 #include "common/placement/profile.hpp"
 
 namespace mcds {
@@ -50,39 +48,6 @@ std::string prefix_of(const std::string& profile) {
   return has_one ? "app1:" : "";
 }
 
-// How libmemcached itself places keys, with the behaviours a profile stands for.
-class Libmemcached {
- public:
-  Libmemcached(const Pool& pool, const std::vector<std::pair<memcached_behavior_t, std::uint64_t>>& behaviours) {
-    for (const auto& [behaviour, value] : behaviours) REQUIRE(memcached_behavior_set(handle_, behaviour, value) == MEMCACHED_SUCCESS);
-    for (const Server& server : pool) memcached_server_add_with_weight(handle_, server.host.c_str(), server.port, server.weight);
-  }
-  ~Libmemcached() { memcached_free(handle_); }
-  Libmemcached(const Libmemcached&) = delete;
-  Libmemcached& operator=(const Libmemcached&) = delete;
-  std::size_t server_of(const std::string& key) const { return memcached_generate_hash(handle_, key.data(), key.size()); }
-
- private:
-  memcached_st* handle_ = memcached_create(nullptr);
-};
-
-std::vector<std::string> own_pools() {
-  std::vector<std::string> pools{"cache-a,cache-b,cache-c:11212", "[::1]:11211,[::1]:11212,[fe80::1]:11211", "10.0.0.1,10.0.0.2:22122,10.0.0.3/?7",
-                                 "z,y,x,w/?3,v", "10.0.0.9:11211"};
-  for (const int size : {7, 12, 25, 50}) {
-    std::string list;
-    for (int i = 0; i < size; ++i) list += (i == 0 ? "10.1.0." : ",10.1.0.") + std::to_string(i + 1) + (i % 3 == 0 ? "" : ":1121" + std::to_string(i % 7));
-    pools.push_back(list);
-  }
-  return pools;
-}
-
-std::vector<std::string> own_keys() {
-  std::vector<std::string> keys{"a", std::string(250, 'k'), "ключ", "\xff\xfe"};
-  for (int i = 0; i < 400; ++i) keys.push_back("user:" + std::to_string(i * 7919));
-  return keys;
-}
-
 }  // namespace
 
 TEST_CASE("placement: every profile agrees with the running client on every key of its vectors") {
@@ -116,28 +81,6 @@ TEST_CASE("placement: every profile but two is checked by vectors") {
     if (recorded.contains(profile.name)) continue;
     CAPTURE(profile.name);
     CHECK((profile.name == "ketama" || profile.name == "libmemcached-vbucket"));
-  }
-}
-
-TEST_CASE("placement: pools with names, the default port, IPv6, weights and many servers, as libmemcached itself places them") {
-  for (const std::string& list : own_pools()) {
-    CAPTURE(list);
-    const Pool pool = parse_pool(list);
-    const Libmemcached weighted(pool, {{MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1}});
-    const Libmemcached modulo(pool, {});
-    const Libmemcached crc(pool, {{MEMCACHED_BEHAVIOR_HASH, MEMCACHED_HASH_CRC}});
-    const auto ketama = make_placement("ketama", pool);
-    const auto standard = make_placement("libmemcached-default", pool);
-    const auto modula_crc = make_placement("libmemcached-modula-crc", pool);
-    const auto gomemcache = make_placement("gomemcache", pool);
-    std::size_t disagreed = 0;
-    for (const std::string& key : own_keys()) {
-      disagreed += ketama->server_of(key) != weighted.server_of(key) ? 1 : 0;
-      disagreed += standard->server_of(key) != modulo.server_of(key) ? 1 : 0;
-      disagreed += modula_crc->server_of(key) != crc.server_of(key) ? 1 : 0;
-      disagreed += gomemcache->server_of(key) != crc32(key) % pool.size() ? 1 : 0;
-    }
-    CHECK(disagreed == 0);
   }
 }
 

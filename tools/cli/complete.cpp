@@ -117,13 +117,24 @@ class Completion {
       if (choice.starts_with(typed)) found_.push_back(before + choice + '\t');
     }
     if (option.value == "PROFILE") {
-      for (const Profile& profile : all_profiles()) {
-        if (profile.name.starts_with(typed)) found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
-      }
+      offer_profiles(typed, before);
     } else if (option.names.find("--pool") != std::string::npos) {
       offer_pools(typed, before);
     } else if (option.value == "FILE") {
       found_.emplace_back("!files");
+    }
+  }
+
+  // The last of PROFILE[,PROFILE…].
+  void offer_profiles(const std::string& typed, std::string before) {
+    const std::size_t from = typed.rfind(',') + 1;
+    before += typed.substr(0, from);
+    const std::string_view started = std::string_view(typed).substr(from);
+    for (const Alias& alias : all_aliases()) {
+      if (alias.name.starts_with(started)) found_.push_back(before + std::string(alias.name) + '\t' + std::string(alias.profile));
+    }
+    for (const Profile& profile : all_profiles()) {
+      if (profile.name.starts_with(started)) found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
     }
   }
 

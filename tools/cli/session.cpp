@@ -147,7 +147,7 @@ const PoolFile& Session::pool() {
 }
 
 std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
-  return make_placement(profile, pool().pool, {system_resolver(), key_prefix()});
+  return make_placement(profile, pool().pool, {system_resolver(), key_prefix(), pool().hash_tag});
 }
 
 const std::shared_ptr<const Placement>& Session::placement() {
