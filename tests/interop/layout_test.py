@@ -14,18 +14,17 @@ import time
 import uuid
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 import pylibmc
+from checks import check, finish
 from pymemcache.client.hash import HashClient
 from servers import Memcacheds
 
 IN_THE_PAST = 2592001
-passed = 0
-failures = []
 
 
 class ThroughPymemcache:
-    profile = "ketama"
-    servers = 1
+    profile = "pymemcache-rendezvous"
 
     def __init__(self, servers):
         self.client = HashClient([(server.host, server.port) for server in servers])
@@ -62,8 +61,7 @@ class ThroughPymemcache:
 
 
 class ThroughPylibmc:
-    profile = "ketama"
-    servers = 3
+    profile = "pylibmc-ketama-weighted"
 
     def __init__(self, servers):
         self.client = pylibmc.Client([f"{server.host}:{server.port}" for server in servers],
@@ -151,11 +149,7 @@ class Both:
         return [json.loads(line) for line in self.does(*arguments).splitlines()]
 
     def check(self, ok, message):
-        global passed
-        if ok:
-            passed += 1
-        else:
-            failures.append(f"{type(self.client).__name__}: {message}")
+        check(ok, f"{self.client.profile}: {message}")
 
     def equal(self, found, expected, what):
         self.check(found == expected, f"{what}: {found!r}, not {expected!r}")
@@ -362,17 +356,14 @@ def main():
     mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
     for kind in (ThroughPymemcache, ThroughPylibmc):
         with tempfile.TemporaryDirectory(prefix="mcds-layout-") as directory, Memcacheds(directory) as memcacheds:
-            servers = [memcacheds.on_kernel_port() for _ in range(kind.servers)]
+            servers = [memcacheds.on_kernel_port() for _ in range(3)]
             both = Both(mcds, kind(servers), servers)
             for test in (counters, json_arrays, journal_arrays, hashes, tables, event_logs, locks, caches, visitors):
                 try:
                     test(both)
                 except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
                     both.check(False, f"{test.__name__}: {error!r}")
-    for failure in failures:
-        print(failure)
-    print(f"{passed} passed, {len(failures)} failed")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

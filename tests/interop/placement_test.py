@@ -188,7 +188,7 @@ def test_client(bench, client, wanted, offered, verbose):
         if wanted and configuration.profile not in wanted:
             continue
         if configuration.profile not in offered:
-            print(f"  mcds does not offer {configuration.profile}")
+            yield configuration.profile, 0, "mcds does not offer this profile"
             continue
         for pool, servers in bench.pools.for_client(client):
             case = f"{configuration.profile} on {pool}"
