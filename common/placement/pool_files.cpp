@@ -173,6 +173,13 @@ bool ini_yes(const std::string& value, bool otherwise) {
   return value == "1" || value == "On" || value == "on" || value == "true" || value == "yes";
 }
 
+// The session handler of php-memcached adds its prefix to the session's id after placing it.
+std::string session_profile(std::string_view ini) {
+  if (!ini_yes(ini_value(ini, "memcached.sess_consistent_hash"), true)) return "php-memcached-prefix";
+  const std::string type = ini_value(ini, "memcached.sess_consistent_hash_type");
+  return type == "ketama_weighted" ? "php-memcached-ketama-compatible-prefix" : "php-memcached-session";
+}
+
 std::string memcache_profile(std::string_view ini) {
   const std::string strategy = ini_value(ini, "memcache.hash_strategy"),
                     function = ini_value(ini, "memcache.hash_function");
@@ -263,8 +270,8 @@ PoolFile parse_php_ini(std::string_view ini) {
     entries.push_back(
         memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
   }
-  const bool consistent = ini_yes(ini_value(ini, "memcached.sess_consistent_hash"), true);
-  return {parse_pool(joined(entries)), consistent ? "php-memcached-session" : "php-memcached-default", ""};
+  const std::string prefix = ini_value(ini, "memcached.sess_prefix");
+  return {parse_pool(joined(entries)), session_profile(ini), "", prefix.empty() ? "memc.sess.key." : prefix};
 }
 
 PoolFile parse_elasticache(std::string_view text) {

@@ -13,6 +13,8 @@ struct PoolFile {
   Pool pool;
   std::string profile;   // empty: the file does not say
   std::string hash_tag;  // twemproxy: two characters, or empty
+  std::string key_prefix =
+      {};  // put before every key and not hashed, for instance `memc.sess.key.`; or empty
 };
 
 // All throw Failure(configuration) with a message that says what is missing or wrong, and InvalidInput as parse_pool.
@@ -25,7 +27,8 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool);
 // pool says hash_func Crc32.
 PoolFile parse_mcrouter(std::string_view json, std::string_view pool);
 
-// php.ini: session.save_path (with session.save_handler memcached or memcache), memcached.sess_consistent_hash.
+// php.ini: session.save_path (with session.save_handler memcached or memcache), memcached.sess_consistent_hash,
+// memcached.sess_consistent_hash_type, memcached.sess_prefix; memcache.hash_strategy, memcache.hash_function.
 PoolFile parse_php_ini(std::string_view ini);
 
 // The reply of ElastiCache's `config get cluster`, without the CONFIG line and END: a version line, then

@@ -10,6 +10,7 @@ class Configuration:
     options: tuple = ()
     prefix: str = ""  # what the client puts before every key; mcds is given it as --namespace
     keys: str = ""  # "session ids"; "any bytes" although the client takes only ASCII otherwise
+    kept_in: str = ""  # the kind of --servers-from that reads the configuration the writer leaves
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,6 @@ class Client:
     longest: int = 250
     build: tuple = field(default=())  # commands that make its program; {out} is a directory for it
     reads: bool = False  # it cannot write: it prints what it reads
-    leaves_configuration: str = ""  # the kind of --servers-from that reads what it was configured with
 
 
 def configurations(*rows):
@@ -103,7 +103,11 @@ PHP_MEMCACHED = configurations(
             "MD5", "MURMUR"),
     ("php-memcached-prefix", f"OPT_PREFIX_KEY={PREFIX} ADD=list", PREFIX),
     ("php-memcached-sorted", "OPT_SORT_HOSTS=1 ADD=list"),
-    ("php-memcached-session", "session=1", "memc.sess.key.", "session ids"))
+    ("php-memcached-session", "session=1", "memc.sess.key.", "session ids", "php-ini"),
+    ("php-memcached-session", "session=1 memcached.sess_prefix=s:", "s:", "session ids", "php-ini"),
+    ("php-memcached-prefix", "session=1 memcached.sess_consistent_hash=0", "memc.sess.key.", "session ids", "php-ini"),
+    ("php-memcached-ketama-compatible-prefix", "session=1 memcached.sess_consistent_hash_type=ketama_weighted",
+     "memc.sess.key.", "session ids", "php-ini"))
 
 PHP_MEMCACHE = configurations(
     ("php-memcache-default", ""),
@@ -135,11 +139,12 @@ LIBMEMCACHED = configurations(
 
 TWEMPROXY_HASHES = ("one_at_a_time", "md5", "crc16", "crc32", "crc32a", "fnv1_32", "fnv1_64", "fnv1a_32", "fnv1a_64", "hsieh",
                     "murmur", "jenkins")
+IN_YAML = ("", "", "nutcracker")
 TWEMPROXY = configurations(
-    ("twemproxy-default", ""),
-    *hashes("twemproxy-ketama-", "distribution=ketama hash={}", *TWEMPROXY_HASHES),
-    *hashes("twemproxy-modula-", "distribution=modula hash={}", *TWEMPROXY_HASHES),
-    ("twemproxy-ketama-hashtag", 'distribution=ketama hash=fnv1a_64 hash_tag="{}"'))
+    ("twemproxy-default", "", *IN_YAML),
+    *((*row, *IN_YAML) for row in hashes("twemproxy-ketama-", "distribution=ketama hash={}", *TWEMPROXY_HASHES)),
+    *((*row, *IN_YAML) for row in hashes("twemproxy-modula-", "distribution=modula hash={}", *TWEMPROXY_HASHES)),
+    ("twemproxy-ketama-hashtag", 'distribution=ketama hash=fnv1a_64 hash_tag="{}"', *IN_YAML))
 
 SPYMEMCACHED_JAR = "/usr/share/java/spymemcached.jar"
 SPYMEMCACHED_WRITER = ("java", "-cp", f"{{out}}:{SPYMEMCACHED_JAR}", "SpymemcachedWriter")
@@ -173,8 +178,7 @@ CLIENTS = (
     Client("dalli", "ruby-dalli", ("ruby", "dalli.rb"), DALLI, ci=True),
     Client("php-memcached", "php-memcached", ("php", "memcached.php"), PHP_MEMCACHED, ci=True,
            ascii_only=True),
-    Client("twemproxy", "nutcracker", ("python3", "with_nutcracker.py"), TWEMPROXY, ci=True, names=True,
-           leaves_configuration="nutcracker"),
+    Client("twemproxy", "nutcracker", ("python3", "with_nutcracker.py"), TWEMPROXY, ci=True, names=True),
     Client("libmemcached", "libmemcached-dev", ("{out}/libmemcached",), LIBMEMCACHED, ci=True,
            build=(("cc", "-O1", "-Wall", "-o", "{out}/libmemcached", "libmemcached.c", "-lmemcached"),)),
     Client("PECL memcache", "php-memcache", ("php", "memcache.php"), PHP_MEMCACHE),

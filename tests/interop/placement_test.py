@@ -15,7 +15,7 @@ import time
 from dataclasses import replace
 
 from clients import CLIENTS
-from servers import Asker, Memcacheds, free_address
+from servers import Asker, Memcacheds
 
 WRITERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "writers")
 KEYS = 200
@@ -80,7 +80,7 @@ class Bench:
         self.directory = directory
         self.choice = choice
         self.pools = Pools(memcacheds, choice)
-        self.stats_address = free_address(choice)
+        self.left_configuration = os.path.join(directory, "configuration")
         self.next_number = choice.randrange(10 ** 6, 10 ** 7)
         self.environment = {name: value for name, value in os.environ.items()
                             if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
@@ -130,14 +130,15 @@ def as_profile(configuration, servers):
             *(["-n", configuration.prefix] if configuration.prefix else [])]
 
 
-def read_by_mcds(bench, client, configuration, servers, keys, values):
-    """`mcds counter get --key` finds the numbers."""
-    sources = [as_profile(configuration, servers)]
-    if client.leaves_configuration and not configuration.profile.endswith("-default"):
-        sources.append(["--servers-from", f"{client.leaves_configuration}:{os.path.join(bench.directory, 'config')}"])
-    for source in sources:
-        read = bench.run([bench.mcds, *source, "-o", "value", "counter", "get", "--key", "--", *keys]).split()
-        disagreement("counter get" if source[0] == "-s" else source[0], configuration.profile, keys, read, values)
+def read_by_mcds(bench, configuration, servers, keys, values):
+    """`mcds counter get --key` finds the numbers: told the servers and the profile, or where both are kept."""
+    read = bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "counter", "get", "--key", "--", *keys])
+    disagreement("counter get", configuration.profile, keys, values, read.split())
+    if configuration.kept_in:
+        source = f"{configuration.kept_in}:{bench.left_configuration}"
+        wire_keys = [configuration.prefix + key for key in keys]
+        read = bench.run([bench.mcds, "--servers-from", source, "-o", "value", "counter", "get", "--key", "--", *wire_keys])
+        disagreement(f"--servers-from {configuration.kept_in}", configuration.profile, keys, values, read.split())
 
 
 def written_and_found(bench, client, configuration, servers):
@@ -148,13 +149,11 @@ def written_and_found(bench, client, configuration, servers):
     expected = bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "where", "-"], keys).splitlines()
     if client.reads:
         return read_and_found(bench, client, configuration, servers, keys, expected)
-    extra = []
-    if client.leaves_configuration:
-        extra = [f"config={os.path.join(bench.directory, 'config')}", f"stats={bench.stats_address}"]
+    extra = [f"config={bench.left_configuration}"] if configuration.kept_in else []
     bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options, *extra],
               [f"{key}\t{value}" for key, value in zip(keys, values)], WRITERS)
     disagreement("where", configuration.profile, keys, [[place] for place in expected], places(servers, wire_keys, values))
-    read_by_mcds(bench, client, configuration, servers, keys, values)
+    read_by_mcds(bench, configuration, servers, keys, values)
     return len(keys)
 
 
@@ -172,7 +171,7 @@ def read_and_found(bench, client, configuration, servers, keys, expected):
     answers = dict(line.split("\t") for line in printed.splitlines())
     values = [answers.get(key) for key in keys]
     disagreement("where", configuration.profile, keys, [numbers[place] for place in expected], values)
-    read_by_mcds(bench, client, configuration, servers, keys, values)
+    read_by_mcds(bench, configuration, servers, keys, values)
     return len(keys)
 
 

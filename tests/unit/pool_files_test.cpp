@@ -128,9 +128,13 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
       "session.save_handler = memcached ; of PECL\nsession.save_path = \"10.0.0.1:11211\" ; one\n";
   CHECK(parse_php_ini(memcached).pool[0].address() == "10.0.0.1:11211");
   CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = On").profile == "php-memcached-session");
-  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = Off").profile == "php-memcached-default");
+  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash = Off").profile == "php-memcached-prefix");
   CHECK(parse_php_ini(memcached + ";memcached.sess_consistent_hash = Off").profile ==
         "php-memcached-session");
+  CHECK(parse_php_ini(memcached + "memcached.sess_consistent_hash_type = ketama_weighted").profile ==
+        "php-memcached-ketama-compatible-prefix");
+  CHECK(parse_php_ini(memcached).key_prefix == "memc.sess.key.");
+  CHECK(parse_php_ini(memcached + "memcached.sess_prefix = \"s:\"").key_prefix == "s:");
   const std::string memcache =
       "session.save_handler = memcache\nsession.save_path = tcp://10.0.0.1:11211, "
       "unix:///run/m.sock:0?weight=2 ; two\n";

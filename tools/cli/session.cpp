@@ -147,7 +147,8 @@ const PoolFile& Session::pool() {
 }
 
 std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
-  return make_placement(profile, pool().pool, {system_resolver(), key_prefix(), pool().hash_tag});
+  const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
+  return make_placement(profile, pool().pool, {system_resolver(), prefix, pool().hash_tag});
 }
 
 const std::shared_ptr<const Placement>& Session::placement() {
@@ -191,12 +192,16 @@ Cluster& Session::cluster() {
 std::size_t Session::copies() {
   if (parts_->copies) return *parts_->copies;
   const Settings settings(options_, config());
-  const auto configured = first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
-  const std::uint64_t copies = options_.copies ? *options_.copies : configured ? parse_u64(*configured).value_or(0) : 1;
+  const auto configured =
+      first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
+  const std::uint64_t copies = options_.copies ? *options_.copies
+                               : configured    ? parse_u64(*configured).value_or(0)
+                                               : 1;
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
   const std::size_t servers = pool().pool.size();
   if (copies > servers) {
-    throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " + std::to_string(servers));
+    throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " +
+                       std::to_string(servers));
   }
   parts_->copies = copies;
   return copies;
@@ -212,11 +217,14 @@ std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>&
 }
 
 Context Session::context() {
-  if (copies() > 1) throw InvalidInput("this command keeps one copy of its keys; leave out --copies, or say --copies 1");
+  if (copies() > 1)
+    throw InvalidInput("this command keeps one copy of its keys; leave out --copies, or say --copies 1");
   return context_with_copies();
 }
 
-Context Session::context_with_copies() { return {cluster(), parts_->clock, parts_->random, key_prefix(), copies()}; }
+Context Session::context_with_copies() {
+  return {cluster(), parts_->clock, parts_->random, key_prefix(), copies()};
+}
 
 const std::string& Session::server_address(std::size_t server) {
   if (parts_->addresses.empty()) {

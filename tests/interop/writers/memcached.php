@@ -1,6 +1,7 @@
 <?php
-// php-memcached: the calls in order: OPT_NAME=VALUE (a number, text, or the name of a constant), ADD=list or ADD=one;
-// session=1 stores through the session handler instead, keys being session ids.
+// php-memcached: the calls in order: OPT_NAME=VALUE (a number, text, or the name of a constant), ADD=list or ADD=one.
+// session=1 stores through the session handler instead: keys are session ids, the other options settings, and config=FILE
+// is where they are left as a php.ini.
 [, $servers, ] = $argv;
 $calls = array_map(fn ($call) => explode('=', $call, 2), array_slice($argv, 2));
 $servers = array_map(function ($server) {
@@ -9,12 +10,16 @@ $servers = array_map(function ($server) {
 }, explode(' ', $servers));
 $pairs = array_map(fn ($line) => explode("\t", $line), explode("\n", trim(stream_get_contents(STDIN), "\n")));
 
-if ($calls === [['session', '1']]) {
-    ini_set('session.save_handler', 'memcached');
-    ini_set('session.save_path', implode(',', array_map(fn ($s) => $s[1] ? "$s[0]:$s[1]:$s[2]" : "$s[0]:0:$s[2]", $servers)));
-    ini_set('session.use_cookies', '0');
-    ini_set('session.serialize_handler', 'php_serialize');
-    ini_set('memcached.sess_locking', '0');
+if ($calls[0] === ['session', '1']) {
+    $settings = array_column(array_slice($calls, 1), 1, 0);
+    $file = $settings['config'];
+    unset($settings['config']);
+    $settings['session.save_handler'] = 'memcached';
+    $settings['session.save_path'] = implode(',', array_map(fn ($server) => implode(':', $server), $servers));
+    $lines = array_map(fn ($name, $value) => "$name = \"$value\"\n", array_keys($settings), $settings);
+    file_put_contents($file, $lines);
+    $settings += ['session.use_cookies' => '0', 'session.serialize_handler' => 'php_serialize', 'memcached.sess_locking' => '0'];
+    array_map('ini_set', array_keys($settings), $settings);
     foreach ($pairs as [$key, $value]) {
         session_id($key);
         session_set_save_handler(new class ($value) extends SessionHandler {
