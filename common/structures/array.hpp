@@ -19,8 +19,8 @@
 //   create it at the same moment in different encodings make two; the journal is then the array.)
 // Round trips
 //   journal  changes 1; 4 creating, because the JSON encoding is looked for first; more when the item is
-//            full, see journal.hpp; fetch 1, with segments 2; a missing journal 2. A replacement of more than 256 KiB: 2, and
-//            one for each half MiB.
+//            full, see journal.hpp; a replacement of more than 256 KiB 2, and 1 for each half MiB; fetch 1, with
+//            segments 2; a missing journal 2.
 //   json     changes 2 per attempt, 3 creating, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, 1 when asked for by encoding.
 // When things fail
