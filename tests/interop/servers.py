@@ -86,6 +86,7 @@ class Memcacheds:
     def __init__(self, directory):
         self.directory = directory
         self.processes = []
+        self.process_of = {}
 
     def __enter__(self):
         return self
@@ -107,7 +108,15 @@ class Memcacheds:
         wait_until(lambda: os.path.exists(port_file), process, "memcached")
         with open(port_file, encoding="ascii") as file:
             port = int(file.read().split("TCP INET: ")[1].split()[0])
-        return Server("127.0.0.1", port)
+        server = Server("127.0.0.1", port)
+        self.process_of[server] = process
+        return server
+
+    def kill(self, server):
+        """Nobody listens there any more."""
+        process = self.process_of[server]
+        process.kill()
+        process.wait()
 
     def on_default_port(self, choice):
         """On 11211 of a loopback address of its own: clients leave the default port out of a server's name, or do not."""

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Real clients write while servers are dead; every key is where `mcds where --down` says the client goes then.
+
+Usage: failover_test.py BUILD_DIR [--all]
+Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats a run's keys and pools.
+"""
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from clients import CLIENTS
+from placement_test import WRITERS, Bench, Finding, as_profile, disagreement, places, text_keys
+from servers import Asker, Memcacheds
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
+# What makes a client fail over, beside its profile's options.
+PROFILES = {"python-memcached": (), "perl-cache-memcached": (), "dalli": (), "php-memcache-default": (),
+            "php-memcache-standard-crc32": (), "php-memcache-consistent-fnv": (),
+            "nginx-hash": (), "nginx-hash-consistent": ()}
+LEARNING = 60  # keys at the beginning, by which the client learns who is dead
+
+
+def cases():
+    for client in CLIENTS:
+        for configuration in client.configurations:
+            if configuration.profile in PROFILES and (client.ci or "--all" in sys.argv):
+                yield client, configuration
+
+
+def where_to(bench, configuration, servers, dead, keys):
+    down = ",".join(server.for_mcds() for server in dead)
+    return bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "where", "--down", down, "-"], keys).splitlines()
+
+
+def written_and_found(bench, client, configuration, servers, dead):
+    keys = text_keys(bench.choice, client, configuration)
+    bench.choice.shuffle(keys)
+    values = [str(bench.next_number + i) for i in range(len(keys))]
+    bench.next_number += len(keys)
+    expected = where_to(bench, configuration, servers, dead, keys)
+    alive = [server for server in servers if server not in dead]
+    for command in client.build:
+        bench.run(bench.words(command), cwd=WRITERS)
+    if client.reads:
+        # Every server holds its own address under each key: the answer tells which one was asked.
+        for server in alive:
+            asker = Asker(server)
+            for key in keys:
+                asker.store(key.encode(), server.for_mcds().encode())
+            asker.close()
+    printed = bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options,
+                         *PROFILES[configuration.profile]], [f"{key}\t{value}" for key, value in zip(keys, values)], WRITERS)
+    if client.reads:
+        answers = dict(line.split("\t") for line in printed.splitlines())
+        return disagreement("where --down", configuration.profile, keys, expected, [answers[key] for key in keys])
+    wire_keys = [configuration.prefix + key for key in keys]
+    found = places(alive, wire_keys, values)
+    return disagreement("where --down", configuration.profile, keys[LEARNING:], [[place] for place in expected[LEARNING:]], found[LEARNING:])
+
+
+def main():
+    seed = int(os.environ.get("MCDS_TEST_SEED", random.randrange(10 ** 9)))
+    print(f"seed {seed}")
+    choice = random.Random(seed)
+    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+    with tempfile.TemporaryDirectory(prefix="mcds-failover-") as directory, Memcacheds(directory) as memcacheds:
+        bench = Bench(mcds, directory, choice, memcacheds)
+        servers = bench.pools.plain
+        dead = choice.sample(servers, 2)
+        for server in dead:
+            memcacheds.kill(server)
+        for client, configuration in cases():
+            try:
+                written_and_found(bench, client, configuration, servers, dead)
+                check(True, "")
+            except (Finding, OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+                check(False, str(error))
+    finish()
+
+
+main()
