@@ -56,12 +56,20 @@ class Foretelling {
     const auto then = placement.server_of_when_down(key, down_);
     JsonObject line = placed_line(session_, placement, key, place);
     line.boolean("down", down_[place.server]);
-    if (then)
-      line.object("then",
-                  JsonObject().bytes("server", session_.server_address(*then)).number("index", *then));
-    if (!then) line.raw("then", "null");
+    add_then(line, then);
     session_.output().answer(line, then ? session_.server_address(*then) : "-");
     return then.has_value();
+  }
+
+  void add_then(JsonObject& line, std::optional<std::size_t> then) {
+    if (session_.output().mode() == OutputMode::text) {
+      line.bytes("then", then ? session_.server_address(*then) : "-");
+    } else if (then) {
+      line.object("then",
+                  JsonObject().bytes("server", session_.server_address(*then)).number("index", *then));
+    } else {
+      line.raw("then", "null");
+    }
   }
 
   Session& session_;
