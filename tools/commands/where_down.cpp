@@ -1,8 +1,6 @@
 // mcds where --down: where the client goes for a key while servers are dead.
 #include <algorithm>
 
-#include "common/primitives/key_names.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -81,26 +79,9 @@ class Foretelling {
 
 ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements) {
   Foretelling foretelling(session, placements, down_of(placements.front()->pool(), *options.down));
-  ExitStatus status = ExitStatus::ok;
-  if (options.keys != std::vector<std::string>{"-"}) {
-    for (const std::string& key : options.keys)
-      status = worse(status, foretelling.print(whole_key(session.key_prefix(), key)));
-    return status;
-  }
-  session.output().buffered(true);
-  LineReader lines;
-  while (const auto line = lines.next()) {
-    std::string key;
-    try {
-      key = whole_key(session.key_prefix(), *line);
-    } catch (const InvalidInput& failure) {
-      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
-      status = worse(status, ExitStatus::bad_data);
-      continue;
-    }
-    status = worse(status, foretelling.print(key));
-  }
-  return status;
+  return for_each_key(
+      session, options.keys, [&](const std::string& key) { return foretelling.print(key); },
+      [] { return ExitStatus::ok; });
 }
 
 }  // namespace mcds

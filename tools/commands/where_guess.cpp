@@ -5,9 +5,7 @@
 #include "common/cluster/live_keys.hpp"
 #include "common/placement/guess.hpp"
 #include "common/placement/profile.hpp"
-#include "common/primitives/key_names.hpp"
 #include "common/structures/key_copies.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/session.hpp"
@@ -83,26 +81,20 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) 
 // Asks every server for the keys; those found nowhere say nothing.
 class Seeker {
  public:
-  explicit Seeker(Session& session) : session_(session) {}
+  Seeker(Session& session, std::size_t most) : session_(session), most_(most) {}
 
-  void add(const std::string& key) {
-    keys_.push_back(whole_key(session_.key_prefix(), key));
-    if (keys_.size() == keys_per_trip) run();
+  // Until enough are found.
+  ExitStatus add(const std::string& key) {
+    if (found_.size() < most_) keys_.push_back(key);
+    return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
   }
 
-  void run() {
-    if (keys_.empty()) return;
+  ExitStatus run() {
+    if (keys_.empty()) return ExitStatus::ok;
     const auto copies = probe_keys(session_.cluster(), keys_);
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      Sighting sighting{keys_[i], {}};
-      for (const KeyCopy& copy : copies[i]) {
-        if (copy.found()) sighting.servers.push_back(copy.server);
-        if (copy.state == KeyCopy::State::unanswered) note(copy);
-      }
-      if (sighting.servers.empty()) ++nowhere_;
-      if (!sighting.servers.empty()) found_.push_back(std::move(sighting));
-    }
+    for (std::size_t i = 0; i < keys_.size(); ++i) note(keys_[i], copies[i]);
     keys_.clear();
+    return ExitStatus::ok;
   }
 
   const Sightings& found() const { return found_; }
@@ -118,41 +110,54 @@ class Seeker {
   }
 
  private:
-  void note(const KeyCopy& copy) { silent_.emplace(copy.server, copy.error); }
+  void note(const std::string& key, const KeyCopies& copies) {
+    Sighting sighting{key, {}};
+    for (const KeyCopy& copy : copies) {
+      if (copy.found()) sighting.servers.push_back(copy.server);
+      if (copy.state == KeyCopy::State::unanswered) silent_.emplace(copy.server, copy.error);
+    }
+    if (sighting.servers.empty()) {
+      ++nowhere_;
+    } else {
+      found_.push_back(std::move(sighting));
+    }
+  }
 
   Session& session_;
+  std::size_t most_;
   std::vector<std::string> keys_;
   Sightings found_;
   std::uint64_t nowhere_ = 0;
   std::map<std::size_t, std::string> silent_;
 };
 
-Sightings seek(Session& session, const WhereOptions& options) {
-  Seeker seeker(session);
-  if (options.keys == std::vector<std::string>{"-"}) {
-    LineReader lines;
-    while (seeker.found().size() < options.sample.value_or(usual_sample)) {
-      const auto line = lines.next();
-      if (!line) break;
-      seeker.add(*line);
-    }
-  } else {
-    for (const std::string& key : options.keys) seeker.add(key);
-  }
-  seeker.run();
+struct Sought {
+  Sightings sightings;
+  ExitStatus status;  // of the lines that could be no key
+};
+
+Sought seek(Session& session, const WhereOptions& options) {
+  Seeker seeker(session, options.sample.value_or(usual_sample));
+  const ExitStatus status = for_each_key(
+      session, options.keys, [&](const std::string& key) { return seeker.add(key); },
+      [&] { return seeker.run(); });
   seeker.tell_silent_servers();
   if (seeker.nowhere() > 0) {
     session.output().warning(std::to_string(seeker.nowhere()) +
                              " of the keys are on no server and say nothing");
   }
-  return seeker.found();
+  return {seeker.found(), status};
+}
+
+// To four digits.
+double share_of(std::size_t part, std::size_t whole) {
+  return static_cast<double>((part * 10000 + whole / 2) / whole) / 10000;
 }
 
 JsonObject describe(const Candidate& candidate, std::size_t keys, bool best) {
   const Profile& profile = profile_named(candidate.profiles.front());
   JsonObject line;
-  line.bytes("profile", profile.name)
-      .real("agreement", static_cast<double>(candidate.explained) / static_cast<double>(keys));
+  line.bytes("profile", profile.name).real("agreement", share_of(candidate.explained, keys));
   line.number("explained", candidate.explained).number("keys", keys);
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
@@ -168,12 +173,13 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   const Pool& pool = session.placement()->pool();
   if (pool.size() < 2)
     throw InvalidInput("with one server every client puts every key there; name the whole pool");
-  const Sightings sightings = options.keys.empty()
-                                  ? live_sample(session, pool, options.sample.value_or(usual_sample))
-                                  : seek(session, options);
+  const auto [sightings, read] =
+      options.keys.empty()
+          ? Sought{live_sample(session, pool, options.sample.value_or(usual_sample)), ExitStatus::ok}
+          : seek(session, options);
   if (sightings.empty()) {
     session.output().warning("no key was found on any server: there is nothing to guess from");
-    return ExitStatus::no;
+    return worse(read, ExitStatus::no);
   }
   const auto candidates =
       guess_profiles(pool, {remembering(system_resolver()), session.key_prefix()}, sightings);
@@ -184,7 +190,7 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   const Candidate& best = candidates.front();
   const bool explained =
       static_cast<double>(best.explained) >= explains * static_cast<double>(sightings.size());
-  return explained && best.keys_needed ? ExitStatus::ok : ExitStatus::no;
+  return worse(read, explained && best.keys_needed ? ExitStatus::ok : ExitStatus::no);
 }
 
 }  // namespace mcds

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,14 @@ struct WhereOptions {
 };
 
 using Placements = std::vector<std::shared_ptr<const Placement>>;
+
+using TakeKey = std::function<ExitStatus(const std::string& key)>;
+using SendKeys = std::function<ExitStatus()>;
+// where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of what
+// `take` and `send` return; send is called at the end, and whenever more input has to be waited for. A key that is none
+// stops the others only on the command line.
+ExitStatus for_each_key(Session& session, const std::vector<std::string>& keys, const TakeKey& take,
+                        const SendKeys& send);
 
 // where_probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);

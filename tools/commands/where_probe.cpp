@@ -1,9 +1,7 @@
 // mcds where --probe: which servers hold a key, and removing copies that its client will never look at.
 #include <algorithm>
 
-#include "common/primitives/key_names.hpp"
 #include "common/structures/key_copies.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -139,26 +137,25 @@ class Probe {
         placements_(placements),
         cluster_(session.connect_to(placements.front())) {}
 
-  void add(const std::string& key) {
-    keys_.push_back(whole_key(session_.key_prefix(), key));
-    if (keys_.size() == keys_per_trip) run();
+  ExitStatus add(const std::string& key) {
+    keys_.push_back(key);
+    return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
   }
 
-  void run() {
-    if (keys_.empty()) return;
+  ExitStatus run() {
+    if (keys_.empty()) return ExitStatus::ok;
+    ExitStatus status = ExitStatus::ok;
     const std::vector<KeyCopies> copies = probe_keys(*cluster_, keys_);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
-      for (const auto& placement : placements_) finish(*placement, keys_[i], copies[i]);
+      for (const auto& placement : placements_)
+        status = worse(status, finish(*placement, keys_[i], copies[i]));
     }
     keys_.clear();
+    return status;
   }
 
-  bool waiting() const { return !keys_.empty(); }
-  ExitStatus status() const { return status_; }
-  void failed(ExitStatus status) { status_ = worse(status_, status); }
-
  private:
-  void finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
+  ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
     const Placement::Place place = placement.place_of(key);
     Findings findings{placement, place, placement.servers_of(key, session_.copies()), key, copies, {}, {}};
     if (options_.prune) findings.strays = strays_of(copies, findings.holders, options_.even_last);
@@ -166,7 +163,7 @@ class Probe {
       findings.removed = remove_copies(*cluster_, key, copies, findings.strays);
     }
     print(session_, findings);
-    status_ = worse(status_, status_of(findings));
+    return status_of(findings);
   }
 
   Session& session_;
@@ -174,7 +171,6 @@ class Probe {
   const Placements& placements_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
-  ExitStatus status_ = ExitStatus::ok;
 };
 
 void check(const WhereOptions& options, const Placements& placements) {
@@ -186,31 +182,14 @@ void check(const WhereOptions& options, const Placements& placements) {
     throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
 }
 
-ExitStatus probe_lines(Session& session, Probe& probe) {
-  LineReader lines;
-  while (const auto line = lines.next()) {
-    try {
-      probe.add(*line);
-    } catch (const InvalidInput& failure) {
-      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
-      probe.failed(ExitStatus::bad_data);
-    }
-    if (probe.waiting() && !lines.ready()) probe.run();
-  }
-  probe.run();
-  return probe.status();
-}
-
 }  // namespace
 
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
   check(options, placements);
   Probe probe(session, options, placements);
-  if (options.keys == std::vector<std::string>{"-"}) return probe_lines(session, probe);
-  for (const std::string& key : options.keys) static_cast<void>(whole_key(session.key_prefix(), key));
-  for (const std::string& key : options.keys) probe.add(key);
-  probe.run();
-  return probe.status();
+  return for_each_key(
+      session, options.keys, [&](const std::string& key) { return probe.add(key); },
+      [&] { return probe.run(); });
 }
 
 }  // namespace mcds
