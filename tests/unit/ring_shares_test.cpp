@@ -10,7 +10,9 @@ using namespace mcds;
 
 namespace {
 
-double sum(const std::vector<double>& shares) { return std::accumulate(shares.begin(), shares.end(), 0.0); }
+double sum(const std::vector<double>& shares) {
+  return std::accumulate(shares.begin(), shares.end(), 0.0);
+}
 
 std::shared_ptr<const Placement> place(std::string_view profile, std::string_view servers) {
   return make_placement(profile, parse_pool(servers));
@@ -60,7 +62,8 @@ TEST_CASE("half a circle is a half") {
 
 TEST_CASE("shares sum to 1 whatever the client and the weights") {
   for (const char* profile : {"ketama", "gomemcache", "libmemcached-default"}) {
-    for (const char* servers : {"a", "a,b,c", "a/?3,b/?1,c/?7", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y"}) {
+    for (const char* servers :
+         {"a", "a,b,c", "a/?3,b/?1,c/?7", "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y"}) {
       CAPTURE(profile);
       CAPTURE(servers);
       const RingShares shares = ring_shares(*place(profile, servers), "");
@@ -70,7 +73,8 @@ TEST_CASE("shares sum to 1 whatever the client and the weights") {
   }
 }
 
-TEST_CASE("ketama's arcs are what keys see, and follow the weights; gomemcache has none and keys are counted") {
+TEST_CASE(
+    "ketama's arcs are what keys see, and follow the weights; gomemcache has none and keys are counted") {
   const auto ketama = place("ketama", "10.0.0.1/?1,10.0.0.2/?3");
   const RingShares exact = ring_shares(*ketama, "");
   CHECK(exact.exact);

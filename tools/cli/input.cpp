@@ -67,6 +67,15 @@ std::string value_of(std::string_view argument) {
   return file_bytes(std::string(argument));
 }
 
+LineReader::LineReader(const std::string& path)
+    : what_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw unreadable(path);
+}
+
+LineReader::~LineReader() {
+  if (descriptor_ != STDIN_FILENO) close(descriptor_);
+}
+
 std::optional<std::string> LineReader::next() {
   for (;;) {
     const std::size_t end = buffer_.find('\n', std::max(position_, searched_));
@@ -78,7 +87,7 @@ std::optional<std::string> LineReader::next() {
     }
     searched_ = buffer_.size();
     if (buffer_.size() - position_ > max_line_) {
-      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of standard input is longer than " +
+      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of " + what_ + " is longer than " +
                                              std::to_string(max_line_) + " bytes");
     }
     if (!fill()) break;
@@ -92,7 +101,7 @@ std::optional<std::string> LineReader::next() {
 
 bool LineReader::ready() const {
   if (ended_ || buffer_.find('\n', std::max(position_, searched_)) != std::string::npos) return true;
-  pollfd input{STDIN_FILENO, POLLIN, 0};
+  pollfd input{descriptor_, POLLIN, 0};
   return poll(&input, 1, 0) != 0;
 }
 
@@ -103,7 +112,7 @@ bool LineReader::fill() {
   position_ = 0;
   const std::size_t used = buffer_.size();
   buffer_.resize(used + chunk_size);
-  const std::size_t size = read_some(STDIN_FILENO, buffer_.data() + used, "standard input");
+  const std::size_t size = read_some(descriptor_, buffer_.data() + used, what_);
   buffer_.resize(used + size);
   ended_ = size == 0;
   return !ended_;

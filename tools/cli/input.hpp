@@ -14,11 +14,15 @@ std::string value_of(std::string_view argument);
 // All of a file. Throws Failure(cannot_read).
 std::string file_bytes(const std::string& path);
 
-// Lines of standard input without their line feed, memory bounded by the longest line. Throws Failure(bad_data) for
+// Lines of standard input, or of a file, without their line feed, memory bounded by the longest line. Throws Failure(bad_data) for
 // a line longer than `max_line`, Failure(cannot_read) when reading fails.
 class LineReader {
  public:
   explicit LineReader(std::size_t max_line = std::size_t{16} << 20) : max_line_(max_line) {}
+  explicit LineReader(const std::string& path);
+  ~LineReader();
+  LineReader(const LineReader&) = delete;
+  LineReader& operator=(const LineReader&) = delete;
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: a stream that pauses is no reason to hold lines back.
   bool ready() const;
@@ -27,7 +31,9 @@ class LineReader {
 
  private:
   bool fill();
-  std::size_t max_line_;
+  std::string what_ = "standard input";
+  int descriptor_ = 0;
+  std::size_t max_line_ = std::size_t{16} << 20;
   std::size_t number_ = 0;
   std::string buffer_;
   std::size_t position_ = 0;  // of the next line

@@ -59,6 +59,7 @@ class Session {
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
+  ConnectOptions connect_options();
 
  private:
   struct Parts;

@@ -1,6 +1,11 @@
-// mcds ring: how the keys divide over the servers. Asks no server.
+// mcds ring: how the keys divide over the servers. Asks no server but with --live.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "common/base/json.hpp"
@@ -9,13 +14,20 @@
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/ring_keys.hpp"
 #include "tools/commands/ring_options.hpp"
+#include "tools/commands/ring_svg.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr double bar_width = 40;
+
+struct SharesOptions {
+  std::optional<std::string> svg, keys;
+  bool live = false;
+};
 
 // `share` of `full` as a bar of eighths of a character.
 std::string bar(double share, double full) {
@@ -33,8 +45,10 @@ std::string padded(std::string text, std::size_t width) {
 
 class Report {
  public:
-  Report(Session& session, const Placement& placement, const RingShares& shares)
-      : session_(session), placement_(placement), shares_(shares) {
+  // `counts`: of the user's own keys, per server; empty: none were asked for.
+  Report(Session& session, const Placement& placement, const RingShares& shares,
+         const std::vector<std::uint64_t>& counts)
+      : session_(session), placement_(placement), shares_(shares), counts_(counts) {
     for (const Server& server : placement.pool()) width_ = std::max(width_, server.address().size());
     largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
   }
@@ -53,41 +67,107 @@ class Report {
     line.number("weight", server.weight);
     line.real("share", shares_.shares[index]).real("fair", shares_.fair[index]);
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
+    if (!counts_.empty()) line.number("keys", counts_[index]);
     return line.bytes("method", shares_.exact ? "arcs" : "counted").bytes("profile", placement_.profile());
   }
 
   JsonObject row(std::size_t index) const {
     JsonObject line;
     line.bytes("server", padded(placement_.pool()[index].address(), width_));
-    line.bytes("share", format_percent(shares_.shares[index])).bytes("fair", format_percent(shares_.fair[index]));
+    line.bytes("share", format_percent(shares_.shares[index]))
+        .bytes("fair", format_percent(shares_.fair[index]));
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
+    if (!counts_.empty()) line.number("keys", counts_[index]);
     return line.bytes("", bar(shares_.shares[index], largest_));
   }
 
   Session& session_;
   const Placement& placement_;
   const RingShares& shares_;
+  const std::vector<std::uint64_t>& counts_;
   std::size_t width_ = 0;
   double largest_ = 0;
 };
 
-ExitStatus show_shares(Session& session) {
+// A drawing's file, opened before anything is computed, so that one that cannot be written is told in time.
+class DrawingFile {
+ public:
+  explicit DrawingFile(const std::string& path)
+      : path_(path), descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail();
+  }
+  ~DrawingFile() { close(descriptor_); }
+  DrawingFile(const DrawingFile&) = delete;
+  DrawingFile& operator=(const DrawingFile&) = delete;
+
+  void write(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+      if (written < 0 && errno != EINTR) fail();
+      if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw Failure(ErrorCode::cannot_write, "cannot write the drawing " + path_ + ": " + std::strerror(errno));
+  }
+  std::string path_;
+  int descriptor_;
+};
+
+// The user's own keys, if there are any: counted, and dots of the drawing.
+ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing& drawing,
+                     std::vector<std::uint64_t>& counts) {
   const Placement& placement = *session.placement();
+  const TakeRingKey take = [&](const RingKey& key) {
+    ++counts[placement.server_of(key.key)];
+    if (options.svg) drawing.keys.push_back(draw_key(placement, drawing, key.key));
+  };
+  if (options.keys) return read_keys_of(session, *options.keys, take);
+  return read_live_keys_of(session, take);
+}
+
+ExitStatus show_shares(Session& session, const SharesOptions& options) {
+  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  const Placement& placement = *session.placement();
+  const bool to_stdout = options.svg == "-";
+  std::optional<DrawingFile> file;
+  if (options.svg && !to_stdout) file.emplace(*options.svg);
   const RingShares shares = ring_shares(placement, session.key_prefix());
-  Report report(session, placement, shares);
-  for (std::size_t i = 0; i < placement.pool().size(); ++i) report.print(i);
-  return ExitStatus::ok;
+  RingDrawing drawing = draw_ring(placement, shares);
+  std::vector<std::uint64_t> counts;
+  ExitStatus status = ExitStatus::ok;
+  if (options.keys || options.live) {
+    counts.resize(placement.pool().size());
+    status = take_keys(session, options, drawing, counts);
+  }
+  if (file) file->write(svg_of(drawing));
+  if (to_stdout) {
+    session.output().raw(svg_of(drawing));
+  } else {
+    Report report(session, placement, shares, counts);
+    for (std::size_t i = 0; i < placement.pool().size(); ++i) report.print(i);
+  }
+  return status;
 }
 
 }  // namespace
 
 void declare_ring_shares(Verb& verb) {
+  const auto options = std::make_shared<SharesOptions>();
   verb.example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
-      .example("mcds -s 10.0.0.1,10.0.0.2/?3 ring | jq .share")
-      .action([](Session& session) { return show_shares(session); });
+      .example("mcds ring --svg ring.svg --live")
+      .option("--svg", "FILE", "draw the ring; - prints the drawing instead of the shares", &options->svg)
+      .option("--keys", "FILE", "count these keys per server as well and draw them; - is standard input",
+              &options->keys)
+      .flag("--live", "the same for all keys that the servers hold now", options->live)
+      .action([options](Session& session) { return show_shares(session, *options); });
 }
 
-void declare_ring(Command& command) { declare_ring_shares(command.itself()); }
+void declare_ring(Command& command) {
+  declare_ring_shares(command.itself());
+}
 
 }  // namespace mcds

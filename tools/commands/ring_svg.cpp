@@ -1,0 +1,409 @@
+#include "tools/commands/ring_svg.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
+#include "common/placement/continuum.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr double pi = 3.14159265358979323846;
+
+// Sizes in the drawing's own pixels.
+constexpr double centre_x = 390, centre_y = 475;
+constexpr double ring_radius = 262, ring_width = 62;          // the circle as it is
+constexpr double gathered_radius = 190, gathered_width = 46;  // each server's arcs side by side
+constexpr double dots_from = 302, dot_size = 2.3, dot_step = 5.6;
+constexpr std::size_t most_layers = 11;
+constexpr double legend_x = 770, legend_width = 400;
+constexpr double rows_height = 700;
+
+using Colour = std::array<int, 3>;
+
+// Evenly spaced hues of like strength, from blue over red, orange and green back to blue.
+constexpr std::array<std::uint32_t, 24> wheel{0x3277c9, 0x546dc9, 0x6e65c5, 0x8560bf, 0x9b5db6, 0xb05daa,
+                                              0xc3609c, 0xd4658c, 0xe26e7a, 0xeb7967, 0xef8553, 0xed933f,
+                                              0xe4a02e, 0xd5ac28, 0xbfb532, 0xa3bb46, 0x81be5c, 0x56bd71,
+                                              0x07b886, 0x00b198, 0x00a7a8, 0x009bb5, 0x008fbf, 0x0082c6};
+
+Colour channels(std::uint32_t rgb) {
+  return {static_cast<int>(rgb >> 16), static_cast<int>(rgb >> 8 & 0xff), static_cast<int>(rgb & 0xff)};
+}
+
+Colour mixed(const Colour& a, const Colour& b, double part) {
+  Colour result{};
+  for (std::size_t i = 0; i < 3; ++i) result[i] = static_cast<int>(a[i] + (b[i] - a[i]) * part + 0.5);
+  return result;
+}
+
+// Of many servers, neighbours differ in brightness as well.
+Colour colour_of(std::size_t server, std::size_t servers) {
+  const double place = static_cast<double>(server * wheel.size()) / static_cast<double>(servers);
+  const auto below = static_cast<std::size_t>(place);
+  const Colour pure = mixed(channels(wheel[below % wheel.size()]),
+                            channels(wheel[(below + 1) % wheel.size()]), place - static_cast<double>(below));
+  if (servers <= 8) return pure;
+  constexpr std::array shades{0.0, 0.34, -0.30};
+  const double shade = shades[server % shades.size()];
+  return shade < 0 ? mixed(pure, {0x14, 0x1c, 0x30}, -shade) : mixed(pure, {255, 255, 255}, shade);
+}
+
+bool is_light(const Colour& colour) {
+  return colour[0] * 3 + colour[1] * 6 + colour[2] > 1750;
+}
+
+std::string hex(const Colour& colour) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "#";
+  for (const int channel : colour) {
+    text += digits[static_cast<std::size_t>(channel / 16)];
+    text += digits[static_cast<std::size_t>(channel % 16)];
+  }
+  return text;
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return is_utf8(result) ? result : percent_encode(text);
+}
+
+std::string px(double value) {
+  std::string text = format_fixed(value, 2);
+  while (text.ends_with('0')) text.pop_back();
+  if (text.ends_with('.')) text.pop_back();
+  return text == "-0" ? "0" : text;
+}
+
+std::string point(double turn, double radius) {
+  const UnitVector at = unit_vector(turn);
+  return px(centre_x + at.x * radius) + ' ' + px(centre_y + at.y * radius);
+}
+
+// Along the circle to `to`; in pieces, because SVG cannot draw more than half a circle unambiguously.
+void add_curve(std::string& path, double from, double to, double radius) {
+  const std::string size = px(radius);
+  const int pieces = std::abs(to - from) > 0.45 ? 3 : 1;
+  for (int i = 1; i <= pieces; ++i) {
+    path += 'A' + size + ' ' + size + (to > from ? " 0 0 1 " : " 0 0 0 ") +
+            point(from + (to - from) * i / pieces, radius);
+  }
+}
+
+// A piece of a band of the circle. Filled, not stroked: the ends of a stroke of less than a pixel point anywhere.
+std::string band(double from, double to, double radius, double width) {
+  const double outer = radius + width / 2, inner = radius - width / 2;
+  std::string path = 'M' + point(from, outer);
+  if (to - from < 0.002)
+    return path + 'L' + point(to, outer) + 'L' + point(to, inner) + 'L' + point(from, inner) + 'Z';
+  add_curve(path, from, to, outer);
+  path += 'L' + point(to, inner);
+  add_curve(path, to, from, inner);
+  return path + 'Z';
+}
+
+std::string text_at(double x, double y, std::string_view style, std::string_view text) {
+  return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" +
+         escaped(text) + "</text>\n";
+}
+
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most || !std::all_of(text.begin(), text.end(), [](char c) { return c > 0; }))
+    return text;
+  return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
+}
+
+class Writer {
+ public:
+  explicit Writer(const RingDrawing& drawing) : drawing_(drawing), servers_(drawing.labels.size()) {
+    const auto rows = static_cast<std::size_t>(rows_height / 19);
+    columns_ = (servers_ + rows - 1) / rows;
+    rows_ = (servers_ + columns_ - 1) / columns_;
+    row_height_ = std::min(34.0, rows_height / static_cast<double>(rows_));
+    legend_top_ = centre_y + 6 - row_height_ * static_cast<double>(rows_) / 2;
+  }
+
+  std::string write() {
+    start();
+    if (drawing_.shares.points.empty()) {
+      gathered(ring_radius, ring_width);
+    } else {
+      ring();
+      gathered(gathered_radius, gathered_width);
+    }
+    middle();
+    dots();
+    legend();
+    return svg_ + "</svg>\n";
+  }
+
+ private:
+  void start() {
+    const double width = legend_x + static_cast<double>(columns_) * (legend_width + 30) + 10;
+    const std::string size = "width=\"" + px(width) + "\" height=\"880\"";
+    svg_ =
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + px(width) +
+        " 880\" role=\"img\">\n<title>" + escaped(drawing_.title + ": " + drawing_.subtitle) +
+        "</title>\n<style>\n" +
+        "text { font-family: Inter, system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif; "
+        "fill: #1d2536 }\n"
+        ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
+        ".head { font-size: 12px; fill: #667085 }\n.end { text-anchor: end }\n.mid { text-anchor: middle }\n"
+        ".label { font-size: " +
+        px(label_size()) +
+        "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
+        ".number { font-size: 13px; font-weight: 600; fill: #fff }\n.dark { fill: #1d2536 "
+        "}\n</style>\n<rect " +
+        size + " fill=\"#fbfcfe\"/>\n";
+    svg_ += text_at(48, 62, "title", drawing_.title) + text_at(48, 90, "sub", drawing_.subtitle);
+  }
+
+  double label_size() const { return std::min(15.0, row_height_ * 0.66); }
+
+  std::string tip(std::size_t server) const {
+    return "<title>" + escaped(drawing_.labels[server]) + ": " +
+           format_percent(drawing_.shares.shares[server]) + "</title>";
+  }
+
+  std::string path(std::size_t server, const std::string& shape) const {
+    return "<path fill=\"" + hex(colour_of(server, servers_)) + "\" d=\"" + shape + "\">" + tip(server) +
+           "</path>\n";
+  }
+
+  void ring() {
+    svg_ += "<g id=\"ring\">\n";
+    std::vector<std::string> shapes(servers_);
+    for (const DrawnArc& arc : drawing_.arcs)
+      shapes[arc.server] += band(arc.from, arc.to, ring_radius, ring_width);
+    for (std::size_t i = 0; i < servers_; ++i) {
+      if (!shapes[i].empty()) svg_ += path(i, shapes[i]);
+    }
+    svg_ += "</g>\n";
+  }
+
+  void gathered(double radius, double width) {
+    svg_ += "<g id=\"shares\">\n";
+    double from = 0;
+    for (std::size_t i = 0; i < servers_; ++i) {
+      const double share = drawing_.shares.shares[i], to = from + share;
+      // A gap of the same width everywhere, but never more than half of a small share.
+      const double gap = share > 0.999 ? 0 : std::min(1.5 / (2 * pi * radius), share / 4);
+      if (share > 0) svg_ += path(i, band(from + gap, to - gap, radius, width));
+      if (servers_ <= 40 && share * 2 * pi * radius > 18) number((from + to) / 2, radius, i);
+      from = to;
+    }
+    svg_ += "</g>\n";
+  }
+
+  void number(double turn, double radius, std::size_t server) {
+    const UnitVector at = unit_vector(turn);
+    svg_ += text_at(centre_x + at.x * radius, centre_y + at.y * radius + 4.6, number_class(server),
+                    std::to_string(server));
+  }
+
+  std::string number_class(std::size_t server) const {
+    return is_light(colour_of(server, servers_)) ? "number mid dark" : "number mid";
+  }
+
+  void middle() {
+    svg_ += text_at(centre_x, centre_y + 2, "big mid", std::to_string(servers_));
+    svg_ += text_at(centre_x, centre_y + 28, "sub mid", servers_ == 1 ? "server" : "servers");
+    if (servers_ == 1) return;
+    double most = 0;
+    for (std::size_t i = 0; i < servers_; ++i) {
+      if (drawing_.shares.fair[i] > 0)
+        most = std::max(most, drawing_.shares.shares[i] / drawing_.shares.fair[i]);
+    }
+    svg_ += text_at(centre_x, centre_y + 56, "head mid", "fullest: " + format_fixed(most, 2) + " × fair");
+  }
+
+  // Keys in stacks outside the ring; one dot for several when the stacks would grow too high.
+  void dots() {
+    if (drawing_.keys.empty()) return;
+    const auto bins = static_cast<std::size_t>(2 * pi * dots_from / dot_step);
+    std::vector<std::vector<std::size_t>> stacks(bins);
+    for (const DrawnKey& key : drawing_.keys) {
+      stacks[static_cast<std::size_t>(key.at * static_cast<double>(bins)) % bins].push_back(key.server);
+    }
+    const std::size_t per_dot = keys_per_dot(stacks);
+    std::vector<std::string> circles(servers_);
+    for (std::size_t bin = 0; bin < bins; ++bin) {
+      for (std::size_t i = 0; i < stacks[bin].size(); i += per_dot)
+        add_dot(circles[stacks[bin][i]], bin, i / per_dot, bins);
+    }
+    svg_ += "<g id=\"keys\">\n";
+    for (std::size_t i = 0; i < servers_; ++i) {
+      if (!circles[i].empty())
+        svg_ += "<g fill=\"" + hex(colour_of(i, servers_)) + "\">" + circles[i] + "</g>\n";
+    }
+    svg_ += "</g>\n" + text_at(48, 846, "head",
+                               std::to_string(drawing_.keys.size()) + " keys; a dot is " +
+                                   (per_dot == 1 ? "one key" : "up to " + std::to_string(per_dot) + " keys"));
+  }
+
+  static std::size_t keys_per_dot(const std::vector<std::vector<std::size_t>>& stacks) {
+    std::size_t highest = 0;
+    for (const auto& stack : stacks) highest = std::max(highest, stack.size());
+    std::size_t per_dot = 1;
+    for (const std::size_t factor : {1U, 2U, 5U}) {
+      for (std::size_t size = factor; size < highest * 10; size *= 10) {
+        if ((highest + size - 1) / size <= most_layers && (per_dot == 1 || size < per_dot)) per_dot = size;
+      }
+    }
+    return highest <= most_layers ? 1 : per_dot;
+  }
+
+  static void add_dot(std::string& circles, std::size_t bin, std::size_t layer, std::size_t bins) {
+    const UnitVector at = unit_vector((static_cast<double>(bin) + 0.5) / static_cast<double>(bins));
+    const double radius = dots_from + static_cast<double>(layer) * dot_step;
+    circles += "<circle cx=\"" + px(centre_x + at.x * radius) + "\" cy=\"" + px(centre_y + at.y * radius) +
+               "\" r=\"" + px(dot_size) + "\"/>";
+  }
+
+  void legend() {
+    svg_ += "<g id=\"legend\">\n";
+    for (std::size_t column = 0; column < columns_; ++column) {
+      const double x = legend_x + static_cast<double>(column) * (legend_width + 30);
+      svg_ += text_at(x, legend_top_ - 8, "head", "server") +
+              text_at(x + 290, legend_top_ - 8, "head end", "share");
+      svg_ += text_at(x + 302, legend_top_ - 8, "head", "against fair");
+    }
+    for (std::size_t i = 0; i < servers_; ++i) legend_row(i);
+    svg_ += "</g>\n";
+  }
+
+  void legend_row(std::size_t server) {
+    const double x = legend_x + static_cast<double>(server / rows_) * (legend_width + 30);
+    const double y = legend_top_ + (static_cast<double>(server % rows_) + 0.5) * row_height_;
+    const double swatch = std::min(22.0, row_height_ * 0.72), base = y + label_size() * 0.36;
+    const Colour colour = colour_of(server, servers_);
+    svg_ += rectangle(x, y - swatch / 2, 26, swatch, 4, hex(colour));
+    svg_ += "<text x=\"" + px(x + 13) + "\" y=\"" + px(y + std::min(12.0, swatch * 0.78) * 0.36) +
+            "\" class=\"" + number_class(server) +
+            "\" style=\"font-size:" + px(std::min(12.0, swatch * 0.78)) + "px\">" + std::to_string(server) +
+            "</text>\n";
+    svg_ += text_at(x + 36, base, "label", shortened(drawing_.labels[server], 22));
+    svg_ += text_at(x + 290, base, "label share end", format_percent(drawing_.shares.shares[server]));
+    bar(x + 302, y, server, colour);
+  }
+
+  // The share, and a line where the fair one would end.
+  void bar(double x, double y, std::size_t server, const Colour& colour) {
+    const double width = 98, height = std::min(10.0, row_height_ * 0.4);
+    const double most =
+        std::max(*std::max_element(drawing_.shares.shares.begin(), drawing_.shares.shares.end()),
+                 *std::max_element(drawing_.shares.fair.begin(), drawing_.shares.fair.end()));
+    svg_ += rectangle(x, y - height / 2, width, height, height / 2, "#e9edf4");
+    const double length = drawing_.shares.shares[server] / most * width;
+    if (length > 0)
+      svg_ += rectangle(x, y - height / 2, std::max(length, height), height, height / 2, hex(colour));
+    svg_ += rectangle(x + drawing_.shares.fair[server] / most * width - 0.75, y - height / 2 - 3, 1.5,
+                      height + 6, 0, "#1d2536");
+  }
+
+  static std::string rectangle(double x, double y, double width, double height, double round,
+                               std::string_view fill) {
+    return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" +
+           px(height) + "\" rx=\"" + px(round) + "\" fill=\"" + std::string(fill) + "\"/>\n";
+  }
+
+  const RingDrawing& drawing_;
+  std::size_t servers_, columns_ = 1, rows_ = 1;
+  double row_height_ = 0, legend_top_ = 0;
+  std::string svg_;
+};
+
+std::string plural(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + ' ' + noun + (count == 1 ? "" : "s");
+}
+
+std::string subtitle_of(const RingShares& shares) {
+  if (shares.points.empty()) return "no circle: shares of " + std::to_string(sample_size) + " counted keys";
+  const std::size_t points = std::accumulate(shares.points.begin(), shares.points.end(), std::size_t{0});
+  return plural(points, "point") + " on the circle; " +
+         (shares.exact ? "shares are arc lengths" : "keys reach only a part of it: shares are counted");
+}
+
+}  // namespace
+
+// sin and cos of an eighth of a turn at most, by their series: libm is not linked, and every machine draws the same.
+UnitVector unit_vector(double turn) {
+  turn -= static_cast<double>(static_cast<long long>(turn));
+  const int quarter = static_cast<int>(turn * 4 + 0.5);  // the nearest axis
+  const double angle = (turn - quarter / 4.0) * 2 * pi, square = angle * angle;
+  double sine = 0, cosine = 0, term = 1;
+  for (int i = 0; i < 16; i += 2) {
+    cosine += term;
+    sine += term * angle / (i + 1);
+    term *= -square / ((i + 1) * (i + 2));
+  }
+  switch (quarter % 4) {
+    case 0:
+      return {sine, -cosine};
+    case 1:
+      return {cosine, sine};
+    case 2:
+      return {-sine, cosine};
+    default:
+      return {-cosine, -sine};
+  }
+}
+
+RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {
+  const Pool& pool = placement.pool();
+  RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}};
+  for (const Server& server : pool)
+    drawing.labels.push_back(server.name.empty() ? server.address() : server.name);
+  double from = 0;
+  if (const Continuum* ring = placement.continuum()) {
+    for (const Arc& arc : arcs_of(*ring)) {
+      const double to = from + length_of(arc, *ring);
+      drawing.arcs.push_back({from, to, arc.server});
+      from = to;
+    }
+    return drawing;
+  }
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    drawing.arcs.push_back({from, from + shares.shares[i], i});
+    from += shares.shares[i];
+  }
+  return drawing;
+}
+
+DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::string_view key) {
+  const std::size_t server = placement.server_of(key);
+  if (const Continuum* ring = placement.continuum()) {
+    return {length_of({0, placement.hash_of(key), 0}, *ring), server};
+  }
+  const DrawnArc& arc = drawing.arcs[server];
+  return {arc.from + (arc.to - arc.from) * (crc32(key) / 4294967296.0), server};
+}
+
+std::string svg_of(const RingDrawing& drawing) {
+  return Writer(drawing).write();
+}
+
+}  // namespace mcds

@@ -1,0 +1,44 @@
+// A ring as a drawing: the circle with its arcs outside, the same shares gathered inside, a legend, and keys as
+// dots. A pure function of its arguments: the same picture on every machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/placement/ring_shares.hpp"
+
+namespace mcds {
+
+struct DrawnKey {
+  double at;  // on the circle: 0…1, clockwise from the top
+  std::size_t server;
+};
+
+struct DrawnArc {
+  double from, to;
+  std::size_t server;
+};
+
+struct RingDrawing {
+  std::string title;
+  std::string subtitle;
+  std::vector<std::string> labels;  // one per server
+  RingShares shares;
+  std::vector<DrawnArc> arcs;
+  std::vector<DrawnKey> keys;
+};
+
+// Where the client has no circle, every server is one arc, in the order of the pool.
+RingDrawing draw_ring(const Placement& placement, const RingShares& shares);
+// Where a key stands in the drawing.
+DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::string_view key);
+
+std::string svg_of(const RingDrawing& drawing);
+
+// The point of the unit circle at `turn` (0…1, clockwise from the top; x to the right, y down).
+struct UnitVector {
+  double x, y;
+};
+UnitVector unit_vector(double turn);
+
+}  // namespace mcds
