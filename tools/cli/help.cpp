@@ -77,7 +77,10 @@ std::string command_help(const Command& command) {
     rows.emplace_back(usage(command, *verb), verb->summary());
     if (!verb->examples().empty() && lines.size() < 3) lines.push_back(verb->examples().front());
   }
-  return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) + "\nVerbs:\n" + table(rows) +
+  const Verb* itself = command.find("");
+  const bool has_own = itself != nullptr && !itself->options().empty();
+  const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
+  return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) + "\nVerbs:\n" + table(rows) + own +
          "\nmcds " + command.name() + " VERB --help and man mcds-" + command.name() + " tell more.\n";
 }
 

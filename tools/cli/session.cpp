@@ -146,9 +146,13 @@ const PoolFile& Session::pool() {
   return *parts_->pool;
 }
 
-std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
+PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
-  return make_placement(profile, pool().pool, {system_resolver(), prefix, pool().hash_tag});
+  return {system_resolver(), prefix, pool().hash_tag};
+}
+
+std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
+  return make_placement(profile, pool().pool, placement_options());
 }
 
 const std::shared_ptr<const Placement>& Session::placement() {

@@ -59,11 +59,13 @@ class Session {
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
-  ConnectOptions connect_options();
+  // What placements are made with beside the profile and the pool.
+  PlacementOptions placement_options();
+  // The servers, and what their source says of hashing.
+  const PoolFile& pool();
 
  private:
   struct Parts;
-  const PoolFile& pool();
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);

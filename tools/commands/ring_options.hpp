@@ -6,5 +6,7 @@
 namespace mcds {
 
 void declare_ring_shares(Verb& verb);
+void declare_ring_diff(Verb& verb);
+void declare_ring_check(Verb& verb);
 
 }  // namespace mcds

@@ -1,0 +1,165 @@
+// mcds ring diff: what a change of the pool or of the client moves.
+#include "common/placement/ring_diff.hpp"
+
+#include <memory>
+#include <optional>
+
+#include "common/base/json.hpp"
+#include "common/base/units.hpp"
+#include "common/placement/ring_shares.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/ring_keys.hpp"
+#include "tools/commands/ring_options.hpp"
+
+namespace mcds {
+
+namespace {
+
+struct DiffOptions {
+  std::optional<std::string> to, to_servers_from, to_pool, as_to, keys, max_moved;
+  bool live = false;
+  std::uint64_t random = sample_size;
+};
+
+int count_of(std::initializer_list<bool> flags) {
+  int count = 0;
+  for (const bool flag : flags) count += flag ? 1 : 0;
+  return count;
+}
+
+void check(const DiffOptions& options) {
+  const int pools =
+      count_of({options.to.has_value(), options.to_servers_from.has_value(), options.to_pool.has_value()});
+  if (pools > 1) throw InvalidInput("--to, --to-servers-from and --to-pool exclude each other");
+  if (pools == 0 && !options.as_to)
+    throw InvalidInput(
+        "nothing to compare with; give --to LIST, --to-servers-from SOURCE, --to-pool NAME or --as-to P");
+  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  if (options.random == 0) throw InvalidInput("--random must be at least 1");
+}
+
+// What the change itself says of the client; empty: it stays.
+std::string profile_said(Session& session, Session& other, const DiffOptions& options) {
+  if (options.as_to) return *options.as_to;
+  if (session.options().profile) return "";
+  if (options.to_pool) {
+    const auto& pools = session.config().pools;
+    if (const auto found = pools.find(*options.to_pool); found != pools.end() && found->second.profile)
+      return *found->second.profile;
+  }
+  return other.pool().profile;
+}
+
+// The other side: what is not said stays as it is.
+std::shared_ptr<const Placement> changed(Session& session, const DiffOptions& options) {
+  GlobalOptions globals = session.options();
+  if (options.to || options.to_servers_from || options.to_pool) {
+    globals.servers = options.to;
+    globals.servers_from = options.to_servers_from;
+    globals.pool = options.to_pool;
+  }
+  globals.key_prefix = session.key_prefix();
+  Session other(std::move(globals));
+  const std::string profile = profile_said(session, other, options);
+  return other.placement_as(profile.empty() ? session.placement()->profile() : profile);
+}
+
+// One of the three sources of keys into the diff.
+class Reader {
+ public:
+  Reader(Session& session, const DiffOptions& options, RingDiff& diff)
+      : session_(session), options_(options), diff_(diff) {}
+
+  ExitStatus read() {
+    const TakeRingKey take = [this](const RingKey& key) {
+      sized_ |= key.bytes.has_value();
+      diff_.add(key.key, key.bytes.value_or(0), key.server);
+    };
+    if (options_.live) return read_live_keys_of(session_, take);
+    if (options_.keys) return read_keys_of(session_, *options_.keys, take);
+    SampleKeys keys(session_.key_prefix());
+    for (std::uint64_t i = 0; i < options_.random; ++i) diff_.add(keys.next(), 0);
+    return ExitStatus::ok;
+  }
+
+  bool sized() const { return sized_; }  // some sizes were known
+  const char* name() const { return options_.live ? "live" : options_.keys ? "given" : "random"; }
+
+ private:
+  Session& session_;
+  const DiffOptions& options_;
+  RingDiff& diff_;
+  bool sized_ = false;
+};
+
+void print_pairs(Session& session, const RingDiff& diff, bool sized) {
+  for (const RingDiff::Pair& pair : diff.pairs()) {
+    JsonObject line;
+    line.bytes("from", pair.from).bytes("to", pair.to).number("keys", pair.moved.keys);
+    if (sized) line.number("size_bytes", pair.moved.bytes);
+    line.real("share", static_cast<double>(pair.moved.keys) / static_cast<double>(diff.all().keys));
+    session.output().answer(line, "");
+  }
+}
+
+JsonObject summary(const RingDiff& diff, const Reader& reader, const DiffOptions& options, double most) {
+  JsonObject line;
+  line.bytes("source", reader.name()).number("keys", diff.all().keys).number("moved", diff.moved().keys);
+  line.real("moved_share", diff.moved_share()).real("ideal_share", diff.ideal_share());
+  if (reader.sized()) line.number("size_bytes", diff.all().bytes).number("moved_bytes", diff.moved().bytes);
+  if (diff.astray().keys > 0) line.number("astray", diff.astray().keys);
+  if (options.max_moved) line.real("max_moved_share", most).boolean("within", diff.moved_share() <= most);
+  return line;
+}
+
+void warn_of_astray(Session& session, const RingDiff& diff) {
+  if (diff.astray().keys <= diff.all().keys) return;
+  session.output().warning(
+      "most live keys are not where " + std::string(session.placement()->profile()) +
+      " places them: another client wrote them; name it with --as, mcds where --guess finds it");
+}
+
+ExitStatus run_diff(Session& session, const DiffOptions& options) {
+  check(options);
+  const double most = options.max_moved ? parse_share(*options.max_moved, "--max-moved") : 1;
+  const auto after = changed(session, options);
+  RingDiff diff(*session.placement(), *after);
+  Reader reader(session, options, diff);
+  const ExitStatus read = reader.read();
+  warn_of_astray(session, diff);
+  if (session.output().mode() != OutputMode::value) print_pairs(session, diff, reader.sized());
+  session.output().answer(summary(diff, reader, options, most), json_real(diff.moved_share()));
+  if (read != ExitStatus::ok) return read;
+  // A gate does not open on what it has not seen.
+  if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {
+    throw Failure(ErrorCode::bad_data,
+                  "there are no keys to judge by; leave --live and --keys away to compare by random keys");
+  }
+  return diff.moved_share() > most ? ExitStatus::problem : ExitStatus::ok;
+}
+
+}  // namespace
+
+void declare_ring_diff(Verb& verb) {
+  const auto options = std::make_shared<DiffOptions>();
+  verb.example("mcds -s 10.0.0.1,10.0.0.2,10.0.0.3 ring diff --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --live")
+      .example("mcds ring diff --as-to dalli")
+      .example(
+          "mcds --servers-from nutcracker:old.yml ring diff --to-servers-from nutcracker:new.yml --max-moved "
+          "30% && ./deploy")
+      .option("--to", "LIST", "the servers after the change", &options->to)
+      .option("--to-servers-from", "SOURCE", "the same from where it is kept, as --servers-from",
+              &options->to_servers_from)
+      .option("--to-pool", "NAME", "the same as a pool of the config file", &options->to_pool)
+      .option("--as-to", "P", "the client profile after the change", &options->as_to)
+      .option("--keys", "FILE", "compare by these keys, KEY or KEY<tab>BYTES a line; - is standard input",
+              &options->keys)
+      .flag("--live", "compare by all keys that the servers hold now", options->live)
+      .option("--random", "N", "compare by so many made-up keys; 100000 without it", &options->random)
+      .option("--max-moved", "SHARE", "exit 2 if more of the keys move than this: 30% or 0.3",
+              &options->max_moved)
+      .action([options](Session& session) { return run_diff(session, *options); });
+}
+
+}  // namespace mcds
