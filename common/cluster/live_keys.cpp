@@ -46,7 +46,9 @@ class Dump {
 
   bool busy() const { return busy_; }
   int descriptor() const { return retry_at_ ? -1 : socket_.descriptor(); }
-  short events() const { return unsent_.empty() ? POLLIN : POLLOUT; }
+  short events() const {
+    return socket_.state() == Socket::State::connecting || !unsent_.empty() ? POLLOUT : POLLIN;
+  }
   SteadyTime wakes_at() const { return retry_at_ ? std::min(*retry_at_, deadline_) : deadline_; }
   const LiveKeysOfServer& result() const { return result_; }
 

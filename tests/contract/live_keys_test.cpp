@@ -62,6 +62,14 @@ TEST_CASE("live keys: every key of every server, once, with its figures") {
   CHECK(size > 5000 * 48);
 }
 
+TEST_CASE("live keys: over TCP, where connecting takes a moment") {
+  MemcachedProcess server({}, MemcachedProcess::Listen::tcp);
+  fill(server.server(), 0, 100);
+  Found found;
+  CHECK(collect({server.server()}, patient(), found)[0].complete);
+  CHECK(found.size() == 100);
+}
+
 TEST_CASE("live keys: keys of any bytes come back as they are") {
   MemcachedProcess server;
   talk(server.server(), "set 100%25:\xd0\xba 0 100 1\r\nx\r\n");

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""Real clients write; `mcds where --guess` names each of them from the keys that lie on the servers.
+
+Usage: guess_test.py BUILD_DIR [--all]
+Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats a run's keys and pools.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+from clients import CLIENTS
+from placement_test import WRITERS, Bench, Finding, text_keys
+from servers import Memcacheds
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
+
+def cases():
+    """Of each client what it does without being told otherwise, and one more."""
+    for client in CLIENTS:
+        if not client.reads and not client.leaves_configuration and (client.ci or "--all" in sys.argv):
+            for configuration in client.configurations[:2]:
+                yield client, configuration
+
+
+def empty(servers):
+    for server in servers:
+        with server.connect() as connection:
+            connection.sendall(b"flush_all\r\n")
+            connection.recv(100)
+
+
+def guess(bench, client, configuration, servers):
+    keys = text_keys(bench.choice, client, configuration)
+    empty(servers)
+    for command in client.build:
+        bench.run(bench.words(command), cwd=WRITERS)
+    bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options],
+              [f"{key}\t1" for key in keys], WRITERS)
+    pool = ",".join(server.for_mcds() for server in servers)
+    prefix = ["-n", configuration.prefix] if configuration.prefix else []
+    best = json.loads(bench.run([bench.mcds, "-s", pool, *prefix, "where", "--guess"]).splitlines()[0])
+    known = [best["profile"], *best["also"]]
+    if configuration.profile not in known or best["explained"] != len(keys):
+        raise Finding(f"{configuration.profile}: guessed {known}, {best['explained']} of {best['keys']} keys explained")
+
+
+def main():
+    seed = int(os.environ.get("MCDS_TEST_SEED", random.randrange(10 ** 9)))
+    print(f"seed {seed}")
+    choice = random.Random(seed)
+    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+    with tempfile.TemporaryDirectory(prefix="mcds-guess-") as directory, Memcacheds(directory) as memcacheds:
+        bench = Bench(mcds, directory, choice, memcacheds)
+        for client, configuration in cases():
+            try:
+                guess(bench, client, configuration, bench.pools.plain)
+                check(True, "")
+            except (Finding, OSError, RuntimeError, subprocess.TimeoutExpired) as error:
+                check(False, f"{configuration.profile}: {error}")
+    finish()
+
+
+main()
