@@ -190,6 +190,7 @@ bool is_utf8(std::string_view bytes) {
 }
 
 std::string percent_encode(std::string_view bytes) {
+  if (std::none_of(bytes.begin(), bytes.end(), needs_encoding)) return std::string(bytes);
   std::string text;
   text.reserve(bytes.size());
   for (const char c : bytes) {

@@ -47,6 +47,7 @@ struct Elements::Setting {
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
     : context_(context),
       base_(base_of(context, structure, name)),
+      values_base_(base_ + ":v"),
       index_(context, base_, [this](std::span<const std::string> names) {
         std::vector<bool> present;
         for (const ElementResult& result : get(names)) present.push_back(result.yes || result.failure);
@@ -56,13 +57,16 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
 void Elements::check(const Element& element) {
   const auto limit = [](const char* what, std::size_t size, std::size_t most) {
     if (size <= most) return;
-    throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) + " bytes, this one has " + std::to_string(size));
+    throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) +
+                                           " bytes, this one has " + std::to_string(size));
   };
   limit("an element's name", element.name.size(), max_element_size);
   limit("a value", element.value.size(), max_value_size);
 }
 
-std::string Elements::key_of(std::string_view name) const { return element_key(base_ + ":v", name); }
+std::string Elements::key_of(std::string_view name) const {
+  return element_key(values_base_, name);
+}
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
   std::vector<Setting> all(elements.size());
@@ -79,6 +83,7 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
     add_missing(missing);
   }
   std::vector<ElementResult> results;
+  results.reserve(all.size());
   for (Setting& one : all) {
     if (!one.done)
       one.fail(Contention("others keep creating and removing this element; it was not set, try again"));
@@ -91,6 +96,7 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
 std::vector<Elements::Setting*> Elements::replace_existing(std::vector<Setting>& all) const {
   std::vector<Setting*> open;
   std::vector<Request> batch;
+  batch.reserve(all.size());
   for (Setting& one : all) {
     if (one.done) continue;
     open.push_back(&one);
@@ -131,6 +137,7 @@ void Elements::list_missing(std::vector<Setting*>& missing) {
 
 void Elements::add_missing(std::vector<Setting*>& missing) {
   std::vector<Request> batch;
+  batch.reserve(missing.size());
   for (const Setting* one : missing)
     batch.push_back(Request::add(key_of(one->element->name), one->element->value, Exptime::never()));
   const auto replies = context_.cluster.execute(batch);
@@ -161,6 +168,7 @@ void Elements::list_again(std::span<Setting* const> late) {
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {
   std::vector<Request> batch;
+  batch.reserve(names.size());
   for (const std::string& name : names) batch.push_back(Request::get(key_of(name)));
   auto replies = context_.cluster.execute(batch);
   std::vector<ElementResult> results(names.size());
@@ -179,6 +187,7 @@ std::vector<ElementResult> Elements::get(std::span<const std::string> names) con
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
   std::vector<Request> batch;
+  batch.reserve(names.size());
   for (const std::string& name : names) batch.push_back(Request::remove(key_of(name)));
   const auto replies = context_.cluster.execute(batch);
   std::vector<ElementResult> results(names.size());

@@ -110,6 +110,7 @@ class Elements {
 
   Context context_;
   std::string base_;
+  std::string values_base_;
   ElementIndex index_;
 };
 

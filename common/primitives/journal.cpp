@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/journal_reading.hpp"
@@ -17,7 +18,9 @@ constexpr int most_rereads = 8;
 }  // namespace
 
 std::string journal_line_id(const std::string& operation, std::size_t n) {
-  return operation + '.' + std::to_string(n);
+  std::string id;
+  append_all(id, {operation, ".", std::to_string(n)});
+  return id;
 }
 
 struct JournalReader::Readings {

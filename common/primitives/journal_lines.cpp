@@ -30,7 +30,8 @@ std::optional<JournalLine> decode_line(std::string_view line) {
   if (!body) return std::nullopt;
   std::string_view rest = *body;
   const std::string_view kind = take_word(rest);
-  if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos) return std::nullopt;
+  if (kind.size() != 1 || std::string_view("+-!=").find(kind[0]) == std::string_view::npos)
+    return std::nullopt;
   const auto id = take_word(rest);
   if (id.size() < 18 || id[16] != '.') return std::nullopt;
   return JournalLine{static_cast<Change>(kind[0]), std::string(id), std::string(rest)};
@@ -38,18 +39,29 @@ std::optional<JournalLine> decode_line(std::string_view line) {
 
 }  // namespace
 
-std::string encode(const JournalLine& line) {
-  std::string body{static_cast<char>(line.change), ' '};
-  body += line.id;
-  if (line.change == Change::add || line.change == Change::remove) body += ' ' + line.element;
-  return seal(body) + '\n';
+void append_line(std::string& text, const JournalLine& line) {
+  const std::size_t start = text.size();
+  const char change = static_cast<char>(line.change);
+  append_all(text, {{&change, 1}, " ", line.id});
+  if (line.change == Change::add || line.change == Change::remove) append_all(text, {" ", line.element});
+  append_seal(text, start);
+  text += '\n';
 }
 
-std::string journal_header(std::string_view incarnation) { return seal("J1 " + std::string(incarnation)) + '\n'; }
+std::string encode(const JournalLine& line) {
+  std::string text;
+  append_line(text, line);
+  return text;
+}
+
+std::string journal_header(std::string_view incarnation) {
+  return seal("J1 " + std::string(incarnation)) + '\n';
+}
 
 std::string encode(const JournalRoot& root) {
   std::string value = journal_header(root.incarnation);
-  for (const SegmentName& segment : root.segments) value += seal("S " + segment.id + ' ' + std::to_string(segment.lines)) + '\n';
+  for (const SegmentName& segment : root.segments)
+    value += seal("S " + segment.id + ' ' + std::to_string(segment.lines)) + '\n';
   return value + std::string(root.tail);
 }
 
@@ -104,6 +116,8 @@ std::string without_padding(std::string_view text) {
   return kept;
 }
 
-std::string padding_line(std::size_t size) { return '#' + std::string(size - 2, ' ') + '\n'; }
+std::string padding_line(std::size_t size) {
+  return '#' + std::string(size - 2, ' ') + '\n';
+}
 
 }  // namespace mcds

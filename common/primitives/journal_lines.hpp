@@ -28,6 +28,7 @@ struct JournalLine {
 };
 
 std::string encode(const JournalLine& line);
+void append_line(std::string& text, const JournalLine& line);
 
 struct SegmentName {
   std::string id;

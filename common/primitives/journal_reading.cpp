@@ -16,8 +16,14 @@ CorruptData foreign_root(const Context& context, const std::string& key, std::si
 
 // The lines that count: the first of each id.
 std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
-  std::unordered_set<std::string> seen;
-  std::erase_if(lines, [&](const JournalLine& line) { return !seen.insert(line.id).second; });
+  std::unordered_set<std::string_view> seen;
+  seen.reserve(lines.size());
+  std::vector<JournalLine*> repeated;
+  for (JournalLine& line : lines) {
+    if (!seen.insert(line.id).second) repeated.push_back(&line);
+  }
+  for (JournalLine* line : repeated) line->id.clear();
+  if (!repeated.empty()) std::erase_if(lines, [](const JournalLine& line) { return line.id.empty(); });
   return lines;
 }
 
@@ -29,7 +35,7 @@ std::string segment_key(const std::string& root, const std::string& id) {
 
 std::string encode_all(std::span<const JournalLine> lines) {
   std::string text;
-  for (const JournalLine& line : lines) text += encode(line);
+  for (const JournalLine& line : lines) append_line(text, line);
   return text;
 }
 

@@ -12,7 +12,13 @@ constexpr std::size_t checksum_size = 8;  // hex digits
 }  // namespace
 
 std::string seal(std::string_view body) {
-  return std::string(body) + " *" + checksum(body);
+  std::string line(body);
+  append_seal(line, 0);
+  return line;
+}
+
+void append_seal(std::string& text, std::size_t start) {
+  append_all(text, {" *", checksum(std::string_view(text).substr(start))});
 }
 
 std::optional<std::string_view> unseal(std::string_view line) {

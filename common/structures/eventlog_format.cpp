@@ -49,13 +49,6 @@ std::string sealed_line(const std::string& body) {
   return seal(body) + '\n';
 }
 
-// What seal() appends, for the text from `start` on, without a copy of it.
-void append_seal(std::string& text, std::size_t start) {
-  const std::uint32_t sum = crc32(std::string_view(text).substr(start));
-  text += " *";
-  append_hex(text, sum, 8);
-}
-
 bool looks_like_id(std::string_view text) {
   return text.size() > event_id_size && text[8] == '-' && text[13] == '-' && text[14] == '7' &&
          text[18] == '-' && text[23] == '-' && text[event_id_size] == ' ';

@@ -1,6 +1,6 @@
-#include <array>
-#include <charconv>
+#include <string>
 
+#include "common/base/bytes.hpp"
 #include "common/cluster/meta/wire.hpp"
 
 namespace mcds::meta {
@@ -10,39 +10,18 @@ namespace {
 // A line of gets stays well below the 2 KiB that older 1.6 servers look at before they have the whole line.
 constexpr std::size_t longest_get_line = 1900;
 
-void add(std::string& out, std::string_view text) { out += text; }
-
-void add(std::string& out, std::uint64_t number) {
-  std::array<char, 20> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
-  out.append(digits.data(), static_cast<std::size_t>(end - digits.data()));
+std::string text(std::uint64_t number) {
+  return std::to_string(number);
 }
-
-void add(std::string& out, std::int64_t number) { add(out, static_cast<std::uint64_t>(number)); }
-void add(std::string& out, std::uint32_t number) { add(out, std::uint64_t{number}); }
-
-template <typename... Parts>
-void line(std::string& out, const Parts&... parts) {
-  (add(out, parts), ...);
-  out += "\r\n";
+std::string text(Exptime exptime) {
+  return std::to_string(exptime.wire());
 }
 
 void storage(std::string& out, std::string_view command, const Request& request, bool with_cas = false) {
-  add(out, command);
-  add(out, request.key);
-  out += ' ';
-  add(out, request.flags);
-  out += ' ';
-  add(out, request.exptime.wire());
-  out += ' ';
-  add(out, std::uint64_t{request.value.size()});
-  if (with_cas) {
-    out += ' ';
-    add(out, request.cas.value);
-  }
-  out += "\r\n";
-  out += request.value;
-  out += "\r\n";
+  append_all(out, {command, request.key, " ", text(request.flags), " ", text(request.exptime), " ",
+                   text(request.value.size())});
+  if (with_cas) append_all(out, {" ", text(request.cas.value)});
+  append_all(out, {"\r\n", request.value, "\r\n"});
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out) {
@@ -53,8 +32,7 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest_get_line;
     if (request.op != Op::get || !fits) break;
-    out += ' ';
-    out += request.key;
+    append_all(out, {" ", request.key});
     ++command.count;
   }
   out += "\r\n";
@@ -63,34 +41,65 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
 
 }  // namespace
 
-Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out, IncrForm incr_form) {
+Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
+               IncrForm incr_form) {
   const Request& request = *requests[first];
   switch (request.op) {
-    case Op::get: return encode_gets(requests, first, out);
-    case Op::gets: line(out, "mg ", request.key, " k v f c"); break;
-    case Op::probe: line(out, "mg ", request.key, " k v f c t l u"); break;
-    case Op::add: storage(out, "add ", request); break;
-    case Op::set: storage(out, "set ", request); break;
-    case Op::replace: storage(out, "replace ", request); break;
-    case Op::cas: storage(out, "cas ", request, true); break;
+    case Op::get:
+      return encode_gets(requests, first, out);
+    case Op::gets:
+      append_all(out, {"mg ", request.key, " k v f c\r\n"});
+      break;
+    case Op::probe:
+      append_all(out, {"mg ", request.key, " k v f c t l u\r\n"});
+      break;
+    case Op::add:
+      storage(out, "add ", request);
+      break;
+    case Op::set:
+      storage(out, "set ", request);
+      break;
+    case Op::replace:
+      storage(out, "replace ", request);
+      break;
+    case Op::cas:
+      storage(out, "cas ", request, true);
+      break;
     case Op::append:
-    case Op::append_or_create: storage(out, "append ", request); break;
-    case Op::incr: line(out, "incr ", request.key, " ", request.delta); break;
-    case Op::decr: line(out, "decr ", request.key, " ", request.delta); break;
-    case Op::touch: line(out, "touch ", request.key, " ", request.exptime.wire()); break;
-    case Op::remove: line(out, "delete ", request.key); break;
-    case Op::remove_if: line(out, "md ", request.key, " C", request.cas.value); break;
+    case Op::append_or_create:
+      storage(out, "append ", request);
+      break;
+    case Op::incr:
+      append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
+      break;
+    case Op::decr:
+      append_all(out, {"decr ", request.key, " ", text(request.delta), "\r\n"});
+      break;
+    case Op::touch:
+      append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
+      break;
+    case Op::remove:
+      append_all(out, {"delete ", request.key, "\r\n"});
+      break;
+    case Op::remove_if:
+      append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
+      break;
     case Op::incr_or_create:
       if (incr_form == IncrForm::incr_only) {
-        line(out, "incr ", request.key, " ", request.delta);
+        append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
         break;
       }
       // ma does not say whether it created the item; the mg before it does.
-      if (incr_form == IncrForm::whole) line(out, "mg ", request.key);
-      line(out, "ma ", request.key, " N", request.exptime.wire(), " J", request.initial, " D", request.delta, " v");
+      if (incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, "\r\n"});
+      append_all(out, {"ma ", request.key, " N", text(request.exptime), " J", text(request.initial), " D",
+                       text(request.delta), " v\r\n"});
       break;
-    case Op::version: line(out, "version"); break;
-    case Op::stats: line(out, request.key.empty() ? "stats" : "stats ", request.key); break;
+    case Op::version:
+      append_all(out, {"version\r\n"});
+      break;
+    case Op::stats:
+      append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
+      break;
   }
   return {first, 1, incr_form};
 }
