@@ -3,6 +3,8 @@ import subprocess
 import sys
 import time
 
+PYTHON = "/usr/bin/python3"  # the one distributions install clients for
+
 COLD_PYMEMCACHE = """
 import sys
 from pymemcache.client.base import Client
@@ -10,21 +12,21 @@ Client("unix:" + sys.argv[1]).incr("counter:c", 1)
 """
 
 
-def timed(work, count):
+def timed(work):
     started = time.monotonic()
     work()
-    return count / (time.monotonic() - started)
+    return time.monotonic() - started
 
 
 def of_pylibmc(path, kind, keys):
     import pylibmc
     client = pylibmc.Client([path], behaviors={"tcp_nodelay": True})
     if kind == "set":
-        return timed(lambda: client.set_multi({key: "12345678" for key in keys}), len(keys))
+        return timed(lambda: client.set_multi({key: "12345678" for key in keys}))
     client.set_multi({key: "1" for key in keys})
     if kind == "incr":
-        return timed(lambda: client.incr_multi(keys), len(keys))
-    return timed(lambda: [client.append(key, "12345678") for key in keys], len(keys))
+        return timed(lambda: client.incr_multi(keys))
+    return timed(lambda: [client.append(key, "12345678") for key in keys])
 
 
 def of_pymemcache(path, kind, keys):
@@ -37,29 +39,27 @@ def of_pymemcache(path, kind, keys):
             client.set_many({key: value for key in keys[start:start + 500]})
 
     if kind == "set":
-        return timed(lambda: set_all(b"12345678"), len(keys))
+        return timed(lambda: set_all(b"12345678"))
     set_all(b"1")
     if kind == "incr":
-        return timed(lambda: [client.incr(key, 1) for key in keys], len(keys))
-    return timed(lambda: [client.append(key, b"12345678") for key in keys], len(keys))
+        return timed(lambda: [client.incr(key, 1) for key in keys])
+    return timed(lambda: [client.append(key, b"12345678") for key in keys])
 
 
 CLIENTS = {"pylibmc": of_pylibmc, "pymemcache": of_pymemcache}
 PATIENCE = 20
 
 
-def rates(path, kind, count):
-    """(name, operations per second) of every client that is installed, each by its best batch call. In processes of
-    their own: one that hangs is left out."""
-    for name in CLIENTS:
-        try:
-            done = subprocess.run([sys.executable, __file__, name, path, kind, str(count)], capture_output=True, text=True,
-                                  timeout=PATIENCE, check=False)
-        except subprocess.TimeoutExpired:
-            print(f"{name} {kind}: no end in {PATIENCE} s", file=sys.stderr)
-            continue
-        if done.returncode == 0:
-            yield name, float(done.stdout)
+def seconds(client, path, kind, count):
+    """What `count` operations take by the client's best batch call; None when it is not installed, or hangs: it runs
+    in a process of its own."""
+    try:
+        done = subprocess.run([PYTHON, __file__, client, path, kind, str(count)], capture_output=True, text=True,
+                              timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        print(f"{client} {kind}: no end in {PATIENCE} s", file=sys.stderr)
+        return None
+    return float(done.stdout) if done.returncode == 0 else None
 
 
 if __name__ == "__main__":
