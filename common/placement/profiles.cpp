@@ -9,12 +9,13 @@ namespace mcds {
 
 namespace {
 
-std::vector<Profile> every_family() {
+constexpr std::array every_family{families::libmemcached, families::php_and_perl, families::python_and_ruby,
+                                  families::java,         families::compiled,     families::node,
+                                  families::proxies};
+
+std::vector<Profile> sorted_by_name() {
   std::vector<Profile> profiles;
-  for (const auto family : {families::libmemcached(), families::php_and_perl(), families::python_and_ruby(),
-                            families::java(), families::compiled(), families::node(), families::proxies()}) {
-    profiles.insert(profiles.end(), family.begin(), family.end());
-  }
+  for (const auto family : every_family) profiles.insert(profiles.end(), family().begin(), family().end());
   std::sort(profiles.begin(), profiles.end(),
             [](const Profile& a, const Profile& b) { return a.name < b.name; });
   return profiles;
@@ -66,7 +67,7 @@ std::string advice_for(std::string_view name) {
 }  // namespace
 
 std::span<const Profile> all_profiles() {
-  static const std::vector<Profile> profiles = every_family();
+  static const std::vector<Profile> profiles = sorted_by_name();
   return profiles;
 }
 
@@ -78,8 +79,11 @@ const Profile& profile_named(std::string_view name) {
   for (const auto& alias : aliases) {
     if (alias.name == name) return profile_named(alias.profile);
   }
-  for (const auto& profile : all_profiles()) {
-    if (profile.name == name) return profile;
+  // Not in all_profiles(): making that list would be a quarter of a cold start.
+  for (const auto family : every_family) {
+    for (const auto& profile : family()) {
+      if (profile.name == name) return profile;
+    }
   }
   throw InvalidInput("no profile '" + std::string(name) + '\'' + advice_for(name));
 }
