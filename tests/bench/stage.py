@@ -70,7 +70,8 @@ class Proxy:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(self.path)
         self.listener.listen(16)
-        threading.Thread(target=self.accept, daemon=True).start()
+        self.accepting = threading.Thread(target=self.accept)
+        self.accepting.start()
 
     def accept(self):
         while True:
@@ -103,6 +104,9 @@ class Proxy:
         return self
 
     def __exit__(self, *_):
+        # The thread must be gone before the descriptor is: it could accept what comes to the next proxy.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.accepting.join()
         self.listener.close()
         shutil.rmtree(self.directory)
 
