@@ -22,7 +22,7 @@ from checks import check, finish
 def cases():
     """Of each client what it does without being told otherwise, and one more."""
     for client in CLIENTS:
-        if not client.reads and not client.leaves_configuration and (client.ci or "--all" in sys.argv):
+        if not client.reads and (client.ci or "--all" in sys.argv):
             for configuration in client.configurations[:2]:
                 yield client, configuration
 
@@ -39,7 +39,8 @@ def guess(bench, client, configuration, servers):
     empty(servers)
     for command in client.build:
         bench.run(bench.words(command), cwd=WRITERS)
-    bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options],
+    extra = [f"config={bench.left_configuration}"] if configuration.kept_in else []
+    bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options, *extra],
               [f"{key}\t1" for key in keys], WRITERS)
     pool = ",".join(server.for_mcds() for server in servers)
     prefix = ["-n", configuration.prefix] if configuration.prefix else []

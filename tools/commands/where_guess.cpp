@@ -7,7 +7,6 @@
 #include "common/placement/profile.hpp"
 #include "common/structures/key_copies.hpp"
 #include "tools/cli/output.hpp"
-#include "tools/cli/resolver.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where_options.hpp"
 
@@ -181,8 +180,9 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
     session.output().warning("no key was found on any server: there is nothing to guess from");
     return worse(read, ExitStatus::no);
   }
-  const auto candidates =
-      guess_profiles(pool, {remembering(system_resolver()), session.key_prefix()}, sightings);
+  PlacementOptions placing = session.placement_options();
+  placing.resolver = remembering(placing.resolver);
+  const auto candidates = guess_profiles(pool, placing, sightings);
   for (std::size_t i = 0; i < std::min(candidates.size(), most_shown); ++i) {
     session.output().answer(describe(candidates[i], sightings.size(), i == 0),
                             candidates[i].profiles.front());
