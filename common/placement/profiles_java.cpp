@@ -25,9 +25,7 @@ constexpr Rule spy_ring(KeyHash hash, PointMaker points, Identity identity) {
   return failing_over(Failover::spymemcached, last_added_stays(ring(hash, points, identity)));
 }
 constexpr Rule spy_consistent(KeyHash hash) {
-  Rule rule = without_weights(spy_ring(hash, points::hash_160, identity::spymemcached));
-  rule.failover = Failover::unknown;
-  return rule;
+  return without_weights(spy_ring(hash, points::hash_160, identity::spymemcached));
 }
 constexpr Rule xm_ketama(Identity identity) {
   return last_added_stays(ring(md5, points::ketama_40, identity));

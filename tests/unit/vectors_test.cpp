@@ -30,6 +30,7 @@ std::map<std::string, std::vector<std::string>> key_sets() {
 
 Pool pool_named(const std::string& name) {
   const std::map<std::string, std::string> lists{
+      {"hosts5", "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5"},
       {"equal3", "127.0.0.1:22201,127.0.0.1:22202,127.0.0.1:22203"},
       {"equal5", "127.0.0.1:22201,127.0.0.1:22202,127.0.0.1:22203,127.0.0.1:22204,127.0.0.1:22205"},
       {"weighted5", "127.0.0.1:22201/?1,127.0.0.1:22202/?2,127.0.0.1:22203/?3,127.0.0.1:22204/?1,127.0.0.1:22205/?5"}};
@@ -82,6 +83,29 @@ TEST_CASE("placement: every profile but two is checked by vectors") {
     CAPTURE(profile.name);
     CHECK((profile.name == "ketama" || profile.name == "libmemcached-vbucket"));
   }
+}
+
+TEST_CASE("placement: where keys go while servers are down, as running clients went") {
+  std::ifstream file(folder + "/failover.txt");
+  std::size_t checked = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#') || line.empty()) continue;
+    std::istringstream words(line);
+    std::string profile, pool, dead, indexes;
+    words >> profile >> pool >> dead >> indexes;
+    const auto placement = make_placement(profile, pool_named(pool));
+    std::vector<bool> down;
+    for (const char mark : dead) down.push_back(mark == '1');
+    std::string found;
+    for (std::size_t i = 0; i < indexes.size(); ++i) {
+      const auto server = placement->server_of_when_down("user:" + std::to_string(i), down);
+      found += server ? static_cast<char>('0' + *server) : '-';
+    }
+    CAPTURE(profile);
+    CHECK(found == indexes);
+    ++checked;
+  }
+  CHECK(checked == 32);
 }
 
 }  // namespace mcds
