@@ -20,6 +20,7 @@ from checks import check, finish
 # What makes a client fail over, beside its profile's options.
 PROFILES = {"python-memcached": (), "perl-cache-memcached": (), "dalli": (), "php-memcache-default": (),
             "php-memcache-standard-crc32": (), "php-memcache-consistent-fnv": (),
+            "apr-memcache": (), "apr-memcache-crc32": (), "spymemcached-default": (), "spymemcached-ketama": (),
             "nginx-hash": (), "nginx-hash-consistent": ()}
 LEARNING = 60  # keys at the beginning, by which the client learns who is dead
 
@@ -73,6 +74,7 @@ def main():
         dead = choice.sample(servers, 2)
         for server in dead:
             memcacheds.kill(server)
+        bench.environment["DEAD_SERVERS"] = str(len(dead))
         for client, configuration in cases():
             try:
                 written_and_found(bench, client, configuration, servers, dead)

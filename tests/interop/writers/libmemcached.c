@@ -10,10 +10,11 @@ struct Name {
 };
 
 static const struct Name hashes[] = {
-    {"DEFAULT", MEMCACHED_HASH_DEFAULT}, {"MD5", MEMCACHED_HASH_MD5},           {"CRC", MEMCACHED_HASH_CRC},
-    {"FNV1_64", MEMCACHED_HASH_FNV1_64}, {"FNV1A_64", MEMCACHED_HASH_FNV1A_64}, {"FNV1_32", MEMCACHED_HASH_FNV1_32},
-    {"FNV1A_32", MEMCACHED_HASH_FNV1A_32}, {"MURMUR", MEMCACHED_HASH_MURMUR},   {"JENKINS", MEMCACHED_HASH_JENKINS},
-    {"MURMUR3", MEMCACHED_HASH_MURMUR3},
+    {"DEFAULT", MEMCACHED_HASH_DEFAULT},   {"MD5", MEMCACHED_HASH_MD5},
+    {"CRC", MEMCACHED_HASH_CRC},           {"FNV1_64", MEMCACHED_HASH_FNV1_64},
+    {"FNV1A_64", MEMCACHED_HASH_FNV1A_64}, {"FNV1_32", MEMCACHED_HASH_FNV1_32},
+    {"FNV1A_32", MEMCACHED_HASH_FNV1A_32}, {"MURMUR", MEMCACHED_HASH_MURMUR},
+    {"JENKINS", MEMCACHED_HASH_JENKINS},   {"MURMUR3", MEMCACHED_HASH_MURMUR3},
 };
 static const struct Name distributions[] = {
     {"CONSISTENT", MEMCACHED_DISTRIBUTION_CONSISTENT},
@@ -76,7 +77,8 @@ static void call(memcached_st* client, const char* servers, char* text) {
   } else if (strcmp(name, "PREFIX") == 0) {
     result = memcached_callback_set(client, MEMCACHED_CALLBACK_PREFIX_KEY, text);
   } else {
-    result = memcached_behavior_set(client, (memcached_behavior_t)VALUE_OF(behaviors, name), (uint64_t)atoi(text));
+    result =
+        memcached_behavior_set(client, (memcached_behavior_t)VALUE_OF(behaviors, name), (uint64_t)atoi(text));
   }
   must(client, result, name);
 }
