@@ -14,9 +14,9 @@ namespace {
 
 constexpr std::size_t stack_size = 256 * 1024;
 
-// Stacks are reused: a simulation makes millions of fibers.
+// Stacks are reused, by the same kernel thread: a simulation makes millions of fibers.
 std::vector<std::unique_ptr<char[]>>& idle_stacks() {
-  static std::vector<std::unique_ptr<char[]>> stacks;
+  thread_local std::vector<std::unique_ptr<char[]>> stacks;
   return stacks;
 }
 

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/fiber.hpp"
 
 namespace mcds {
@@ -16,26 +17,16 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
                      std::to_string(servers.size()));
 }
 
-namespace {
-
-// So many replies in a row are those of one request.
-std::vector<std::vector<Reply>> by_request(std::vector<Reply> replies, std::size_t copies) {
-  std::vector<std::vector<Reply>> result(replies.size() / copies);
-  for (std::size_t i = 0; i < replies.size(); ++i) result[i / copies].push_back(std::move(replies[i]));
-  return result;
-}
-
-}  // namespace
-
 std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests) {
-  // Without copies there is nothing to direct: the requests go as they are.
-  if (context.copies == 1) return by_request(context.cluster.execute(requests), 1);
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
     for (const std::size_t server : copy_servers(context, request.key)) batch.push_back(Request(request).on(server));
   }
-  return by_request(context.cluster.execute(batch), context.copies);
+  auto replies = context.cluster.execute(batch);
+  std::vector<std::vector<Reply>> result(requests.size());
+  for (std::size_t i = 0; i < replies.size(); ++i) result[i / context.copies].push_back(std::move(replies[i]));
+  return result;
 }
 
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {
@@ -50,6 +41,34 @@ CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
     outcome.failure = failure;
   }
   return outcome;
+}
+
+std::vector<CopyOutcome> copy_outcomes(const Context& context, const std::vector<Reply>& replies) {
+  std::vector<CopyOutcome> outcomes;
+  if (replies.size() < 2) return outcomes;
+  for (const Reply& reply : replies) {
+    CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
+    if (reply.outcome == Outcome::stored) outcome.number = reply.number;
+    if (reply.outcome == Outcome::hit) outcome.number = parse_u64(reply.value.substr(0, reply.value.find(' ')));
+  }
+  return outcomes;
+}
+
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
+                                       std::span<const std::optional<Failure>> failures) {
+  std::vector<CopyOutcome> outcomes;
+  if (failures.size() < 2) return outcomes;
+  const auto servers = copy_servers(context, key);
+  for (std::size_t i = 0; i < servers.size(); ++i) outcomes.push_back({.server = servers[i], .failure = failures[i]});
+  return outcomes;
+}
+
+const Reply& telling(const std::vector<Reply>& replies) {
+  for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); }, +[](const Reply& reply) { return reply.failed(); }}) {
+    const auto found = std::find_if(replies.begin(), replies.end(), matches);
+    if (found != replies.end()) return *found;
+  }
+  return replies.front();
 }
 
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies) {
@@ -69,6 +88,8 @@ struct Lane {
   std::vector<Request> batch;
   std::vector<Reply> replies;
   std::optional<SteadyTime> wake;
+  bool misses = false;  // what it cannot reach
+  bool missed = false;
   std::exception_ptr cancelled;
   std::exception_ptr thrown;
 
@@ -110,7 +131,13 @@ class CopyCluster final : public Cluster {
     if (!lane_.running()) return inner_.execute(directed);
     lane_.batch = std::move(directed);
     if (!lane_.batch.empty()) lane_.wait();
-    return std::exchange(lane_.replies, {});
+    auto replies = std::exchange(lane_.replies, {});
+    for (Reply& reply : replies) {
+      if (!lane_.misses || !reply.failed() || reply.is(ReplyFailure::Kind::refused)) continue;
+      lane_.missed = true;
+      reply = Reply::of(Outcome::miss, reply.server);
+    }
+    return replies;
   }
   const Placement& placement() const override { return placement_; }
 
@@ -226,7 +253,19 @@ Context& Copies::at(std::size_t copy) const {
   return parts_->copies.empty() ? parts_->whole : parts_->copies[copy]->context;
 }
 
-std::vector<std::optional<Failure>> Copies::run(const Work& work) const {
+std::vector<bool> Copies::run_missing_the_unreachable(const Work& work) const {
+  const auto failures = run(work, true);
+  std::vector<bool> missed;
+  for (std::size_t i = 0; i < failures.size(); ++i) {
+    if (failures[i]) throw Failure(*failures[i]);
+    missed.push_back(!parts_->copies.empty() && parts_->copies[i]->lane.missed);
+  }
+  return missed;
+}
+
+std::vector<std::optional<Failure>> Copies::run(const Work& work) const { return run(work, false); }
+
+std::vector<std::optional<Failure>> Copies::run(const Work& work, bool misses) const {
   std::vector<std::optional<Failure>> failures(size());
   const auto keep_failure = [&](std::size_t copy) {
     try {
@@ -236,12 +275,13 @@ std::vector<std::optional<Failure>> Copies::run(const Work& work) const {
     }
   };
   if (parts_->copies.empty()) {
-    keep_failure(0);
+    work(0);
     return failures;
   }
   for (std::size_t i = 0; i < size(); ++i) {
     Lane& lane = parts_->copies[i]->lane;
     lane = Lane{};
+    lane.misses = misses;
     lane.fiber = std::make_unique<Fiber>([&lane, &keep_failure, i] {
       try {
         keep_failure(i);

@@ -38,6 +38,15 @@ std::vector<Reply> execute_copies(const Context& context, const Request& request
 
 // What `reply` says of its copy: a failure, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
+// Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
+std::vector<CopyOutcome> copy_outcomes(const Context& context, const std::vector<Reply>& replies);
+// For one key's copies after Copies::run.
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
+                                       std::span<const std::optional<Failure>> failures);
+
+// The reply that stands for all copies when none did what was wanted: one that may have been applied before one that was
+// not, and a failure before a miss.
+const Reply& telling(const std::vector<Reply>& replies);
 
 // Of a write's failures the one that tells its outcome: nullopt if any copy was written; else a copy that may have been
 // comes before those that were not.
@@ -56,10 +65,15 @@ class Copies {
 
   using Work = std::function<void(std::size_t copy)>;
   // Runs `work` for every copy, side by side. It may use nothing but at(copy) of the outside world. Its Failure, if
-  // any, is the copy's result; anything else that is thrown leaves run().
+  // any, is the copy's result, or with one copy is thrown; anything else that is thrown leaves run().
   std::vector<std::optional<Failure>> run(const Work& work) const;
+  // The same for reads that miss what they cannot reach: of several copies, one has what another has not. Whether each
+  // copy missed something so.
+  std::vector<bool> run_missing_the_unreachable(const Work& work) const;
 
  private:
+  std::vector<std::optional<Failure>> run(const Work& work, bool misses) const;
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

@@ -134,11 +134,20 @@ std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::stri
   return failures;
 }
 
+// With other copies the names count, wherever the manifest is: what one copy misses another has.
+void ElementIndex::name_new(std::size_t shard, const std::string& incarnation) const {
+  try {
+    name_in_manifest(shard, incarnation);
+  } catch (const Failure&) {
+    if (alone_) throw;
+  }
+}
+
 // What follows an append to a shard.
 std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::AdditionResult& result) {
   try {
     if (result.failure) throw Failure(*result.failure);
-    if (result.appended.created) name_in_manifest(shard, result.appended.incarnation);
+    if (result.appended.created) name_new(shard, result.appended.incarnation);
   } catch (const Failure& failure) {
     // Listed or not, it is no element: that much is known.
     if (failure.code() != ErrorCode::unknown_outcome) return failure;

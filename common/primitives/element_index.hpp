@@ -47,8 +47,9 @@ class ElementIndex {
   // Which of these names are elements now; what is not known counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
-  ElementIndex(const Context& context, std::string base, Present present)
-      : context_(context), base_(std::move(base)), present_(std::move(present)) {}
+  // `alone`: there is no other copy.
+  ElementIndex(const Context& context, std::string base, Present present, bool alone = true)
+      : context_(context), base_(std::move(base)), present_(std::move(present)), alone_(alone) {}
 
   // Whether each name is listed: no failure.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
@@ -78,6 +79,7 @@ class ElementIndex {
   std::unique_ptr<Roots> roots() const;
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   std::optional<Failure> listed(std::size_t shard, const Journal::AdditionResult& result);
+  void name_new(std::size_t shard, const std::string& incarnation) const;
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
   std::string line_operation() const;
   std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines) const;
@@ -88,6 +90,7 @@ class ElementIndex {
   Context context_;
   std::string base_;
   Present present_;
+  bool alone_;
 };
 
 }  // namespace mcds

@@ -44,15 +44,16 @@ struct Elements::Setting {
   }
 };
 
-Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
+Elements::Elements(const Context& context, std::string_view structure, std::string_view name, bool alone)
     : context_(context),
       base_(base_of(context, structure, name)),
       values_base_(base_ + ":v"),
+      alone_(alone),
       index_(context, base_, [this](std::span<const std::string> names) {
         std::vector<bool> present;
         for (const ElementResult& result : get(names)) present.push_back(result.yes || result.failure);
         return present;
-      }) {}
+      }, alone) {}
 
 void Elements::check(const Element& element) {
   const auto limit = [](const char* what, std::size_t size, std::size_t most) {
@@ -82,6 +83,7 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
     if (missing.empty()) break;
     add_missing(missing);
   }
+  if (!alone_) list_failed(all);
   std::vector<ElementResult> results;
   results.reserve(all.size());
   for (Setting& one : all) {
@@ -90,6 +92,30 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
     results.push_back(std::move(one.result));
   }
   return results;
+}
+
+std::vector<std::string> Elements::restore(std::span<const Element> elements) {
+  std::vector<Setting> all(elements.size());
+  std::vector<Setting*> missing;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    all[i].element = &elements[i];
+    missing.push_back(&all[i]);
+  }
+  list_missing(missing);
+  if (!missing.empty()) add_missing(missing);
+  std::vector<std::string> added;
+  for (const Setting& one : all) {
+    if (one.result.yes && !one.result.failure) added.push_back(one.element->name);
+  }
+  return added;
+}
+
+void Elements::list(std::span<const Element> elements) {
+  std::vector<const std::string*> names;
+  for (const Element& element : elements) names.push_back(&element.name);
+  for (const auto& failure : index_.list(names)) {
+    if (failure) throw Failure(*failure);
+  }
 }
 
 // Those that there are none of.
@@ -110,6 +136,7 @@ std::vector<Elements::Setting*> Elements::replace_existing(std::vector<Setting>&
     one.result.server = replies[i].server;
     one.result.failure = failure_of(context_.cluster, replies[i]);
     one.done = replies[i].outcome != Outcome::not_stored;
+    one.result.listed = one.result.listed || replies[i].outcome == Outcome::stored;
     if (!one.done) missing.push_back(&one);
   }
   return missing;
@@ -130,9 +157,19 @@ void Elements::list_missing(std::vector<Setting*>& missing) {
   for (std::size_t i = 0; i < unlisted.size(); ++i) {
     unlisted[i]->listed = true;
     unlisted[i]->listed_at = before;
-    if (failures[i]) unlisted[i]->fail(*failures[i]);
+    unlisted[i]->result.listed = !failures[i];
+    if (failures[i] && alone_) unlisted[i]->fail(*failures[i]);
   }
   std::erase_if(missing, [](const Setting* one) { return one->done; });
+}
+
+// Of those whose keys failed, so that another copy's element is listed here.
+void Elements::list_failed(std::vector<Setting>& all) {
+  std::vector<Setting*> failed;
+  for (Setting& one : all) {
+    if (one.done && one.result.failure && !one.listed) failed.push_back(&one);
+  }
+  list_missing(failed);
 }
 
 void Elements::add_missing(std::vector<Setting*>& missing) {

@@ -40,7 +40,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/primitives/element_index.hpp"
 
 namespace mcds {
@@ -58,12 +58,16 @@ struct ElementResult {
   std::string value;  // get
   std::size_t server = 0;
   std::optional<Failure> failure;  // then `yes` says nothing
+  bool listed = false;  // set: its name is known to be in the index
+  std::vector<CopyOutcome> copies = {};
 };
 
 class Elements {
  public:
   // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold.
-  Elements(const Context& context, std::string_view structure, std::string_view name);
+  // `alone`: there is no other copy. With others, each does what it can: an element is set although its index cannot be
+  // reached, and listed although its key's server cannot; copied_elements.hpp puts the two together.
+  Elements(const Context& context, std::string_view structure, std::string_view name, bool alone = true);
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
@@ -71,6 +75,12 @@ class Elements {
   std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false);
   std::vector<ElementResult> get(std::span<const std::string> names) const;
   std::vector<ElementResult> remove(std::span<const std::string> names) const;
+
+  // For copied_elements.hpp: lists and adds what is missing; what exists stays as it is. The names that were added.
+  std::vector<std::string> restore(std::span<const Element> elements);
+  // Lists them, whether they exist or not. Throws NotApplied.
+  void list(std::span<const Element> elements);
+  ElementIndex::Reading read_index(const ElementIndex::Visit& visit) const { return index_.read(visit); }
 
   struct Found {
     std::string name;
@@ -105,12 +115,14 @@ class Elements {
   class Fetching;
   std::vector<Setting*> replace_existing(std::vector<Setting>& all) const;
   void list_missing(std::vector<Setting*>& missing);
+  void list_failed(std::vector<Setting>& all);
   void add_missing(std::vector<Setting*>& missing);
   void list_again(std::span<Setting* const> late);
 
   Context context_;
   std::string base_;
   std::string values_base_;
+  bool alone_;
   ElementIndex index_;
 };
 

@@ -71,6 +71,12 @@ void check_json(std::span<const std::string> elements) {
 
 }  // namespace
 
+std::vector<JournalLine> without_removed(std::span<const JournalLine> lines) {
+  std::vector<JournalLine> kept;
+  for (const std::size_t index : live_lines(lines)) kept.push_back(lines[index]);
+  return kept;
+}
+
 std::vector<std::string> replay(std::span<const JournalLine> lines) {
   std::vector<std::string> elements;
   for (const std::size_t index : live_lines(lines)) elements.push_back(lines[index].element);
@@ -78,7 +84,7 @@ std::vector<std::string> replay(std::span<const JournalLine> lines) {
 }
 
 Array::Array(const Context& context, std::string_view name, const Journal::Options& options)
-    : context_(context), key_(structure_key(context, "array", name)), options_(options) {
+    : context_(context), copies_(context_), key_(structure_key(context, "array", name)), options_(options) {
   if (could_be_a_part(name))
     throw InvalidInput(
         "an array's name must not end in :json, :lock or :s: and 16 hex digits: it could be another array's "
@@ -103,6 +109,10 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   if (encoding != ArrayEncoding::json) {
     const Changed changed = append(step, encoding);
     if (changed.found || encoding) return changed;
+    if (copies_.size() > 1 && !step.creates) return changed;
+  }
+  if (copies_.size() > 1) {
+    throw InvalidInput("an array of the JSON encoding has one copy; leave out --copies, or use the journal encoding");
   }
   return update_json(step, lock);
 }
@@ -115,14 +125,26 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  const auto asks = [&] { return may_create(step, encoding); };
-  const auto appended = step.replaces ? journal().replace(lines, asks) : journal().append(lines, asks);
-  return {.found = !appended.declined, .created = appended.created, .server = appended.server};
+  std::vector<Journal::Appended> appended(copies_.size());
+  const auto failures = copies_.run([&](std::size_t copy) {
+    const auto asks = [&, copy] { return may_create(copies_.at(copy), step, encoding); };
+    appended[copy] = step.replaces ? journal(copy).replace(lines, asks) : journal(copy).append(lines, asks);
+  });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  Changed changed{.found = false, .created = true, .server = appended.front().server, .copies = copy_outcomes(context_, key_, failures)};
+  for (std::size_t i = 0; i < appended.size(); ++i) {
+    if (failures[i]) continue;
+    changed.found = changed.found || !appended[i].declined;
+    changed.created = changed.created && appended[i].created;
+  }
+  return changed;
 }
 
-bool Array::may_create(const Step& step, std::optional<ArrayEncoding> encoding) const {
-  const std::vector<Request> batch{Request::touch(key_, Exptime::never()), Request::get(json_key())};
-  const auto replies = context_.cluster.execute(batch);
+bool Array::may_create(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const {
+  const std::size_t json_server = context_.cluster.placement().server_of(json_key());
+  const std::vector<Request> batch{Request::touch(key_, Exptime::never()),
+                                   Request::get(json_key()).on(json_server)};
+  const auto replies = context.cluster.execute(batch);
   for (const Reply& reply : replies) expect_read(context_.cluster, reply);
   if (replies[0].outcome != Outcome::not_found) return true;  // it is there, and full
   const bool json = replies[1].outcome == Outcome::hit;
@@ -197,7 +219,10 @@ Array::Changed Array::cas_json(const Step& step) {
 
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
-  if (encoding != ArrayEncoding::json) {
+  if (encoding != ArrayEncoding::json && copies_.size() > 1) {
+    contents = fetch_copies();
+    if (contents.found || encoding) return contents;
+  } else if (encoding != ArrayEncoding::json) {
     const JournalContents stored = journal().read();
     contents.server = stored.server;
     if (stored.found) {
@@ -220,10 +245,10 @@ Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
 }
 
 std::optional<Array::Compacted> Array::compact() {
+  if (copies_.size() > 1) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {
-    std::vector<JournalLine> kept;
-    for (const std::size_t index : live_lines(lines)) kept.push_back(lines[index]);
+    std::vector<JournalLine> kept = without_removed(lines);
     result = {lines.size(), kept.size()};
     return kept;
   });

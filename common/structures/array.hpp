@@ -23,6 +23,13 @@
 //            segments 2; a missing journal 2.
 //   json     changes 2 per attempt, 3 creating, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, 1 when asked for by encoding.
+// With several copies
+//   journal  Each copy is a journal of its own; a change is appended to all of them under one id. The array is the union
+//            of their lines by id: in the first copy's order, what only another has behind the line it follows there. A
+//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). compact wants
+//            all copies to answer. While clients race, copies may order their changes differently; what counts is the
+//            first copy's order, and when that is lost the next one's.
+//   json     has one copy: refused.
 // When things fail
 //   crash          a change is one append or one cas: nothing half done.
 //   lost reply     journal: found out by the operation's id; json: by the value, else unknown.
@@ -39,7 +46,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/primitives/journal.hpp"
 
 namespace mcds {
@@ -56,6 +63,7 @@ class Array {
     bool created = false;
     ArrayEncoding encoding = ArrayEncoding::journal;
     std::size_t server = 0;
+    std::vector<CopyOutcome> copies = {};
   };
   // All of it at once. Elements are texts as quote_bytes() or compact_json() make them. Without an encoding:
   // the one the array has, else the journal. A step that only removes does not create an array. The lock is
@@ -97,20 +105,33 @@ class Array {
   };
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
-  bool may_create(const Step& step, std::optional<ArrayEncoding> encoding) const;
+  bool may_create(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
+  Contents fetch_copies() const;
+  struct Union;
+  Union read_copies() const;
+  Union heal() const;
+  std::optional<Compacted> compact_copies();
   Changed update_json(const Step& step, bool lock);
   Changed cas_json(const Step& step);
   void expect_no_journal() const;
   std::string json_key() const { return key_ + ":json"; }
 
   Journal journal() const { return {context_, key_, options_}; }
+  Journal journal(std::size_t copy) const { return {copies_.at(copy), key_, options_}; }
 
   Context context_;
+  Copies copies_;
   std::string key_;
   Journal::Options options_;
 };
 
 // The elements that are left when the lines are gone through in order.
 std::vector<std::string> replay(std::span<const JournalLine> lines);
+
+// Those whose elements are left.
+std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
+
+// All lines of `first`, in their order; those that only `second` has behind the one they follow there.
+std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second);
 
 }  // namespace mcds

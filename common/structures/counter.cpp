@@ -102,29 +102,8 @@ bool is_stored(const Reply& reply) { return reply.outcome == Outcome::stored; }
 bool is_hit(const Reply& reply) { return reply.outcome == Outcome::hit; }
 bool is_miss(const Reply& reply) { return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found; }
 
-// The reply that stands for all copies when none was stored: one that may have been applied before one that was not, and
-// a failure before a miss.
-const Reply& telling(const std::vector<Reply>& replies) {
-  for (const auto& matches : {+[](const Reply& reply) { return reply.unknown(); }, +[](const Reply& reply) { return reply.failed(); }}) {
-    const auto found = std::find_if(replies.begin(), replies.end(), matches);
-    if (found != replies.end()) return *found;
-  }
-  return replies.front();
-}
-
 bool any_not_a_number(const std::vector<Reply>& replies) {
   return std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
-}
-
-std::vector<CopyOutcome> outcomes_of(const Context& context, const std::vector<Reply>& replies) {
-  std::vector<CopyOutcome> outcomes;
-  if (replies.size() < 2) return outcomes;
-  for (const Reply& reply : replies) {
-    CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
-    if (is_stored(reply)) outcome.number = reply.number;
-    if (is_hit(reply)) outcome.number = plain_number(reply.value);
-  }
-  return outcomes;
 }
 
 // Runs `work` and keeps its failure, if any, in the result.
@@ -155,7 +134,7 @@ CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const I
 
 // Of the copies that were changed: the largest value is the counter's.
 CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
-  CounterValue value{0, true, false, replies.front().server, outcomes_of(context_, replies)};
+  CounterValue value{0, true, false, replies.front().server, copy_outcomes(context_, replies)};
   for (const Reply& reply : replies) {
     if (!is_stored(reply)) continue;
     value.value = std::max(value.value, reply.number);
@@ -271,7 +250,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key, c
     if (!reading.value || value.value > reading.value->value) reading.value = value;
   }
   reading.value->server = reading.server;
-  reading.value->copies = outcomes_of(context_, replies);
+  reading.value->copies = copy_outcomes(context_, replies);
   return reading;
 }
 
@@ -353,7 +332,7 @@ std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) 
   for (std::size_t i = 0; i < names.size(); ++i) {
     CounterRemoval& removal = removals[i];
     removal.server = replies[i].front().server;
-    removal.copies = outcomes_of(context_, replies[i]);
+    removal.copies = copy_outcomes(context_, replies[i]);
     removal.removed = std::any_of(replies[i].begin(), replies[i].end(), [](const Reply& reply) { return reply.outcome == Outcome::deleted; });
     if (!removal.removed) keep_failure(removal, [&] { expect(context_.cluster, telling(replies[i])); });
   }

@@ -35,6 +35,13 @@
 //     per lost reply, three times at most. fetch, tail, a cursor's read 1; one more while parts
 //     continue beyond the second, one more if a part is in no directory; chunks are read 64 at a time.
 //
+// With several copies
+//   Each copy is a log of its own, with its own parts and directory: events are appended to all of them under one id, and a
+//   read unites them by id. A gap is reported only where no copy has all of its own parts. A read that is no poll
+//   appends what a copy lacks of what another has (a copy that lost a chunk, or missed a write). A cursor counts in each
+//   copy; an event that one copy got later than the cursor read it in another is not delivered again as long as that
+//   other is there; if it is lost too, events that were re-filled since the cursor's last read come twice.
+//
 // When things fail
 //   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a
 //     gap after the grace, although nothing acknowledged was in it. So is an attempt to create one that
@@ -55,14 +62,16 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/structures/eventlog_cursor.hpp"
 #include "common/structures/eventlog_format.hpp"
+#include "common/structures/eventlog_writer.hpp"
 
 namespace mcds {
 
@@ -104,13 +113,13 @@ struct LogSummary {
   bool found_nothing() const { return parts == 0 && !directory; }
 };
 
+struct ChunkText;
+
 class EventLog {
  public:
   // Throws InvalidInput for an unusable name.
   EventLog(Context context, std::string_view name, RingShape shape);
 
-  // The largest append: stdin batches stay below it.
-  static constexpr std::size_t batch_size = std::size_t{256} << 10;
   // How long after naming a part its absence is taken for a loss.
   static constexpr std::chrono::seconds grace{5};
 
@@ -118,6 +127,7 @@ class EventLog {
   struct Put {
     EventId id;
     std::size_t server;
+    std::vector<CopyOutcome> copies;
   };
   Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
 
@@ -126,7 +136,11 @@ class EventLog {
   std::optional<EventId> stage(std::string_view data, EventData kind,
                                std::optional<WallTime> at = std::nullopt);
   std::size_t staged() const { return staged_events_; }
-  std::size_t flush();  // the server it went to; nothing staged: 0
+  struct Flushed {
+    std::size_t server = 0;  // it went to
+    std::vector<CopyOutcome> copies;
+  };
+  Flushed flush();
 
   // The events of the range, sorted by id, each once, complete for every put acknowledged before; and the
   // gaps.
@@ -146,18 +160,7 @@ class EventLog {
   std::vector<std::string> current_keys() const;
 
  private:
-  enum class Stored { yes, refused, again };
-
   WallTime time_of(std::optional<WallTime> at);
-  std::size_t append(std::int64_t chunk, const std::string& lines);
-  std::size_t append_whole(std::int64_t chunk, const std::string& lines);
-  std::size_t append_halves(std::int64_t chunk, const std::string& lines);
-  Stored append_to(const PartName& name, const std::string& lines);
-  bool is_full(const PartName& name, std::int64_t& last_part);
-  Stored create(const PartName& name, const std::string& lines);
-  void name_part(const PartName& name, const std::string& incarnation);
-  void withdraw(const PartName& name, const std::string& incarnation);
-  std::optional<std::string> read_back(const PartName& name);
 
   struct Read {
     LogSummary summary;
@@ -165,19 +168,24 @@ class EventLog {
   };
   std::pair<std::int64_t, std::int64_t> window(WallTime now) const;
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-            std::optional<std::uint64_t> limit, bool tolerant);
+            std::optional<std::uint64_t> limit, bool tolerant, bool refills);
   void adopt(CursorState& state, std::int64_t low, LogSink& sink) const;
-  Exptime exptime_of(std::int64_t chunk) const;
 
+  std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
+                                     bool tolerant, bool refills);
+  void put_directories_right(std::span<const ChunkText* const> copies);
+  bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
+
+  Copies copies_;
   Context context_;
   RingShape shape_;
   LogKeys keys_;
+  std::vector<LogWriter> writers_;  // one per copy
   EventIdSource ids_;
   WallTime last_now_{};
   std::string staged_lines_;
   std::int64_t staged_chunk_ = 0;
   std::size_t staged_events_ = 0;
-  std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
   // poll: bytes of each chunk when last read, the older chunk whose turn it is, and when that turn began.
   std::map<std::int64_t, std::size_t> sizes_;
   std::int64_t turn_ = 0;

@@ -48,6 +48,15 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
   return chunks;
 }
 
+// Younger ones may be on their way to a copy that lacks them.
+constexpr auto young_event = std::chrono::milliseconds(50);
+
+std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
+  std::vector<const ChunkText*> copies;
+  for (const auto& copy : found) copies.push_back(&copy[chunk]);
+  return copies;
+}
+
 }  // namespace
 
 // The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts
@@ -57,15 +66,75 @@ std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
   return {current - shape_.chunks - 1, current + 2};
 }
 
+std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
+                                             bool tolerant, bool refills) {
+  if (copies_.size() == 1) return ChunkReader(context_, shape_, keys_, tolerant, sink, summary).read(chunks);
+  std::vector<std::vector<ChunkText>> found(copies_.size());
+  std::vector<LogSummary> summaries(copies_.size());
+  const auto failures = copies_.run([&](std::size_t copy) {
+    found[copy] = ChunkReader(copies_.at(copy), shape_, keys_, true, sink, summaries[copy]).read(chunks);
+  });
+  for (const auto& failure : failures) {
+    if (failure) throw Failure(*failure);
+  }
+  std::vector<Failure> unreachable;
+  for (const LogSummary& one : summaries) {
+    summary.directory = summary.directory || one.directory;
+    if (one.conf) summary.conf = one.conf;
+    unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
+  }
+  std::vector<ChunkText> united;
+  bool blocked = false;
+  bool refilled = false;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const auto copies = copies_of(found, i);
+    UnitedChunk chunk = unite(copies);
+    blocked = blocked || chunk.blocked;
+    if (refills && !chunk.blocked) refilled = refill(chunks[i], copies) || refilled;
+    if (refills && chunk.text.whole) put_directories_right(copies);
+    united.push_back(std::move(chunk.text));
+  }
+  // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
+  if (refilled) return read_chunks(chunks, sink, summary, tolerant, false);
+  if (blocked && !tolerant) throw NotApplied(ErrorCode::unavailable, unreachable.front().what(), unreachable.front().server());
+  if (blocked) summary.unreachable = std::move(unreachable);
+  return united;
+}
+
+// Best effort: what is not written now is by a later read.
+bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copies) {
+  if (shape_.expiry_of(chunk) <= context_.clock.wall()) return false;
+  const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
+  if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); })) return false;
+  static_cast<void>(copies_.run([&](std::size_t copy) {
+    std::string_view rest = missing[copy];
+    while (!rest.empty()) {
+      std::size_t size = std::min(rest.size(), LogWriter::batch_size);
+      if (size < rest.size()) size = rest.rfind('\n', size - 1) + 1;
+      if (size == 0) size = rest.find('\n') + 1;
+      writers_[copy].append(chunk, std::string(rest.substr(0, size)));
+      rest.remove_prefix(size);
+    }
+  }));
+  return true;
+}
+
+// While another copy has everything: parts that a copy lost are not to be missed, those it has are to be named.
+void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
+  static_cast<void>(copies_.run([&](std::size_t copy) {
+    for (const auto& [name, incarnation] : lost_parts(*copies[copy])) writers_[copy].withdraw(name, incarnation);
+    for (const auto& [name, incarnation] : copies[copy]->unnamed) writers_[copy].name_part(name, incarnation);
+  }));
+}
+
 EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-                              std::optional<std::uint64_t> limit, bool tolerant) {
+                              std::optional<std::uint64_t> limit, bool tolerant, bool refills) {
   Read read;
   const std::int64_t current = shape_.chunk_of(context_.clock.wall());
   ChunkDelivery delivery(context_.cluster, shape_, keys_, state, sink, read.summary);
   for (std::size_t i = 0; i < chunks.size(); i += chunks_per_read) {
-    ChunkReader reader(context_, shape_, keys_, tolerant, sink, read.summary);
     const auto some = std::span(chunks).subspan(i, std::min(chunks_per_read, chunks.size() - i));
-    for (const ChunkText& chunk : reader.read(some)) {
+    for (const ChunkText& chunk : read_chunks(some, sink, read.summary, tolerant, refills)) {
       const std::uint64_t bytes = read.summary.bytes;
       const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
       if (!delivery.deliver(chunk, promised, limit)) {
@@ -91,7 +160,7 @@ LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
   if (range.last) high = std::min(high, shape_.chunk_of(*range.last));
   CursorState state;
   RangeSink in_range(range, sink);
-  LogSummary summary = read(span_of(low, high), state, in_range, std::nullopt, false).summary;
+  LogSummary summary = read(span_of(low, high), state, in_range, std::nullopt, false, true).summary;
   summary.events = in_range.events();
   return summary;
 }
@@ -101,7 +170,7 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
   const WallTime now = context_.clock.wall();
   const auto [low, high] = window(now);
   adopt(state, low, sink);
-  const Read done = read(span_of(low, high), state, sink, limit, tolerant);
+  const Read done = read(span_of(low, high), state, sink, limit, tolerant, true);
   if (done.ended_in) {
     state.seen = std::min(now, shape_.start_of(*done.ended_in));
   } else if (done.summary.unreachable.empty()) {
@@ -147,7 +216,7 @@ LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
     chunks.push_back(turn_);
   }
   for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
-  LogSummary summary = read(chunks, state, sink, std::nullopt, true).summary;
+  LogSummary summary = read(chunks, state, sink, std::nullopt, true, false).summary;
   if (turn_ >= recent) {
     if (summary.unreachable.empty()) state.seen = turn_began_;
     turn_ = 0;

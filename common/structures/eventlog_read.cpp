@@ -5,6 +5,42 @@
 
 namespace mcds {
 
+namespace {
+
+PartName stored_name(const PartName& name) { return {name.chunk, name.part % parts_per_copy}; }
+
+bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
+  const auto part = copy.parts.find(name.part);
+  if (part == copy.parts.end()) return false;
+  const auto header = parse_part_header(part->second.value, name);
+  return header && header->incarnation == incarnation;
+}
+
+// Whether nothing is missing of what this copy is known to have had. Its directory may be lost, on a server of its own.
+bool has_all(const ChunkText& copy) {
+  std::int64_t next = 0;
+  for (const auto& [number, part] : copy.parts) {
+    if (part.unreachable && number > copy.last_named) continue;
+    if (part.unreachable || number != next++) return false;
+  }
+  if (next == 0) return false;
+  return std::all_of(copy.named.begin(), copy.named.end(), [&](const auto& named) { return has_part(copy, named.first, named.second); });
+}
+
+std::map<EventId, std::string_view> event_lines(const ChunkText& copy) {
+  std::map<EventId, std::string_view> lines;
+  for (const auto& [number, part] : copy.parts) {
+    std::string_view rest = part.value;
+    while (!rest.empty()) {
+      const std::string_view line = take_line(rest);
+      if (const auto event = parse_event_line(line)) lines.emplace(event->id, line);
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
 void LogDirectory::add(std::string_view value) {
   while (!value.empty()) {
     const auto line = parse_directory_line(take_line(value));
@@ -47,6 +83,15 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
       context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
   for (ChunkText& chunk : chunks_) {
     chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
+    const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
+    for (const auto& [number, part] : chunk.parts) {
+      const PartName name{chunk.chunk, number};
+      const auto header = parse_part_header(part.value, name);
+      const bool known = !header || directory.state == LogDirectory::State::unreachable || directory.knows(name, header->incarnation);
+      if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
+    }
+    chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
+    chunk.last_named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
   }
   return std::move(chunks_);
 }
@@ -163,6 +208,59 @@ void ChunkReader::find_lost_directories() {
   for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
 }
 
+std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy) {
+  std::vector<std::pair<PartName, std::string>> lost;
+  for (const auto& [name, incarnation] : copy.all_named) {
+    const auto part = copy.parts.find(name.part);
+    const bool unreachable = part != copy.parts.end() && part->second.unreachable;
+    if (!unreachable && !has_part(copy, name, incarnation)) lost.emplace_back(name, incarnation);
+  }
+  return lost;
+}
+
+UnitedChunk unite(std::span<const ChunkText* const> copies) {
+  UnitedChunk united;
+  bool silent = true;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const ChunkText& copy = *copies[i];
+    const std::int64_t offset = static_cast<std::int64_t>(i) * parts_per_copy;
+    united.text.chunk = copy.chunk;
+    united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
+    for (const auto& [number, part] : copy.parts) {
+      united.text.parts[offset + number] = part;
+      if (part.unreachable && number <= copy.last_named) united.blocked = true;
+    }
+    for (const auto& [name, incarnation] : copy.named) {
+      united.text.named.push_back({{name.chunk, offset + name.part}, incarnation});
+    }
+    const auto first = copy.parts.find(0);
+    silent = silent && first != copy.parts.end() && first->second.unreachable;
+    united.text.whole = united.text.whole || has_all(copy);
+  }
+  united.blocked = (united.blocked || silent) && !united.text.whole;
+  return united;
+}
+
+std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young) {
+  std::vector<std::string> missing(copies.size());
+  std::vector<std::map<EventId, std::string_view>> lines;
+  for (const ChunkText* copy : copies) lines.push_back(event_lines(*copy));
+  for (std::size_t to = 0; to < copies.size(); ++to) {
+    const auto& parts = copies[to]->parts;
+    if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; })) continue;
+    bool old = false;
+    for (std::size_t from = 0; from < copies.size(); ++from) {
+      for (const auto& [id, line] : lines[from]) {
+        if (!lines[to].emplace(id, line).second) continue;
+        old = old || id.time() < young;
+        missing[to].append(line).append("\n");
+      }
+    }
+    if (!old) missing[to].clear();
+  }
+  return missing;
+}
+
 // A part that is there, and how far it was consumed.
 struct ChunkDelivery::Part {
   PartName name;
@@ -175,14 +273,21 @@ struct ChunkDelivery::Part {
 
 bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left) {
   std::vector<Part> parts = open_parts(chunk);
-  if (promised && report_losses(chunk, parts)) {
+  if (promised && !chunk.whole && report_losses(chunk, parts)) {
     sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
   }
   std::vector<EventLine> events;
   bool whole = true;
+  // Several copies have the same events: only what is new counts towards the limit.
+  const bool repeats = left && !parts.empty() && parts.back().name.part >= parts_per_copy;
+  std::set<EventId> seen;
+  if (repeats) {
+    const auto before = consumed_ids(parts);
+    seen.insert(before.begin(), before.end());
+  }
   for (Part& part : parts) {
     summary_.bytes += part.text->value.size();
-    whole = collect(part, events, left) && whole;
+    whole = collect(part, events, left, repeats ? &seen : nullptr) && whole;
   }
   summary_.parts += parts.size();
   summary_.chunks += parts.empty() ? 0 : 1;
@@ -202,7 +307,7 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
   for (const auto& [number, text] : chunk.parts) {
     if (text.unreachable) continue;
     Part part{.name = {chunk.chunk, number}, .text = &text, .incarnation = {}, .start = 0, .last = {}};
-    const auto header = parse_part_header(text.value, part.name);
+    const auto header = parse_part_header(text.value, stored_name(part.name));
     if (!header) {
       damage(part, "is no part of an event log");
       continue;
@@ -232,7 +337,8 @@ bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part
     expected.emplace_back(known->first, known->second.incarnation);
   }
   for (const Part& part : parts) {
-    for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= 0; --before.part) {
+    const std::int64_t first = part.name.part - stored_name(part.name).part;
+    for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= first; --before.part) {
       if (chunk.parts.contains(before.part)) break;
       const auto reported = state_.lost.lower_bound({before, ""});
       const bool again = reported != state_.lost.end() && reported->first == before;
@@ -254,12 +360,15 @@ bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part
 }
 
 // The part's undelivered events; false when the limit ends before them.
-bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left) {
+bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
+                            std::set<EventId>* seen) {
   std::string_view rest = std::string_view(part.text->value).substr(part.start);
   while (!rest.empty()) {
-    if (left && *left == 0) return false;
     std::string_view after = rest;
     const std::string_view line = take_line(after);
+    const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
+    const bool again = id && seen->contains(*id);
+    if (left && *left == 0 && !again) return false;
     if (line.size() == rest.size()) {
       damage(part, "ends in the middle of a line");
       return true;
@@ -273,6 +382,8 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
     rest = after;
     if (!event) continue;
     part.last = event->id;
+    if (again) continue;
+    if (seen != nullptr) seen->insert(event->id);
     events.push_back(*event);
     if (left) --*left;
   }
@@ -286,6 +397,14 @@ void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<Ev
   const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
   std::stable_sort(events.begin(), events.end(), by_id);
   events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
+  const std::vector<EventId> before = consumed_ids(parts);
+  std::erase_if(events, [&](const EventLine& event) {
+    return std::binary_search(before.begin(), before.end(), event.id);
+  });
+}
+
+// Sorted.
+std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts) const {
   std::vector<EventId> before;
   for (const Part& part : parts) {
     const auto known = state_.parts.find(part.name);
@@ -297,13 +416,11 @@ void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<Ev
     }
   }
   std::sort(before.begin(), before.end());
-  std::erase_if(events, [&](const EventLine& event) {
-    return std::binary_search(before.begin(), before.end(), event.id);
-  });
+  return before;
 }
 
 void ChunkDelivery::damage(const Part& part, const std::string& what) {
-  sink_.damaged(CorruptData(keys_.part(part.name) + ' ' + what + ": somebody else writes to this key",
+  sink_.damaged(CorruptData(keys_.part(stored_name(part.name)) + ' ' + what + ": somebody else writes to this key",
                             cluster_.address_of(part.text->server)));
 }
 

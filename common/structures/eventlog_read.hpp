@@ -39,9 +39,30 @@ struct PartText {
 struct ChunkText {
   std::int64_t chunk = 0;
   std::map<std::int64_t, PartText> parts;  // those that are there, or unreachable
+  std::vector<std::pair<PartName, std::string>> all_named = {};  // also the newest, which may not be created yet
+  std::vector<std::pair<PartName, std::string>> unnamed = {};  // parts that are there and not in the directory
+  std::int64_t last_named = -1;            // the last part its directory names
+  bool whole = false;                      // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;             // a part is there that no directory knows
   std::vector<std::pair<PartName, std::string>> named;
 };
+
+// Of several copies' parts in one ChunkText, copy i's part k has the number i * parts_per_copy + k.
+constexpr std::int64_t parts_per_copy = 1000;
+
+// What the copies have of one chunk, put together. `blocked`: what no server that answers has may be on one that does not.
+struct UnitedChunk {
+  ChunkText text;
+  bool blocked = false;
+};
+UnitedChunk unite(std::span<const ChunkText* const> copies);
+
+// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when all that is
+// missing is younger than `young`, hence perhaps on its way.
+std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
+
+// What the copy's directory names and the copy has not.
+std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy);
 
 class ChunkReader {
  public:
@@ -93,7 +114,9 @@ class ChunkDelivery {
   struct Part;
   std::vector<Part> open_parts(const ChunkText& chunk);
   bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts);
-  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left);
+  std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const;
+  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
+               std::set<EventId>* seen);
   void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const;
   void damage(const Part& part, const std::string& what);
 

@@ -18,7 +18,7 @@
 //   The article's hash: a table with values.
 #pragma once
 
-#include "common/primitives/elements.hpp"
+#include "common/primitives/copied_elements.hpp"
 
 namespace mcds {
 
@@ -34,10 +34,10 @@ class Hash {
   // yes: there is one, with the value.
   std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }
   // remove, fetch, clear, compact, keys: as for tables.
-  Elements& elements() { return elements_; }
+  CopiedElements& elements() { return elements_; }
 
  private:
-  Elements elements_;
+  CopiedElements elements_;
 };
 
 }  // namespace mcds

@@ -23,15 +23,25 @@ std::int64_t whole_seconds(Duration period) {
   return seconds;
 }
 
-std::uint64_t count_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
-  expect(cluster, reply);
-  if (reply.outcome == Outcome::miss) return 0;
+std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
   const auto number = parse_u64(reply.value);
   if (number) return *number;
   throw CorruptData(
       key + " holds no number: it is another program's, or was overwritten; remove it or use another name",
       cluster.address_of(reply.server));
 }
+
+// The largest copy's count; 0 only when every copy says that it has none.
+std::uint64_t count_in(const Cluster& cluster, const std::vector<Reply>& replies, const std::string& key) {
+  std::optional<std::uint64_t> largest;
+  for (const Reply& reply : replies) {
+    if (reply.outcome == Outcome::hit) largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
+  }
+  if (!largest) expect(cluster, telling(replies));
+  return largest.value_or(0);
+}
+
+bool is_stored(const Reply& reply) { return reply.outcome == Outcome::stored; }
 
 std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
   try {
@@ -68,11 +78,14 @@ Exptime Visitors::exptime_of(std::int64_t period) const {
 
 Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
   const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
-  const Reply reply = expect(context_.cluster, context_.cluster.execute(request));
-  return {.counted = true,
-          .current = reply.number,
-          .period_started_at = start_of(period),
-          .server = reply.server};
+  const auto replies = execute_copies(context_, request);
+  if (std::none_of(replies.begin(), replies.end(), is_stored)) expect(context_.cluster, telling(replies));
+  Hit hit{.counted = true, .current = 0, .period_started_at = start_of(period), .server = replies.front().server};
+  for (const Reply& reply : replies) {
+    if (is_stored(reply)) hit.current = std::max(hit.current, reply.number);
+  }
+  hit.copies = copy_outcomes(context_, replies);
+  return hit;
 }
 
 Visitors::Hit Visitors::hit() {
@@ -91,7 +104,8 @@ Visitors::Hit Visitors::hit(std::string_view id) {
 struct Visitors::Claim {
   std::size_t position;  // of its id in the batch
   Request add;
-  enum class State { open, ours, taken, failed } state = State::open;
+  using State = ClaimState;
+  State state = State::open;
   bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
   std::exception_ptr failure{};
 };
@@ -133,8 +147,7 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
       claims.push_back({i, {}, Claim::State::failed, false, std::make_exception_ptr(empty)});
       continue;
     }
-    claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), 'V' + context_.random.token(),
-                                      exptime_of(period))});
+    claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), mark(), exptime_of(period))});
   }
   for (int attempt = 0; attempt < claim_attempts; ++attempt) {
     add_open(claims);
@@ -150,6 +163,26 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   return claims;
 }
 
+// With several copies the time stands first: of two marks the smaller is the older.
+std::string Visitors::mark() const {
+  if (context_.copies == 1) return 'V' + context_.random.token();
+  const auto now = static_cast<std::uint64_t>(std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 0));
+  return 'V' + hex64(now) + context_.random.token();
+}
+
+// nullopt: only a look can tell.
+std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const std::vector<Reply>& replies) const {
+  const auto count = [&](auto matches) { return static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), matches)); };
+  const std::size_t stored = count(is_stored);
+  const std::size_t refused = count([](const Reply& reply) { return reply.outcome == Outcome::not_stored; });
+  if (count([](const Reply& reply) { return reply.unknown(); }) != 0) return std::nullopt;
+  if (refused != 0 && (one.looked_up || stored != 0)) return std::nullopt;
+  if (stored != 0) return Claim::State::ours;
+  if (refused != 0) return Claim::State::taken;
+  one.failure = failure_of(context_.cluster, telling(replies));
+  return Claim::State::failed;
+}
+
 void Visitors::add_open(std::vector<Claim>& claims) {
   std::vector<Request> batch;
   std::vector<Claim*> sent;
@@ -159,15 +192,9 @@ void Visitors::add_open(std::vector<Claim>& claims) {
     sent.push_back(&one);
   }
   if (batch.empty()) return;
-  const auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    const bool maybe_ours =
-        replies[i].unknown() || (sent[i]->looked_up && replies[i].outcome == Outcome::not_stored);
-    if (maybe_ours) continue;
-    sent[i]->failure = failure_of(context_.cluster, replies[i]);
-    sent[i]->state = sent[i]->failure                        ? Claim::State::failed
-                     : replies[i].outcome == Outcome::stored ? Claim::State::ours
-                                                             : Claim::State::taken;
+  const auto replies = execute_copies(context_, batch);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    if (const auto state = decide(*sent[i], replies[i])) sent[i]->state = *state;
   }
 }
 
@@ -181,10 +208,14 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
     one.looked_up = true;
   }
   if (batch.empty()) return;
-  const auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    if (replies[i].outcome != Outcome::hit) continue;
-    sent[i]->state = replies[i].value == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
+  const auto replies = execute_copies(context_, batch);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const std::string* oldest = nullptr;
+    for (const Reply& reply : replies[i]) {
+      if (reply.outcome == Outcome::hit && (oldest == nullptr || reply.value < *oldest)) oldest = &reply.value;
+    }
+    if (oldest == nullptr) continue;
+    sent[i]->state = *oldest == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
   }
 }
 
@@ -192,14 +223,15 @@ Visitors::Value Visitors::value() {
   const WallTime now = context_.clock.wall();
   const std::int64_t period = period_of(now);
   const std::vector<Request> batch{Request::get(key_of(period - 1)), Request::get(key_of(period))};
-  const auto replies = context_.cluster.execute(batch);
+  const auto replies = execute_copies(context_, batch);
   Value value;
   value.visitors = count_in(context_.cluster, replies[0], batch[0].key);
   value.current = count_in(context_.cluster, replies[1], batch[1].key);
   value.period_started_at = start_of(period - 1);
   const std::chrono::duration<double> elapsed = now - start_of(period);
   value.elapsed = std::clamp(elapsed.count() / static_cast<double>(period_s_), 0.0, 1.0);
-  value.server = replies[0].server;
+  value.server = replies[0].front().server;
+  value.copies = copy_outcomes(context_, replies[0]);
   return value;
 }
 

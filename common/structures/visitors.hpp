@@ -22,6 +22,11 @@
 //     / 1. A batch of ids costs what one id costs. A server without meta commands takes 3 for the first
 //     hit of a period.
 //
+// With several copies
+//   Every copy of a counter counts; the largest is the value, as for plain counters (counter.hpp). An id is added to all
+//   copies; where some had it and some did not, the oldest mark counts and the others are written by the add itself. Its
+//   mark is then `V<16 hex digits of the time><16 hex digits>`.
+//
 // When things fail
 //   Crash: between an id's add and the count, that visitor is not counted in this period; nothing else
 //     is lost.
@@ -38,12 +43,13 @@
 
 #include <cstdint>
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
 
 namespace mcds {
 
@@ -58,6 +64,7 @@ class Visitors {
     std::uint64_t current = 0;  // the running period's count; only if counted
     WallTime period_started_at;
     std::size_t server = 0;  // of the counter
+    std::vector<CopyOutcome> copies = {};
   };
   // Throws NotApplied (not counted) and UnknownOutcome (perhaps counted).
   Hit hit();
@@ -76,6 +83,7 @@ class Visitors {
     WallTime period_started_at;  // of the last full period
     double elapsed = 0;          // of the running period, 0 … 1
     std::size_t server = 0;      // of the last full period's counter
+    std::vector<CopyOutcome> copies = {};
 
     // The hits of the T seconds before now: the last period's share that still counts, plus the running
     // period. For evenly spread hits the standard error is that of a binomial draw; its mean over a period is
@@ -97,8 +105,11 @@ class Visitors {
   std::string key_of(std::int64_t period) const;
   Exptime exptime_of(std::int64_t period) const;
   struct Claim;
+  enum class ClaimState { open, ours, taken, failed };
   Hit count(std::int64_t period, std::uint64_t hits);
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
+  std::string mark() const;
+  std::optional<ClaimState> decide(Claim& one, const std::vector<Reply>& replies) const;
   void add_open(std::vector<Claim>& claims);
   void look_up_open(std::vector<Claim>& claims);
 

@@ -23,7 +23,7 @@ struct World {
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
   Hash cfg{context, "cfg"};
-  Elements& elements = cfg.elements();
+  CopiedElements& elements = cfg.elements();
 
   std::vector<bool> set(const Texts& names, const std::string& value = "v", bool relist = false) {
     std::vector<Element> batch;

@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
@@ -86,6 +87,7 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   JsonObject answer = start_answer(options);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   answer.bytes("server", session.server_address(changed.server));
+  add_copies(answer, session, changed.copies);
   session.output().answer(answer, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
@@ -98,7 +100,7 @@ class LineChanger final : public LineBatch {
         options_(options),
         adds_(kind == Change::add),
         encoding_(encoding_of(options)),
-        array_(session.context(), options.name) {}
+        array_(session.context_with_copies(), options.name) {}
 
   ExitStatus run_and_answer() {
     run();
@@ -150,7 +152,7 @@ class LineChanger final : public LineBatch {
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
   const auto changed =
-      Array(session.context(), options.name).change(add, remove, encoding_of(options), options.lock);
+      Array(session.context_with_copies(), options.name).change(add, remove, encoding_of(options), options.lock);
   return answer_step(session, options, changed, add.size(), remove.size());
 }
 
@@ -183,19 +185,21 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
   const auto encoding = encoding_of(options);
   const Elements elements =
       from_input(options) ? input_elements(options) : elements_of(options, options.values);
-  const auto changed = Array(session.context(), options.name).replace(elements, encoding, options.lock);
+  const auto changed = Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
   JsonObject answer = start_answer(options);
   answer.number("count", elements.size()).boolean("created", changed.created);
   answer.bytes("server", session.server_address(changed.server));
+  add_copies(answer, session, changed.copies);
   session.output().answer(answer, std::to_string(elements.size()));
   return ExitStatus::ok;
 }
 
 ExitStatus clear(Session& session, const ArrayOptions& options) {
-  const auto changed = Array(session.context(), options.name).clear(encoding_of(options), options.lock);
+  const auto changed = Array(session.context_with_copies(), options.name).clear(encoding_of(options), options.lock);
   if (!changed.found) return not_found(session, options, changed.server);
   JsonObject answer = start_answer(options);
   answer.boolean("cleared", true).bytes("server", session.server_address(changed.server));
+  add_copies(answer, session, changed.copies);
   session.output().answer(answer, "1");
   return ExitStatus::ok;
 }
@@ -224,7 +228,7 @@ void warn_of_loss(Session& session) {
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
-  auto contents = Array(session.context(), options.name).fetch(encoding_of(options));
+  auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(options));
   if (!contents.complete) warn_of_loss(session);
   return contents;
 }
@@ -259,7 +263,7 @@ ExitStatus count(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus compact(Session& session, const ArrayOptions& options) {
-  Array array(session.context(), options.name);
+  Array array(session.context_with_copies(), options.name);
   JsonObject answer = start_answer(options);
   if (const auto compacted = array.compact()) {
     answer.boolean("compacted", true)
@@ -277,7 +281,7 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus where(Session& session, const ArrayOptions& options) {
-  return print_where(session, Array(session.context(), options.name).keys());
+  return print_where(session, Array(session.context_with_copies(), options.name).keys());
 }
 
 using VerbFunction = ExitStatus (*)(Session&, const ArrayOptions&);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -16,8 +17,8 @@ JsonObject start_answer(const ElementsKind& kind, const ElementsOptions& options
   return answer;
 }
 
-Elements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  return Elements(session.context(), kind.structure, options.name);
+CopiedElements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  return CopiedElements(session.context_with_copies(), kind.structure, options.name);
 }
 
 ExitStatus status_of(const ElementIndex::Reading& index) {
@@ -38,12 +39,13 @@ std::string loss_message(const ElementsKind& kind, const ElementIndex::Reading& 
 }
 
 ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const Elements elements = elements_of(session, kind, options);
+  const CopiedElements elements = elements_of(session, kind, options);
   const ElementBatch batch{
       bare_element, [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
       [&](const Element& element, const ElementResult& result) {
         JsonObject answer = element_answer(kind, options, element.name);
         answer.boolean("removed", result.yes).bytes("server", session.server_address(result.server));
+        add_copies(answer, session, result.copies);
         session.output().answer(answer, result.yes ? "1" : "0");
         return result.yes ? ExitStatus::ok : ExitStatus::no;
       }};
@@ -62,7 +64,7 @@ ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptio
 }
 
 ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  Elements elements = elements_of(session, kind, options);
+  CopiedElements elements = elements_of(session, kind, options);
   if (options.accept) elements.accept();
   const auto listing = elements.fetch([](Elements::Found&) {});
   JsonObject answer = start_answer(kind, options);
@@ -90,7 +92,7 @@ ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptio
 }
 
 ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const Elements elements = elements_of(session, kind, options);
+  const CopiedElements elements = elements_of(session, kind, options);
   std::vector<std::string> keys;
   for (const std::string& word : options.words)
     keys.push_back(elements.key_of(bare_element(value_of(word)).name));
@@ -149,7 +151,7 @@ JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& optio
 
 ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
                           bool fields_only) {
-  const Elements elements = elements_of(session, kind, options);
+  const CopiedElements elements = elements_of(session, kind, options);
   Printer printer(session, kind, options, kind.values && !fields_only);
   session.output().buffered(true);
   const auto listing = elements.fetch([&](const Elements::Found& found) { printer.print(found); });

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "common/base/units.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
@@ -35,8 +36,17 @@ class LinePutter final : public LineBatch {
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
   }
   std::uint64_t events() const { return events_; }
+  // Each copy, with the first failure it had.
+  const std::vector<CopyOutcome>& copies() const { return copies_; }
 
  private:
+  void note_copies(std::vector<CopyOutcome> copies) {
+    for (std::size_t i = 0; i < copies_.size() && i < copies.size(); ++i) {
+      if (copies_[i].failure) copies[i] = copies_[i];
+    }
+    copies_ = std::move(copies);
+  }
+
   void take(std::string line) override {
     auto id = log_.stage(line, kind_, at_);
     if (!id) {
@@ -52,7 +62,7 @@ class LinePutter final : public LineBatch {
     const std::size_t count = log_.staged();
     if (count == 0) return;
     try {
-      log_.flush();
+      note_copies(log_.flush().copies);
       events_ += count;
       if (!first_) first_ = first_staged_;
       last_ = last_staged_;
@@ -67,6 +77,7 @@ class LinePutter final : public LineBatch {
   std::size_t first_line_ = 0;
   std::optional<EventId> first_staged_, last_staged_, first_, last_;
   std::uint64_t events_ = 0;
+  std::vector<CopyOutcome> copies_;
 };
 
 ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog& log) {
@@ -75,18 +86,20 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog&
   JsonObject answer;
   answer.bytes("eventlog", options.name);
   putter.describe(answer);
+  add_copies(answer, session, putter.copies());
   session.output().answer(answer, std::to_string(putter.events()));
   return status;
 }
 
 ExitStatus put(Session& session, const EventlogOptions& options) {
-  EventLog log(session.context(), options.name, asked_shape(options).value_or(RingShape{}));
+  EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
   JsonObject answer;
   answer.bytes("eventlog", options.name).bytes("id", put.id.text()).time("at", put.id.time());
   answer.bytes("server", session.server_address(put.server));
+  add_copies(answer, session, put.copies);
   session.output().answer(answer, put.id.text());
   return ExitStatus::ok;
 }
@@ -137,7 +150,7 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
 }
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
-  const EventLog log(session.context(), options.name, asked_shape(options).value_or(RingShape{}));
+  const EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
   return print_where(session, log.current_keys());
 }
 

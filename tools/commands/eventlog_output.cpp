@@ -98,7 +98,7 @@ ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::
 }
 
 void ShapeFinder::use(const RingShape& shape) {
-  log_.emplace(session_.context(), options_.name, shape);
+  log_.emplace(session_.context_with_copies(), options_.name, shape);
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {

@@ -4,6 +4,7 @@
 #include "common/base/bytes.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/commands/elements_command.hpp"
 
 namespace mcds {
@@ -49,13 +50,14 @@ ElementBatch setter(Session& session, const ElementsOptions& options, Hash& hash
           [&](const Element& field, const ElementResult& result) {
             JsonObject answer = element_answer(kind, options, field.name);
             answer.boolean("created", result.yes).bytes("server", session.server_address(result.server));
+            add_copies(answer, session, result.copies);
             session.output().answer(answer, result.yes ? "1" : "0");
             return ExitStatus::ok;
           }};
 }
 
 ExitStatus set(Session& session, const ElementsOptions& options) {
-  Hash hash(session.context(), options.name);
+  Hash hash(session.context_with_copies(), options.name);
   const ElementBatch batch = setter(session, options, hash);
   if (options.words.size() == 1 && options.words.front() == "-") return batch.of_lines(session, options);
   if (options.json) throw InvalidInput("--json is for lines of standard input: give - instead of fields");
@@ -68,17 +70,19 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
 }
 
 ExitStatus get(Session& session, const ElementsOptions& options) {
-  const Hash hash(session.context(), options.name);
+  const Hash hash(session.context_with_copies(), options.name);
   const bool alone = options.words.size() == 1 && options.words.front() != "-";
   const auto answer_one = [&](const Element& field, const ElementResult& result) {
     Output& output = session.output();
     JsonObject answer = element_answer(kind, options, field.name);
     if (!result.yes) {
       answer.boolean("found", false).bytes("server", session.server_address(result.server));
+      add_copies(answer, session, result.copies);
       if (output.mode() != OutputMode::value) output.answer(answer, {});
       return ExitStatus::no;
     }
     answer.bytes("value", result.value).bytes("server", session.server_address(result.server));
+    add_copies(answer, session, result.copies);
     alone ? output.answer_bytes(answer, result.value) : output.answer(answer, result.value);
     return ExitStatus::ok;
   };

@@ -2,6 +2,7 @@
 #include "common/structures/table.hpp"
 
 #include "tools/commands/commands.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/commands/elements_command.hpp"
 
 namespace mcds {
@@ -14,12 +15,13 @@ constexpr ElementsKind kind{"table", "member", false};
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
                    std::vector<ElementResult> (*ask)(Table&, const std::vector<std::string>&,
                                                      const ElementsOptions&)) {
-  Table table(session.context(), options.name);
+  Table table(session.context_with_copies(), options.name);
   const ElementBatch batch{
       bare_element, [&](std::span<const Element> window) { return ask(table, names_of(window), options); },
       [&](const Element& member, const ElementResult& result) {
         JsonObject answer = element_answer(kind, options, member.name);
         answer.boolean(word, result.yes).bytes("server", session.server_address(result.server));
+        add_copies(answer, session, result.copies);
         session.output().answer(answer, result.yes ? "1" : "0");
         return result.yes ? ExitStatus::ok : otherwise;
       }};

@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
@@ -51,6 +52,7 @@ void answer_hit(Session& session, const Options& options, const Visitors::Hit& h
   if (hit.counted) answer.number("current", hit.current);
   period_fields(answer, options, hit.period_started_at);
   answer.bytes("server", session.server_address(hit.server));
+  add_copies(answer, session, hit.copies);
   const std::string bare = id ? (hit.counted ? "1" : "0") : std::to_string(hit.current);
   session.output().answer(answer, bare);
 }
@@ -98,7 +100,7 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
 }
 
 ExitStatus hit(Session& session, const Options& options) {
-  Visitors visitors(session.context(), options.name, options.period);
+  Visitors visitors(session.context_with_copies(), options.name, options.period);
   if (!options.id) {
     answer_hit(session, options, visitors.hit(), std::nullopt);
   } else if (*options.id == "-") {
@@ -126,7 +128,7 @@ double rounded(double value) {
 
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
-  Visitors visitors(session.context(), options.name, options.period);
+  Visitors visitors(session.context_with_copies(), options.name, options.period);
   const Visitors::Value value = visitors.value();
   JsonObject answer = start_answer(options);
   answer.number("value", value.visitors);
@@ -145,12 +147,13 @@ ExitStatus value(Session& session, const Options& options) {
     bare = std::to_string(display);
   }
   answer.bytes("server", session.server_address(value.server));
+  add_copies(answer, session, value.copies);
   session.output().answer(answer, bare);
   return ExitStatus::ok;
 }
 
 ExitStatus where(Session& session, const Options& options) {
-  return print_where(session, Visitors(session.context(), options.name, options.period).keys());
+  return print_where(session, Visitors(session.context_with_copies(), options.name, options.period).keys());
 }
 
 }  // namespace

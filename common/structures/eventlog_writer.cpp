@@ -1,0 +1,160 @@
+#include "common/structures/eventlog_writer.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int attempts = 3;        // at one append or creation whose replies get lost
+constexpr int largest_walk = 200;  // steps over parts before giving up against rivals
+
+// Below this a refusal is not for the size of the batch.
+constexpr std::size_t smallest_batch = 16 << 10;
+
+bool holds(std::string_view part, std::string_view lines) {
+  return part.find(lines.substr(0, event_id_size)) != std::string_view::npos;
+}
+
+}  // namespace
+
+std::size_t LogWriter::append(std::int64_t chunk, const std::string& lines) {
+  try {
+    return append_whole(chunk, lines);
+  } catch (const NotApplied& refusal) {
+    if (refusal.code() != ErrorCode::refused || lines.size() < smallest_batch) throw;
+  }
+  return append_halves(chunk, lines);
+}
+
+// A server whose items are smaller than usual refuses a batch for its size.
+std::size_t LogWriter::append_halves(std::int64_t chunk, const std::string& lines) {
+  const std::size_t middle = lines.find('\n', lines.size() / 2);
+  if (middle + 1 >= lines.size()) return append_whole(chunk, lines);
+  append(chunk, lines.substr(0, middle + 1));
+  return append(chunk, lines.substr(middle + 1));
+}
+
+std::size_t LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
+  if (parts_.size() > 1000) parts_.erase(parts_.begin());
+  std::int64_t& part = parts_[chunk];
+  for (int step = 0; step < largest_walk; ++step) {
+    const PartName name{chunk, part};
+    std::int64_t last_part = part;
+    Stored stored = append_to(name, lines);
+    if (stored == Stored::refused && !is_full(name, last_part)) stored = create(name, lines);
+    if (stored == Stored::yes) return context_->cluster.placement().server_of(keys_.part(name));
+    if (stored == Stored::refused) part = std::max(part + 1, last_part);
+  }
+  throw Contention(
+      "the log's chunk is full and rivals fill each new part at once; try again",
+      context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, part}))));
+}
+
+LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& lines) {
+  const Request request = Request::append(keys_.part(name), lines);
+  for (int attempt = 1;; ++attempt) {
+    const Reply reply = context_->cluster.execute(request);
+    if (!reply.unknown()) {
+      return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+    }
+    const auto value = read_back(name);
+    if (value && holds(*value, lines)) return Stored::yes;
+    if (attempt == attempts) expect(context_->cluster, reply);
+  }
+}
+
+// The part's value after a lost reply; nullopt: it is not there. Throws UnknownOutcome when that cannot be
+// learned.
+std::optional<std::string> LogWriter::read_back(const PartName& name) {
+  Reply reply;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    reply = context_->cluster.execute(Request::get(keys_.part(name)));
+    if (reply.outcome == Outcome::miss) return std::nullopt;
+    if (reply.outcome == Outcome::hit) return std::move(reply.value);
+  }
+  throw UnknownOutcome(
+      "no reply to an append, nor to the look whether it was done; the event may be in the log",
+      context_->cluster.address_of(reply.server));
+}
+
+// Why an append was refused: full, or missing. Learns from the directory which part is the chunk's last.
+bool LogWriter::is_full(const PartName& name, std::int64_t& last_part) {
+  const std::vector<Request> batch{Request::touch(keys_.part(name), exptime_of(name.chunk)),
+                                   Request::get(keys_.directory(name.chunk / chunks_per_directory))};
+  const auto replies = context_->cluster.execute(batch);
+  std::string_view lines = replies[1].value;
+  while (!lines.empty()) {
+    const auto line = parse_directory_line(take_line(lines));
+    if (line && line->named && line->name.chunk == name.chunk)
+      last_part = std::max(last_part, line->name.part);
+  }
+  // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
+  // everybody.
+  if (replies[0].unknown() || replies[0].is(ReplyFailure::Kind::refused)) return read_back(name).has_value();
+  return expect(context_->cluster, replies[0]).outcome == Outcome::stored;
+}
+
+// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one
+// without a reply may be executed when the part has been created, evicted and is missing again. Only a name
+// under which certainly nothing was created is withdrawn.
+LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lines) {
+  const std::string incarnation = context_->random.token();
+  try {
+    name_part(name, incarnation);
+  } catch (const NotApplied&) {
+    if (alone_) throw;
+  }
+  const auto request = Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,
+                                                 exptime_of(name.chunk));
+  const Reply reply = context_->cluster.execute(request);
+  if (reply.unknown()) {
+    const auto value = read_back(name);
+    return value && holds(*value, lines) ? Stored::yes : Stored::again;
+  }
+  if (!reply.created) withdraw(name, incarnation);
+  return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
+}
+
+void LogWriter::withdraw(const PartName& name, const std::string& incarnation) {
+  const auto request =
+      Request::append(keys_.directory(name.chunk / chunks_per_directory), withdrawn_line(name, incarnation));
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    if (!context_->cluster.execute(request).failed()) return;
+  }
+}
+
+// A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply
+// repeated.
+void LogWriter::name_part(const PartName& name, const std::string& incarnation) {
+  const std::int64_t group = name.chunk / chunks_per_directory;
+  const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
+  std::vector<Request> batch{
+      Request::append_or_create(keys_.directory(group), "",
+                                named_line(name, incarnation, context_->clock.wall()), exptime),
+      Request::set(keys_.conf(), conf_value(shape_), exptime)};
+  for (int attempt = 1;; ++attempt) {
+    const Reply reply = context_->cluster.execute(batch).front();
+    if (reply.outcome == Outcome::stored) return;
+    if (reply.outcome == Outcome::not_stored) {
+      throw NotApplied(ErrorCode::refused,
+                       "the log's directory has no room: the server is without memory; give it more",
+                       context_->cluster.address_of(reply.server));
+    }
+    // Nothing of the event itself has been sent yet.
+    if (reply.unknown() && attempt == attempts) {
+      throw NotApplied(ErrorCode::unavailable, reply.failure->message,
+                       context_->cluster.address_of(reply.server));
+    }
+    if (!reply.unknown()) expect(context_->cluster, reply);
+  }
+}
+
+Exptime LogWriter::exptime_of(std::int64_t chunk) const {
+  return Exptime::at(shape_.expiry_of(chunk), context_->clock.wall());
+}
+
+}  // namespace mcds

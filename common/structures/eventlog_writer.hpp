@@ -1,0 +1,49 @@
+// Appends lines to a chunk of an event log: to its last part, or to one that it creates. eventlog.hpp has the layout and
+// the promises.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "common/primitives/context.hpp"
+#include "common/structures/eventlog_format.hpp"
+
+namespace mcds {
+
+class LogWriter {
+ public:
+  // The largest append: batches stay below it.
+  static constexpr std::size_t batch_size = std::size_t{256} << 10;
+
+  // `context` must outlive it. `alone`: there is no other copy, so a part must be named to be missed; with others it is
+  // created although the directory's server cannot be reached.
+  LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool alone)
+      : context_(&context), shape_(shape), keys_(keys), alone_(alone) {}
+
+  // Whole event lines, at most batch_size; the server they went to. Throws NotApplied, UnknownOutcome, Contention.
+  std::size_t append(std::int64_t chunk, const std::string& lines);
+  // That part is to be missed from now on. Throws NotApplied.
+  void name_part(const PartName& name, const std::string& incarnation);
+  // That part is not to be missed. Best effort: without it a reader reports a gap where nothing was lost.
+  void withdraw(const PartName& name, const std::string& incarnation);
+
+ private:
+  enum class Stored { yes, refused, again };
+
+  std::size_t append_whole(std::int64_t chunk, const std::string& lines);
+  std::size_t append_halves(std::int64_t chunk, const std::string& lines);
+  Stored append_to(const PartName& name, const std::string& lines);
+  bool is_full(const PartName& name, std::int64_t& last_part);
+  Stored create(const PartName& name, const std::string& lines);
+  std::optional<std::string> read_back(const PartName& name);
+  Exptime exptime_of(std::int64_t chunk) const;
+
+  Context* context_;
+  RingShape shape_;
+  LogKeys keys_;
+  bool alone_;
+  std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
+};
+
+}  // namespace mcds

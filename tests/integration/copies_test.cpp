@@ -1,0 +1,232 @@
+// Real servers, killed and restarted empty one at a time under many clients, with a healing read between kills.
+// MCDS_COPIES_SECONDS sets how long it goes on, MCDS_COPIES_CLIENTS how many there are.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <set>
+
+#include "common/structures/array.hpp"
+#include "common/structures/counter.hpp"
+#include "common/structures/eventlog.hpp"
+#include "common/structures/hash.hpp"
+#include "common/structures/lock.hpp"
+#include "tests/support/children.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/memcached_process.hpp"
+#include "tests/support/real_client.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t most_clients = 32;
+constexpr std::size_t most_rounds = 4096;
+constexpr auto longest_ttl = 1s;
+const RingShape shape{10, 60};
+
+// What became of one write.
+enum class Fate : std::uint8_t { none, acknowledged, unknown };
+
+struct Record {
+  std::atomic<Fate> event[most_clients][most_rounds], field[most_clients][most_rounds], element[most_clients][most_rounds];
+  std::atomic<std::uint64_t> rounds[most_clients];
+  std::atomic<std::uint64_t> exact, exact_unknown, plain, plain_unknown, failures;
+  std::atomic<std::int64_t> held_until;  // steady nanoseconds
+  std::atomic<std::uint64_t> acquired, doubled;
+  std::atomic<bool> stop;
+};
+
+std::vector<Server> servers_of(const std::vector<std::unique_ptr<test::MemcachedProcess>>& processes) {
+  std::vector<Server> servers;
+  for (const auto& process : processes) servers.push_back(process->server());
+  return servers;
+}
+
+struct CopiesClient {
+  explicit CopiesClient(const std::vector<Server>& servers)
+      : client(test::pool_of(servers), ConnectOptions::Protocol::automatic, 1s), context(client.context()), locked(context) {
+    context.copies = 2;
+    locked.copies = 3;
+  }
+  test::RealClient client;
+  Context context;
+  Context locked;
+};
+
+// Runs a write and says what became of it.
+template <typename Write>
+Fate fate_of(Record& record, Write write) {
+  try {
+    write();
+    return Fate::acknowledged;
+  } catch (const UnknownOutcome&) {
+    return Fate::unknown;
+  } catch (const Failure& failure) {
+    ++record.failures;
+    return failure.code() == ErrorCode::unknown_outcome ? Fate::unknown : Fate::none;
+  }
+}
+
+void take_lock(CopiesClient& client, Record& record) {
+  Lock lock(client.locked, "l", longest_ttl);
+  try {
+    auto answer = lock.acquire({.ttl = 500ms, .holder = {}, .fence = true});
+    if (!answer.lease) return;
+    const Clock& clock = client.context.clock;
+    if (record.held_until.exchange(answer.lease->deadline.time_since_epoch().count()) > clock.steady().time_since_epoch().count())
+      ++record.doubled;
+    ++record.acquired;
+    client.context.clock.sleep_for(5ms);
+    if (clock.steady() < answer.lease->deadline) record.held_until = 0;
+    lock.release(*answer.lease);
+  } catch (const Failure&) {
+    ++record.failures;
+  }
+}
+
+void run_client(const std::vector<Server>& servers, std::size_t index, Record& record) {
+  CopiesClient client(servers);
+  Counter counter(client.context);
+  EventLog log(client.context, "x", shape);
+  Hash hash(client.context, "h");
+  Array array(client.context, "a");
+  for (std::size_t round = 0; round < most_rounds && !record.stop; ++round) {
+    const std::string name = std::to_string(index) + '.' + std::to_string(round);
+    const Fate exact = fate_of(record, [&] { counter.incr("e", 1, {.ttl = {}, .exact = true}); });
+    if (exact == Fate::acknowledged) ++record.exact;
+    if (exact == Fate::unknown) ++record.exact_unknown;
+    const Fate plain = fate_of(record, [&] { counter.incr("p", 1); });
+    if (plain == Fate::acknowledged) ++record.plain;
+    if (plain == Fate::unknown) ++record.plain_unknown;
+    record.event[index][round] = fate_of(record, [&] { log.put(name, EventData::text); });
+    record.field[index][round] = fate_of(record, [&] {
+      const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
+      if (result.failure) throw Failure(*result.failure);
+    });
+    record.element[index][round] = fate_of(record, [&] { array.change(std::vector<std::string>{'"' + name + '"'}, {}); });
+    take_lock(client, record);
+    ++record.rounds[index];
+    client.context.clock.sleep_for(std::chrono::milliseconds(20 + client.context.random.below(40)));
+  }
+}
+
+struct Found {
+  std::set<std::string> events, fields, elements;
+  std::uint64_t exact = 0, plain = 0;
+  bool complete = true;
+};
+
+// Reads everything, which makes lost copies whole.
+Found read_all(CopiesClient& client) {
+  Found found;
+  const std::vector<std::string> names{"e", "p"};
+  const auto readings = Counter(client.context).get(names);
+  for (const auto& reading : readings) {
+    if (reading.failure) throw Failure(*reading.failure);
+  }
+  found.exact = readings[0].value ? readings[0].value->value : 0;
+  found.plain = readings[1].value ? readings[1].value->value : 0;
+  CollectingSink sink;
+  EventLog(client.context, "x", shape).fetch({}, sink);
+  for (const std::string& text : sink.texts()) found.events.insert(text);
+  Hash hash(client.context, "h");
+  found.complete = hash.elements().fetch([&](Elements::Found& one) {
+    if (one.value == "v" + one.name) found.fields.insert(one.name);
+  }).complete();
+  const auto array = Array(client.context, "a").fetch();
+  for (const std::string& element : array.elements) found.elements.insert(element.substr(1, element.size() - 2));
+  found.complete = found.complete && array.complete;
+  return found;
+}
+
+// A read right behind a restart may meet connections that are dead and not yet known to be.
+Found heal(CopiesClient& client) {
+  for (int attempt = 0;; ++attempt) {
+    try {
+      return read_all(client);
+    } catch (const Failure&) {
+      if (attempt == 20) throw;
+      client.context.clock.sleep_for(10ms);
+    }
+  }
+}
+
+std::size_t missing(const std::atomic<Fate> (&fates)[most_clients][most_rounds], const std::set<std::string>& found) {
+  std::size_t count = 0;
+  for (std::size_t client = 0; client < most_clients; ++client) {
+    for (std::size_t round = 0; round < most_rounds; ++round) {
+      if (fates[client][round] == Fate::acknowledged && !found.contains(std::to_string(client) + '.' + std::to_string(round))) ++count;
+    }
+  }
+  return count;
+}
+
+// Until every client has met the servers as they are now.
+void let_all_notice(const Clock& clock, Record& record, std::size_t clients, CopiesClient& client) {
+  std::array<std::uint64_t, most_clients> seen{};
+  for (std::size_t i = 0; i < clients; ++i) seen[i] = record.rounds[i];
+  const SteadyTime until = clock.steady() + 30s;
+  for (std::size_t i = 0; i < clients; ++i) {
+    while (record.rounds[i] < seen[i] + 2 && clock.steady() < until) client.context.clock.sleep_for(5ms);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("copies: servers killed one at a time lose no acknowledged write and double no lock") {
+  const std::size_t clients = std::min(test::amount("MCDS_COPIES_CLIENTS", 8), most_clients);
+  const auto length = std::chrono::seconds(test::amount("MCDS_COPIES_SECONDS", 3));
+  std::vector<std::unique_ptr<test::MemcachedProcess>> processes;
+  for (int i = 0; i < 4; ++i) processes.push_back(std::make_unique<test::MemcachedProcess>());
+  const auto servers = servers_of(processes);
+  test::Shared<Record> record;
+  test::Children children;
+  for (std::size_t i = 0; i < clients; ++i) children.spawn([&, i] { run_client(servers, i, *record); });
+  CopiesClient client(servers);
+  const Clock& clock = client.context.clock;
+  const SteadyTime end = clock.steady() + length;
+  // The plain counter's copies, to know as long as one has lived from the start.
+  std::set<std::size_t> plain_copies;
+  for (const std::size_t server : copy_servers(client.context, "counter:p")) plain_copies.insert(server);
+  std::size_t kills = 0;
+  std::uint64_t plain_above = 0, plain_below = 0;
+  do {
+    // Long enough between kills for servers to be old enough to vote, when there is the time.
+    client.context.clock.sleep_for(length > 20s && kills % 2 == 0 ? Duration(9s) : Duration(100ms));
+    const std::size_t victim = kills++ % processes.size();
+    processes[victim]->kill();
+    client.context.clock.sleep_for(std::chrono::milliseconds(client.context.random.below(100)));
+    processes[victim]->restart();
+    let_all_notice(clock, *record, clients, client);
+    const bool lived = !plain_copies.empty() && (plain_copies.erase(victim), !plain_copies.empty());
+    const std::uint64_t acknowledged = record->plain;
+    const Found found = heal(client);
+    if (lived && found.plain < acknowledged) ++plain_below;
+    if (found.plain > record->plain + record->plain_unknown + clients) ++plain_above;
+  } while (clock.steady() < end);
+  record->stop = true;
+  CHECK(children.wait_all() == 0);
+  const Found found = heal(client);
+  const std::size_t events = missing(record->event, found.events);
+  const std::size_t fields = missing(record->field, found.fields);
+  const std::size_t elements = missing(record->element, found.elements);
+  MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ", record->exact_unknown.load(), " unknown; plain ",
+          found.plain, " of ", record->plain.load(), "; events ", found.events.size(), " lost ", events, "; fields ", found.fields.size(),
+          " lost ", fields, "; elements ", found.elements.size(), " lost ", elements, "; locks ", record->acquired.load(), " doubled ",
+          record->doubled.load(), "; not applied ", record->failures.load());
+  CHECK(found.exact >= record->exact);
+  CHECK(found.exact <= record->exact + record->exact_unknown);
+  CHECK(plain_below == 0);
+  CHECK(plain_above == 0);
+  CHECK(events == 0);
+  CHECK(fields == 0);
+  CHECK(elements == 0);
+  CHECK(found.complete);
+  CHECK(record->doubled == 0);
+}
+
+}  // namespace mcds

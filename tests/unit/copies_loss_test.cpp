@@ -1,0 +1,116 @@
+// A server is lost before every trip of every write, in turn; then comes a healing read, then the other copy's server is
+// lost. Whatever was acknowledged must still be there.
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <set>
+
+#include "common/structures/array.hpp"
+#include "common/structures/counter.hpp"
+#include "common/structures/eventlog.hpp"
+#include "common/structures/hash.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+using Names = std::vector<std::string>;
+
+struct Subject {
+  std::string name;
+  std::function<void(Context&, const std::string&)> write;  // throws when it was not acknowledged
+  std::function<std::set<std::string>(Context&)> read;
+};
+
+const Subject subjects[] = {
+    {"exact counter", [](Context& context, const std::string&) { Counter(context).incr("e", 1, {.ttl = {}, .exact = true}); },
+     [](Context& context) {
+       const auto value = Counter(context).get(Names{"e"}).front().value;
+       std::set<std::string> counted;
+       for (std::uint64_t i = 0; value && i < value->value; ++i) counted.insert(std::to_string(i));
+       return counted;
+     }},
+    {"event log", [](Context& context, const std::string& text) { EventLog(context, "x", {60, 60}).put(text, EventData::text); },
+     [](Context& context) {
+       CollectingSink sink;
+       EventLog(context, "x", {60, 60}).fetch({}, sink);
+       const auto texts = sink.texts();
+       CHECK(sink.gaps.empty());
+       return std::set<std::string>(texts.begin(), texts.end());
+     }},
+    {"hash",
+     [](Context& context, const std::string& text) {
+       const auto result = Hash(context, "h").set(std::vector<Element>{{text, text}}).front();
+       if (result.failure) throw Failure(*result.failure);
+     },
+     [](Context& context) {
+       std::set<std::string> fields;
+       Hash hash(context, "h");
+       CHECK(hash.elements().fetch([&](Elements::Found& one) { fields.insert(one.value); }).complete());
+       return fields;
+     }},
+    {"array", [](Context& context, const std::string& text) { Array(context, "a").change(Names{'"' + text + '"'}, {}); },
+     [](Context& context) {
+       const auto contents = Array(context, "a").fetch();
+       CHECK(contents.complete);
+       std::set<std::string> elements;
+       for (const std::string& element : contents.elements) elements.insert(element.substr(1, element.size() - 2));
+       return elements;
+     }},
+};
+
+// The writes 0, 1, 2 …, during the last of which `victim` is lost before trip `trip`; false: there was no such trip.
+bool check_loss(const Subject& subject, std::size_t victim, std::size_t other, std::size_t trip) {
+  FakeClock clock;
+  SeededRandom random{trip + 1};
+  MemoryCluster memory(clock.time(), 3);
+  Context calm{memory, clock, random, {}, 2};
+  std::set<std::string> acknowledged;
+  for (int i = 0; i < 3; ++i) {
+    subject.write(calm, std::to_string(i));
+    acknowledged.insert(std::to_string(i));
+  }
+  clock.advance(10s);
+  test::Rival rival(memory);
+  rival.before(trip, [&] { memory.restart(victim); });
+  Context context{rival, clock, random, {}, 2};
+  try {
+    subject.write(context, "3");
+    acknowledged.insert("3");
+  } catch (const Failure&) {
+  }
+  const bool hit = rival.trips() > trip;
+  clock.advance(1s);
+  const auto includes = [&](const std::set<std::string>& found) {
+    return std::includes(found.begin(), found.end(), acknowledged.begin(), acknowledged.end());
+  };
+  CHECK(includes(subject.read(calm)));
+  memory.restart(other);
+  CHECK(includes(subject.read(calm)));
+  memory.restart(victim);
+  CHECK(includes(subject.read(calm)));
+  return hit;
+}
+
+}  // namespace
+
+TEST_CASE("copies: a server lost before any trip of a write costs nothing that was acknowledged") {
+  for (const Subject& subject : subjects) {
+    for (std::size_t victim = 0; victim < 3; ++victim) {
+      for (std::size_t other = 0; other < 3; ++other) {
+        std::size_t trips = 0;
+        CAPTURE(subject.name);
+        CAPTURE(victim);
+        CAPTURE(other);
+        while (other != victim && trips < 20 && check_loss(subject, victim, other, trips)) ++trips;
+        if (other != victim) CHECK(trips > 0);
+      }
+    }
+  }
+}
+
+}  // namespace mcds

@@ -1,0 +1,163 @@
+// Event logs whose keys have copies, and visitors.
+#include <doctest/doctest.h>
+
+#include "common/structures/eventlog.hpp"
+#include "common/structures/visitors.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct CopiedWorld {
+  explicit CopiedWorld(std::size_t copies = 2)
+      : memory(clock.time(), 4), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {}
+  EventLog log() { return EventLog(context, "x", {60, 60}); }
+  Visitors visitors() { return Visitors(context, "site", 300s); }
+
+  FakeClock clock;
+  SeededRandom random{1};
+  MemoryCluster memory;
+  test::TripCounter trips;
+  test::ScriptedFaults faults;
+  Context context;
+};
+
+CollectingSink fetched(CopiedWorld& world) {
+  CollectingSink sink;
+  world.log().fetch({}, sink);
+  return sink;
+}
+
+}  // namespace
+
+TEST_CASE("eventlog copies: as many trips as one copy, each event once, in order") {
+  CopiedWorld world;
+  EventLog log = world.log();
+  const auto put = log.put("first", EventData::text);
+  CHECK(put.copies.size() == 2);
+  CHECK(world.trips.trips_of([&] { log.put("second", EventData::text); }) == 1);
+  CollectingSink sink;
+  CHECK(world.trips.trips_of([&] { log.fetch({}, sink); }) == 1);
+  CHECK(sink.texts() == std::vector<std::string>{"first", "second"});
+  CHECK(sink.gaps.empty());
+}
+
+TEST_CASE("eventlog copies: nothing is lost with one server, whichever, as long as a read comes between") {
+  CopiedWorld world;
+  std::vector<std::string> put;
+  for (int round = 0; round < 24; ++round) {
+    put.push_back("event " + std::to_string(round));
+    world.log().put(put.back(), EventData::text);
+    world.clock.advance(20s);
+    world.memory.restart(static_cast<std::size_t>(round % 4));
+    const CollectingSink sink = fetched(world);
+    CHECK(sink.texts() == put);
+    CHECK(sink.gaps.empty());
+  }
+}
+
+TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and reading") {
+  CopiedWorld world;
+  std::vector<std::string> put;
+  for (int round = 0; round < 16; ++round) {
+    const auto down = static_cast<std::size_t>(round % 4);
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (world.memory.placement().pool().size() > down && request.server == down) return test::Mishap::unreachable;
+      return std::nullopt;
+    });
+    put.push_back("event " + std::to_string(round));
+    world.log().put(put.back(), EventData::text);
+    CHECK(fetched(world).texts() == put);
+    world.clock.advance(1s);
+    world.faults.none();
+    CHECK(fetched(world).texts() == put);
+    world.clock.advance(20s);
+  }
+}
+
+TEST_CASE("eventlog copies: a cursor goes on exactly when any one copy is lost") {
+  CopiedWorld world;
+  CursorState state;
+  EventLog log = world.log();
+  for (int round = 0; round < 24; ++round) {
+    log.put("event " + std::to_string(round), EventData::text);
+    world.memory.restart(static_cast<std::size_t>(round * 3 % 4));
+    CollectingSink sink;
+    log.deliver(state, sink);
+    CHECK(sink.texts() == std::vector<std::string>{"event " + std::to_string(round)});
+    CHECK(sink.gaps.empty());
+    world.clock.advance(7s);
+  }
+}
+
+TEST_CASE("eventlog copies: a cursor with a limit delivers each event once, as many as asked for") {
+  CopiedWorld world;
+  EventLog log = world.log();
+  for (int i = 0; i < 10; ++i) {
+    log.put(std::to_string(i), EventData::text);
+    world.clock.advance(20s);
+  }
+  CursorState state;
+  std::vector<std::string> all;
+  for (int i = 0; i < 5; ++i) {
+    CollectingSink sink;
+    log.deliver(state, sink, 2);
+    CHECK(sink.texts().size() == 2);
+    for (const std::string& text : sink.texts()) all.push_back(text);
+  }
+  CHECK(all == fetched(world).texts());
+}
+
+TEST_CASE("eventlog copies: what no copy has any more is a gap") {
+  CopiedWorld world;
+  world.log().put("lost", EventData::text);
+  world.clock.advance(300s);
+  world.log().put("kept", EventData::text);
+  const auto servers = copy_servers(world.context, world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0}));
+  for (const std::size_t server : servers) {
+    for (const auto& [key, item] : std::map(world.memory.server(server).items().begin(), world.memory.server(server).items().end())) {
+      if (key == world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0})) world.memory.server(server).evict(key);
+    }
+  }
+  const CollectingSink sink = fetched(world);
+  CHECK(sink.texts() == std::vector<std::string>{"kept"});
+  CHECK(sink.gaps.size() == 1);
+}
+
+TEST_CASE("visitors copies: the largest copy is the count, in one trip, and no id counts twice for a lost copy") {
+  CopiedWorld world;
+  Visitors visitors = world.visitors();
+  CHECK(world.trips.trips_of([&] { CHECK(visitors.hit().current == 1); }) == 1);
+  CHECK(visitors.hit("a").counted);
+  CHECK_FALSE(visitors.hit("a").counted);
+  for (std::size_t server = 0; server < 4; ++server) {
+    world.clock.advance(1s);
+    world.memory.restart(server);
+    CHECK_FALSE(visitors.hit("a").counted);
+    CHECK_FALSE(visitors.hit("a").counted);
+  }
+  const auto value = visitors.value();
+  CHECK(value.copies.size() == 2);
+}
+
+TEST_CASE("visitors copies: one lost copy loses no hit") {
+  CopiedWorld world;
+  Visitors visitors = world.visitors();
+  visitors.hit();
+  visitors.hit();
+  const auto servers = copy_servers(world.context, visitors.keys()[1]);
+  world.memory.restart(servers[0]);
+  CHECK(visitors.hit().current == 3);
+  CHECK(visitors.value().current == 3);
+  world.memory.kill(servers[0]);
+  CHECK(visitors.hit().current == 4);
+  world.memory.kill(servers[1]);
+  CHECK_THROWS_AS(visitors.value(), Failure);
+}
+
+}  // namespace mcds
