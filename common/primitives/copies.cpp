@@ -17,16 +17,26 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
                      std::to_string(servers.size()));
 }
 
+namespace {
+
+// So many replies in a row are those of one request.
+std::vector<std::vector<Reply>> by_request(std::vector<Reply> replies, std::size_t copies) {
+  std::vector<std::vector<Reply>> result(replies.size() / copies);
+  for (std::size_t i = 0; i < replies.size(); ++i) result[i / copies].push_back(std::move(replies[i]));
+  return result;
+}
+
+}  // namespace
+
 std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests) {
+  // Without copies there is nothing to direct: the requests go as they are.
+  if (context.copies == 1) return by_request(context.cluster.execute(requests), 1);
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
     for (const std::size_t server : copy_servers(context, request.key)) batch.push_back(Request(request).on(server));
   }
-  auto replies = context.cluster.execute(batch);
-  std::vector<std::vector<Reply>> result(requests.size());
-  for (std::size_t i = 0; i < replies.size(); ++i) result[i / context.copies].push_back(std::move(replies[i]));
-  return result;
+  return by_request(context.cluster.execute(batch), context.copies);
 }
 
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {
