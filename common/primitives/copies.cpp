@@ -9,9 +9,22 @@
 
 namespace mcds {
 
+namespace {
+
+// A journal's segments have names of their own in each copy. Placed by those, both copies of a line could lie on one
+// server; so with copies they are placed by their journal's key.
+std::string_view placed_by(std::string_view key) {
+  constexpr std::size_t suffix = 3 + 16;  // `:s:` and 16 hex digits
+  if (key.size() <= suffix) return key;
+  const std::string_view end = key.substr(key.size() - suffix);
+  return end.starts_with(":s:") && parse_hex64(end.substr(3)) ? key.substr(0, key.size() - suffix) : key;
+}
+
+}  // namespace
+
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key) {
   if (context.copies == 1) return {context.cluster.placement().server_of(key)};
-  auto servers = context.cluster.placement().servers_of(key, context.copies);
+  auto servers = context.cluster.placement().servers_of(placed_by(key), context.copies);
   if (servers.size() == context.copies) return servers;
   throw InvalidInput("--copies " + std::to_string(context.copies) + " needs as many servers that hold keys; there are " +
                      std::to_string(servers.size()));
@@ -117,7 +130,7 @@ class CopyPlacement final : public Placement {
   std::string_view profile() const override { return inner_.profile(); }
   std::uint64_t hash_of(std::string_view key) const override { return inner_.hash_of(key); }
   std::size_t server_of(std::string_view key) const override {
-    const auto servers = inner_.servers_of(key, copy_ + 1);
+    const auto servers = inner_.servers_of(placed_by(key), copy_ + 1);
     return servers[std::min(copy_, servers.size() - 1)];
   }
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t) const override { return {server_of(key)}; }

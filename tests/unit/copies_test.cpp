@@ -56,6 +56,19 @@ TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
   CHECK(world.stored("k", 1) == "1!");
 }
 
+TEST_CASE("copies: a journal's segments lie with its copies, or two of them could lie on one server") {
+  CopyWorld world(5);
+  const Copies copies(world.context);
+  for (int i = 0; i < 50; ++i) {
+    const std::string root = "array:a" + std::to_string(i);
+    const std::string segment = root + ":s:" + world.random.token();
+    CHECK(copy_servers(world.context, segment) == copy_servers(world.context, root));
+    for (std::size_t copy = 0; copy < 2; ++copy) {
+      CHECK(copies.at(copy).cluster.placement().server_of(segment) == copy_servers(world.context, root)[copy]);
+    }
+  }
+}
+
 TEST_CASE("copies: one that fails does not keep the others, and what is no failure leaves the run") {
   CopyWorld world;
   const Copies copies(world.context);
