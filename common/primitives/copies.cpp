@@ -111,8 +111,6 @@ struct Lane {
   std::vector<Request> batch;
   std::vector<Reply> replies;
   std::optional<SteadyTime> wake;
-  bool misses = false;  // what it cannot reach
-  bool missed = false;
   std::exception_ptr cancelled;
   std::exception_ptr thrown;
 
@@ -154,13 +152,7 @@ class CopyCluster final : public Cluster {
     if (!lane_.running()) return inner_.execute(directed);
     lane_.batch = std::move(directed);
     if (!lane_.batch.empty()) lane_.wait();
-    auto replies = std::exchange(lane_.replies, {});
-    for (Reply& reply : replies) {
-      if (!lane_.misses || !reply.failed() || reply.is(ReplyFailure::Kind::refused)) continue;
-      lane_.missed = true;
-      reply = Reply::of(Outcome::miss, reply.server);
-    }
-    return replies;
+    return std::exchange(lane_.replies, {});
   }
   const Placement& placement() const override { return placement_; }
 
@@ -276,19 +268,7 @@ Context& Copies::at(std::size_t copy) const {
   return parts_->copies.empty() ? parts_->whole : parts_->copies[copy]->context;
 }
 
-std::vector<bool> Copies::run_missing_the_unreachable(const Work& work) const {
-  const auto failures = run(work, true);
-  std::vector<bool> missed;
-  for (std::size_t i = 0; i < failures.size(); ++i) {
-    if (failures[i]) throw Failure(*failures[i]);
-    missed.push_back(!parts_->copies.empty() && parts_->copies[i]->lane.missed);
-  }
-  return missed;
-}
-
-std::vector<std::optional<Failure>> Copies::run(const Work& work) const { return run(work, false); }
-
-std::vector<std::optional<Failure>> Copies::run(const Work& work, bool misses) const {
+std::vector<std::optional<Failure>> Copies::run(const Work& work) const {
   std::vector<std::optional<Failure>> failures(size());
   const auto keep_failure = [&](std::size_t copy) {
     try {
@@ -304,7 +284,6 @@ std::vector<std::optional<Failure>> Copies::run(const Work& work, bool misses) c
   for (std::size_t i = 0; i < size(); ++i) {
     Lane& lane = parts_->copies[i]->lane;
     lane = Lane{};
-    lane.misses = misses;
     lane.fiber = std::make_unique<Fiber>([&lane, &keep_failure, i] {
       try {
         keep_failure(i);

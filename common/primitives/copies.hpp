@@ -67,13 +67,8 @@ class Copies {
   // Runs `work` for every copy, side by side. It may use nothing but at(copy) of the outside world. Its Failure, if
   // any, is the copy's result, or with one copy is thrown; anything else that is thrown leaves run().
   std::vector<std::optional<Failure>> run(const Work& work) const;
-  // The same for reads that miss what they cannot reach: of several copies, one has what another has not. Whether each
-  // copy missed something so.
-  std::vector<bool> run_missing_the_unreachable(const Work& work) const;
 
  private:
-  std::vector<std::optional<Failure>> run(const Work& work, bool misses) const;
-
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

@@ -43,6 +43,7 @@ std::string manifest_entry(std::size_t shard, const std::string& incarnation) {
 // What the roots of manifest and shards say at one look.
 struct ElementIndex::Roots {
   Roots(const Context& context, std::span<const std::string> keys) : reader(context, keys) {
+    if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {
       if (line.change == Change::add) stale.insert(line.element);
@@ -55,6 +56,12 @@ struct ElementIndex::Roots {
     }
   }
   bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
+  // Throws the first failure there was.
+  void expect_all() {
+    for (std::size_t i = 0; i <= index_shards; ++i) {
+      if (reader.failed(i)) static_cast<void>(reader.take(i));
+    }
+  }
 
   JournalReader reader;
   bool manifest_lost = false;
@@ -63,15 +70,50 @@ struct ElementIndex::Roots {
   std::set<std::string> stale;  // entries of the manifest whose shards are gone
 };
 
-// Creating a shard and naming it are two steps, and one look is no snapshot: what seems lost is looked at
-// again.
-std::unique_ptr<ElementIndex::Roots> ElementIndex::roots() const {
+// Creating a shard and naming it are two steps, and one look is no snapshot: what seems lost is looked at again.
+std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) const {
   const std::vector<std::string> all = keys();
   for (int look = 1;; ++look) {
     auto roots = std::make_unique<Roots>(context_, all);
+    if (!despite_failures) roots->expect_all();
     if (roots->whole() || look == most_looks) return roots;
     back_off(context_, look, between_looks);
   }
+}
+
+ElementIndex::Look::Look(Look&&) noexcept = default;
+ElementIndex::Look::~Look() = default;
+
+ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)) {
+  const JournalReader& reader = roots_->reader;
+  manifest_whole_ = !reader.failed(0) && !roots_->manifest_lost && roots_->unnamed.empty();
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    const bool found = reader.found(shard + 1);
+    states_[shard] = reader.failed(shard + 1) ? Shard::unreachable : found ? Shard::whole : Shard::absent;
+  }
+  for (const std::string& entry : roots_->stale) {
+    const auto shard = parse_u64(entry.substr(0, entry.find(':'))).value_or(0) % index_shards;
+    if (states_[shard] != Shard::unreachable) states_[shard] = Shard::lost;
+  }
+}
+
+std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
+  std::vector<std::string> names;
+  if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return names;
+  const JournalContents contents = roots_->reader.take(shard + 1);
+  ++shards_;
+  lines_ += contents.lines.size();
+  if (contents.lost_segments != 0 || contents.foreign != 0) states_[shard] = Shard::lost;
+  std::unordered_set<std::string_view> seen;
+  for (const JournalLine& line : contents.lines) {
+    if (line.change != Change::add || !seen.insert(line.element).second) continue;
+    if (auto name = unquote_bytes(line.element)) names.push_back(std::move(*name));
+  }
+  return names;
+}
+
+ElementIndex::Look ElementIndex::look(bool despite_failures) const {
+  return Look(roots(despite_failures));
 }
 
 std::vector<std::string> ElementIndex::keys() const {
@@ -134,20 +176,11 @@ std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::stri
   return failures;
 }
 
-// With other copies the names count, wherever the manifest is: what one copy misses another has.
-void ElementIndex::name_new(std::size_t shard, const std::string& incarnation) const {
-  try {
-    name_in_manifest(shard, incarnation);
-  } catch (const Failure&) {
-    if (alone_) throw;
-  }
-}
-
 // What follows an append to a shard.
 std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::AdditionResult& result) {
   try {
     if (result.failure) throw Failure(*result.failure);
-    if (result.appended.created) name_new(shard, result.appended.incarnation);
+    if (result.appended.created) name_in_manifest(shard, result.appended.incarnation);
   } catch (const Failure& failure) {
     // Listed or not, it is no element: that much is known.
     if (failure.code() != ErrorCode::unknown_outcome) return failure;
@@ -161,32 +194,6 @@ std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::Ad
     // Nothing of ours depends on it; whoever finds the shard full next tries again.
   }
   return std::nullopt;
-}
-
-ElementIndex::Reading ElementIndex::read(const Visit& visit) const {
-  const std::unique_ptr<Roots> found = roots();
-  Reading reading;
-  std::set<std::size_t> damaged;
-  for (const std::string& entry : found->stale)
-    damaged.insert(parse_u64(entry.substr(0, entry.find(':'))).value_or(0));
-  for (std::size_t shard = 0; shard < index_shards; ++shard) {
-    if (!found->reader.found(shard + 1)) continue;
-    const JournalContents contents = found->reader.take(shard + 1);
-    ++reading.shards;
-    reading.lines += contents.lines.size();
-    if (contents.lost_segments != 0 || contents.foreign != 0) damaged.insert(shard);
-    std::unordered_set<std::string_view> seen;
-    for (const JournalLine& line : contents.lines) {
-      if (line.change != Change::add || !seen.insert(line.element).second) continue;
-      auto name = unquote_bytes(line.element);
-      if (!name) continue;
-      ++reading.names;
-      visit(std::move(*name), shard);
-    }
-  }
-  if (found->manifest_lost || !found->unnamed.empty()) reading.lost.push_back(manifest_key());
-  for (const std::size_t shard : damaged) reading.lost.push_back(shard_key(shard));
-  return reading;
 }
 
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines) const {
@@ -226,7 +233,7 @@ bool ElementIndex::compact_shard(std::size_t shard, bool despite_loss) const {
 }
 
 bool ElementIndex::compact() {
-  const std::unique_ptr<Roots> found = roots();
+  const std::unique_ptr<Roots> found = roots(false);
   bool whole = found->whole();
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (found->reader.found(shard + 1)) whole = compact_shard(shard, false) && whole;
@@ -235,7 +242,7 @@ bool ElementIndex::compact() {
 }
 
 void ElementIndex::accept() {
-  const std::unique_ptr<Roots> found = roots();
+  const std::unique_ptr<Roots> found = roots(false);
   for (const auto& [shard, incarnation] : found->unnamed) name_in_manifest(shard, incarnation);
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (found->reader.found(shard + 1)) static_cast<void>(compact_shard(shard, true));

@@ -7,13 +7,13 @@
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
 // Invariants
-//   Every name whose list() returned is found by every later read(), unless the index lost data: then read() says
-//   complete: false. For a shard's loss is seen by the manifest, which names it, and by the incarnation it names,
+//   Every name whose list() returned is found by every later look(), unless the index lost data: then a shard's state says
+//   so. For a shard's loss is seen by the manifest, which names it, and by the incarnation it names,
 //   also after the shard was created anew. Names in the index may be absent as elements, and repeated.
 // Round trips
-//   list 1 (1 more when it creates a shard, 3 more when it finds one full); read 1, with segments 1 more per shard.
+//   list 1 (1 more when it creates a shard, 3 more when it finds one full); look 1, with segments 1 more per shard.
 // When things fail
-//   crash          between creating a shard and naming it, or no connection then: read() takes that for a loss of
+//   crash          between creating a shard and naming it, or no connection then: look() takes that for a loss of
 //                  the manifest until accept(), for nobody can tell the two apart; only if that shard is then lost
 //                  too before anybody looks, nobody can tell anything.
 //   lost reply     of a name's append: looked up by its line's id; what stays unknown is NotApplied, since a listed
@@ -22,6 +22,7 @@
 //   skew           compaction judges a line's age across clocks: they may differ by half the grace.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -40,6 +41,9 @@ namespace mcds {
 constexpr std::size_t index_shards = 16;
 
 class ElementIndex {
+ private:
+  struct Roots;
+
  public:
   // Lines younger than this are never dropped.
   static constexpr auto grace = std::chrono::seconds(60);
@@ -47,23 +51,43 @@ class ElementIndex {
   // Which of these names are elements now; what is not known counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
-  // `alone`: there is no other copy.
-  ElementIndex(const Context& context, std::string base, Present present, bool alone = true)
-      : context_(context), base_(std::move(base)), present_(std::move(present)), alone_(alone) {}
+  ElementIndex(const Context& context, std::string base, Present present)
+      : context_(context), base_(std::move(base)), present_(std::move(present)) {}
 
   // Whether each name is listed: no failure.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
 
-  struct Reading {
-    std::vector<std::string> lost;  // keys of which something is lost
-    std::size_t lines = 0;
-    std::size_t names = 0;   // different ones
-    std::size_t shards = 0;  // that exist
-    bool complete() const { return lost.empty(); }
+  // The index at one moment, to be gone through shard by shard: one shard is in memory at a time.
+  class Look {
+   public:
+    enum class Shard {
+      whole,
+      absent,  // it was never created, as far as the manifest knows
+      lost,    // it was created, and something of it is gone
+      unreachable,
+    };
+    Look(Look&&) noexcept;
+    ~Look();
+    Shard state(std::size_t shard) const { return states_[shard]; }
+    // The manifest is there and names all shards there are.
+    bool manifest_whole() const { return manifest_whole_; }
+    // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
+    std::vector<std::string> take(std::size_t shard);
+    // Of the shards taken.
+    std::size_t lines() const { return lines_; }
+    std::size_t shards() const { return shards_; }
+
+   private:
+    friend class ElementIndex;
+    explicit Look(std::unique_ptr<Roots> roots);
+    std::unique_ptr<Roots> roots_;
+    std::array<Shard, index_shards> states_{};
+    bool manifest_whole_ = true;
+    std::size_t lines_ = 0;
+    std::size_t shards_ = 0;
   };
-  // Each name once, shard by shard; one shard in memory at a time. Throws NotApplied, CorruptData.
-  using Visit = std::function<void(std::string name, std::size_t shard)>;
-  Reading read(const Visit& visit) const;
+  // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
+  Look look(bool despite_failures = false) const;
 
   // Drops old lines of names that are no elements; false if a part of the index is lost and stays as it is.
   // Throws Contention.
@@ -72,25 +96,22 @@ class ElementIndex {
   void accept();
 
   std::vector<std::string> keys() const;
+  std::string manifest_key() const { return base_ + ":i"; }
+  std::string shard_key(std::size_t shard) const { return base_ + ":i:" + std::to_string(shard); }
 
  private:
-  struct Roots;
   struct Share;
-  std::unique_ptr<Roots> roots() const;
+  std::unique_ptr<Roots> roots(bool despite_failures) const;
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   std::optional<Failure> listed(std::size_t shard, const Journal::AdditionResult& result);
-  void name_new(std::size_t shard, const std::string& incarnation) const;
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
   std::string line_operation() const;
   std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines) const;
   bool compact_shard(std::size_t shard, bool despite_loss) const;
-  std::string manifest_key() const { return base_ + ":i"; }
-  std::string shard_key(std::size_t shard) const { return base_ + ":i:" + std::to_string(shard); }
 
   Context context_;
   std::string base_;
   Present present_;
-  bool alone_;
 };
 
 }  // namespace mcds

@@ -1,6 +1,7 @@
 #include "common/primitives/elements.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "common/primitives/key_names.hpp"
 
@@ -8,19 +9,9 @@ namespace mcds {
 
 namespace {
 
-constexpr int most_rounds = 6;
 constexpr std::size_t first_window = 1024;
 constexpr std::size_t largest_window = 4096;
 constexpr std::size_t window_bytes = 4 << 20;
-
-std::optional<Failure> failure_of(const Cluster& cluster, const Reply& reply) {
-  try {
-    expect(cluster, reply);
-  } catch (const Failure& failure) {
-    return failure;
-  }
-  return std::nullopt;
-}
 
 std::string base_of(const Context& context, std::string_view structure, std::string_view name) {
   if (name.ends_with(":v"))
@@ -28,261 +19,294 @@ std::string base_of(const Context& context, std::string_view structure, std::str
   return structure_key(context, structure, name);
 }
 
-}  // namespace
-
-// One element on its way through set().
-struct Elements::Setting {
-  const Element* element = nullptr;
-  ElementResult result;
-  bool done = false;
-  bool listed = false;
-  SteadyTime listed_at{};
-
-  void fail(Failure failure) {
-    result.failure = std::move(failure);
-    done = true;
-  }
-};
-
-Elements::Elements(const Context& context, std::string_view structure, std::string_view name, bool alone)
-    : context_(context),
-      base_(base_of(context, structure, name)),
-      values_base_(base_ + ":v"),
-      alone_(alone),
-      index_(context, base_, [this](std::span<const std::string> names) {
-        std::vector<bool> present;
-        for (const ElementResult& result : get(names)) present.push_back(result.yes || result.failure);
-        return present;
-      }, alone) {}
-
-void Elements::check(const Element& element) {
-  const auto limit = [](const char* what, std::size_t size, std::size_t most) {
-    if (size <= most) return;
-    throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) +
-                                           " bytes, this one has " + std::to_string(size));
-  };
-  limit("an element's name", element.name.size(), max_element_size);
-  limit("a value", element.value.size(), max_value_size);
+std::vector<CopyOutcome> outcomes(const std::vector<ElementResult>& copies) {
+  std::vector<CopyOutcome> list;
+  for (const ElementResult& copy : copies) list.push_back({copy.server, {}, copy.failure});
+  return list;
 }
 
-std::string Elements::key_of(std::string_view name) const {
-  return element_key(values_base_, name);
+std::optional<Failure> common_failure(const std::vector<ElementResult>& copies) {
+  std::vector<std::optional<Failure>> failures;
+  for (const ElementResult& copy : copies) failures.push_back(copy.failure);
+  return failure_of_all(failures);
+}
+
+// Done when one copy has it; it was missing if it was in all that could be asked.
+ElementResult merged_set(std::vector<ElementResult>& copies) {
+  ElementResult result;
+  result.failure = common_failure(copies);
+  result.server = copies.front().server;
+  result.yes =
+      std::all_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure || copy.yes; });
+  result.copies = outcomes(copies);
+  return result;
+}
+
+// The first copy that knows.
+ElementResult merged_get(std::vector<ElementResult>& copies) {
+  const auto list = outcomes(copies);
+  const auto knows = [](const ElementResult& copy) { return !copy.failure && (copy.yes || copy.removed); };
+  auto known = std::find_if(copies.begin(), copies.end(), knows);
+  if (known == copies.end())
+    known = std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; });
+  if (known == copies.end()) known = copies.begin();
+  ElementResult result = std::move(*known);
+  result.copies = list;
+  return result;
+}
+
+// Done when no copy is left to bring it back.
+ElementResult merged_remove(std::vector<ElementResult>& copies) {
+  ElementResult result;
+  result.server = copies.front().server;
+  result.yes =
+      std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure && copy.yes; });
+  result.failure = common_failure(copies);
+  const auto failed =
+      std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure; });
+  if (!result.failure && failed != copies.end()) {
+    result.failure = UnknownOutcome(
+        "removed, but not from every copy: it may come back; remove it again when all servers answer",
+        failed->failure->server());
+  }
+  result.copies = outcomes(copies);
+  return result;
+}
+
+}  // namespace
+
+Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
+    : copies_(context) {
+  const std::string base = base_of(context, structure, name);
+  static_cast<void>(copy_servers(context, base));
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    all_.push_back(std::make_unique<ElementsCopy>(copies_.at(copy), base, copies_.size() > 1));
+  }
+}
+
+Elements::PerCopy Elements::on_all(
+    std::size_t count, const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const {
+  PerCopy results(all_.size());
+  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = act(*all_[copy]); });
+  for (std::size_t copy = 0; copy < all_.size(); ++copy) {
+    if (!failures[copy]) continue;
+    results[copy].assign(count, {});
+    for (ElementResult& result : results[copy]) result.failure = failures[copy];
+  }
+  return results;
+}
+
+std::vector<ElementResult> Elements::merged(PerCopy results,
+                                            ElementResult (*merge)(std::vector<ElementResult>&)) const {
+  if (results.size() == 1) return std::move(results.front());
+  std::vector<ElementResult> all;
+  for (std::size_t i = 0; i < results.front().size(); ++i) {
+    std::vector<ElementResult> copies;
+    for (auto& copy : results) copies.push_back(std::move(copy[i]));
+    all.push_back(merge(copies));
+  }
+  return all;
 }
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
-  std::vector<Setting> all(elements.size());
-  for (std::size_t i = 0; i < elements.size(); ++i) all[i].element = &elements[i];
-  if (relist) {
-    std::vector<Setting*> each;
-    for (Setting& one : all) each.push_back(&one);
-    list_missing(each);
-  }
-  for (int round = 0; round < most_rounds; ++round) {
-    std::vector<Setting*> missing = replace_existing(all);
-    list_missing(missing);
-    if (missing.empty()) break;
-    add_missing(missing);
-  }
-  if (!alone_) list_failed(all);
-  std::vector<ElementResult> results;
-  results.reserve(all.size());
-  for (Setting& one : all) {
-    if (!one.done)
-      one.fail(Contention("others keep creating and removing this element; it was not set, try again"));
-    results.push_back(std::move(one.result));
-  }
-  return results;
-}
-
-std::vector<std::string> Elements::restore(std::span<const Element> elements) {
-  std::vector<Setting> all(elements.size());
-  std::vector<Setting*> missing;
-  for (std::size_t i = 0; i < elements.size(); ++i) {
-    all[i].element = &elements[i];
-    missing.push_back(&all[i]);
-  }
-  list_missing(missing);
-  if (!missing.empty()) add_missing(missing);
-  std::vector<std::string> added;
-  for (const Setting& one : all) {
-    if (one.result.yes && !one.result.failure) added.push_back(one.element->name);
-  }
-  return added;
-}
-
-void Elements::list(std::span<const Element> elements) {
-  std::vector<const std::string*> names;
-  for (const Element& element : elements) names.push_back(&element.name);
-  for (const auto& failure : index_.list(names)) {
-    if (failure) throw Failure(*failure);
-  }
-}
-
-// Those that there are none of.
-std::vector<Elements::Setting*> Elements::replace_existing(std::vector<Setting>& all) const {
-  std::vector<Setting*> open;
-  std::vector<Request> batch;
-  batch.reserve(all.size());
-  for (Setting& one : all) {
-    if (one.done) continue;
-    open.push_back(&one);
-    batch.push_back(Request::replace(key_of(one.element->name), one.element->value, Exptime::never()));
-  }
-  if (batch.empty()) return {};
-  const auto replies = context_.cluster.execute(batch);
-  std::vector<Setting*> missing;
-  for (std::size_t i = 0; i < open.size(); ++i) {
-    Setting& one = *open[i];
-    one.result.server = replies[i].server;
-    one.result.failure = failure_of(context_.cluster, replies[i]);
-    one.done = replies[i].outcome != Outcome::not_stored;
-    one.result.listed = one.result.listed || replies[i].outcome == Outcome::stored;
-    if (!one.done) missing.push_back(&one);
-  }
-  return missing;
-}
-
-// Leaves those that are listed.
-void Elements::list_missing(std::vector<Setting*>& missing) {
-  std::vector<Setting*> unlisted;
-  std::vector<const std::string*> names;
-  for (Setting* one : missing) {
-    if (one->listed) continue;
-    unlisted.push_back(one);
-    names.push_back(&one->element->name);
-  }
-  if (names.empty()) return;
-  const SteadyTime before = context_.clock.steady();
-  const auto failures = index_.list(names);
-  for (std::size_t i = 0; i < unlisted.size(); ++i) {
-    unlisted[i]->listed = true;
-    unlisted[i]->listed_at = before;
-    unlisted[i]->result.listed = !failures[i];
-    if (failures[i] && alone_) unlisted[i]->fail(*failures[i]);
-  }
-  std::erase_if(missing, [](const Setting* one) { return one->done; });
-}
-
-// Of those whose keys failed, so that another copy's element is listed here.
-void Elements::list_failed(std::vector<Setting>& all) {
-  std::vector<Setting*> failed;
-  for (Setting& one : all) {
-    if (one.done && one.result.failure && !one.listed) failed.push_back(&one);
-  }
-  list_missing(failed);
-}
-
-void Elements::add_missing(std::vector<Setting*>& missing) {
-  std::vector<Request> batch;
-  batch.reserve(missing.size());
-  for (const Setting* one : missing)
-    batch.push_back(Request::add(key_of(one->element->name), one->element->value, Exptime::never()));
-  const auto replies = context_.cluster.execute(batch);
-  const SteadyTime after = context_.clock.steady();
-  std::vector<Setting*> late;
-  for (std::size_t i = 0; i < missing.size(); ++i) {
-    Setting& one = *missing[i];
-    one.result.failure = failure_of(context_.cluster, replies[i]);
-    one.result.yes = replies[i].outcome == Outcome::stored;
-    one.done = replies[i].outcome != Outcome::not_stored;
-    if (one.result.yes && after - one.listed_at > ElementIndex::grace / 2) late.push_back(&one);
-  }
-  list_again(late);
-}
-
-void Elements::list_again(std::span<Setting* const> late) {
-  if (late.empty()) return;
-  std::vector<const std::string*> names;
-  for (const Setting* one : late) names.push_back(&one->element->name);
-  const auto failures = index_.list(names);
-  for (std::size_t i = 0; i < late.size(); ++i) {
-    if (failures[i])
-      late[i]->fail(
-          UnknownOutcome("it is set, but took so long that it may not be listed; set it again with --relist",
-                         failures[i]->server()));
-  }
+  return merged(on_all(elements.size(), [&](ElementsCopy& copy) { return copy.set(elements, relist); }),
+                merged_set);
 }
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {
-  std::vector<Request> batch;
-  batch.reserve(names.size());
-  for (const std::string& name : names) batch.push_back(Request::get(key_of(name)));
-  auto replies = context_.cluster.execute(batch);
-  std::vector<ElementResult> results(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    results[i].server = replies[i].server;
-    results[i].yes = replies[i].outcome == Outcome::hit;
-    try {
-      expect_read(context_.cluster, replies[i]);
-    } catch (const Failure& failure) {
-      results[i].failure = failure;
-    }
-    results[i].value = std::move(replies[i].value);
-  }
-  return results;
+  return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.get(names); }), merged_get);
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
-  std::vector<Request> batch;
-  batch.reserve(names.size());
-  for (const std::string& name : names) batch.push_back(Request::remove(key_of(name)));
-  const auto replies = context_.cluster.execute(batch);
-  std::vector<ElementResult> results(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    results[i].server = replies[i].server;
-    results[i].yes = replies[i].outcome == Outcome::deleted;
-    results[i].failure = failure_of(context_.cluster, replies[i]);
-  }
-  return results;
+  return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.remove(names); }), merged_remove);
 }
 
-// Names from the index, turned into elements a window at a time.
+// The copies' indexes united, a shard at a time, and their names turned into elements, a window at a time.
 class Elements::Fetching {
  public:
-  Fetching(const Elements& elements, const Visit& visit) : elements_(elements), visit_(visit) {}
+  Fetching(const Elements& elements, const Visit& visit)
+      : elements_(elements),
+        visit_(visit),
+        copies_(elements.all_.size()),
+        missed_(copies_),
+        listed_(copies_),
+        healable_(copies_, copies_ > 1) {
+    std::vector<std::optional<ElementIndex::Look>> looks(copies_);
+    const auto failures =
+        elements_.copies_.run([&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1)); });
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (failures[copy]) throw Failure(*failures[copy]);
+      looks_.push_back(std::move(*looks[copy]));
+    }
+  }
 
-  void take(std::string name, std::size_t shard) {
-    names_.push_back(std::move(name));
-    shard_ = shard;
-    if (names_.size() >= window_) flush();
+  Listing run() {
+    for (shard_ = 0; shard_ < index_shards; ++shard_) {
+      take_shard();
+      note_losses();
+    }
+    flush();
+    finish();
+    return listing_;
+  }
+
+ private:
+  using Names = std::unordered_set<std::string_view>;
+
+  const ElementIndex& index(std::size_t copy) const { return elements_.all_[copy]->index(); }
+
+  void take_shard() {
+    std::vector<std::vector<std::string>> lists(copies_);
+    const auto failures =
+        elements_.copies_.run([&](std::size_t copy) { lists[copy] = looks_[copy].take(shard_); });
+    if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+    std::vector<Names> names(copies_);
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (failures[copy]) healable_[copy] = false;
+      if (copies_ > 1) names[copy].insert(lists[copy].begin(), lists[copy].end());
+    }
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      for (const std::string& name : lists[copy]) {
+        const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
+                                      [&](const Names& before) { return before.contains(name); });
+        if (!told) take_name(name, names);
+      }
+    }
+  }
+
+  void take_name(const std::string& name, const std::vector<Names>& names) {
+    ++listing_.names;
+    window_.push_back(name);
+    for (std::size_t copy = 0; copy < copies_; ++copy) listed_[copy].push_back(names[copy].contains(name));
+    if (window_.size() >= largest_) flush();
   }
 
   void flush() {
-    if (names_.empty()) return;
-    auto results = elements_.get(names_);
+    if (window_.empty()) return;
+    PerCopy results = elements_.on_all(window_.size(), [&](ElementsCopy& copy) { return copy.get(window_); });
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-      if (results[i].failure) throw Failure(*results[i].failure);
-      if (!results[i].yes) continue;
-      ++present_;
-      bytes += results[i].value.size();
-      Found found{std::move(names_[i]), std::move(results[i].value), results[i].server, shard_};
-      visit_(found);
-    }
+    for (std::size_t i = 0; i < window_.size(); ++i) bytes += take(i, results);
+    heal();
     // Large values make small windows.
-    window_ = std::clamp(window_bytes / (bytes / names_.size() + 1), std::size_t{16}, largest_window);
-    names_.clear();
+    largest_ = std::clamp(window_bytes / (bytes / window_.size() + 1), std::size_t{16}, largest_window);
+    window_.clear();
+    for (auto& listed : listed_) listed.clear();
   }
 
-  std::size_t present() const { return present_; }
+  // The bytes of the i-th name's value.
+  std::size_t take(std::size_t i, PerCopy& results) {
+    const ElementResult* known = nullptr;
+    std::size_t failed = 0;
+    for (std::size_t number = 0; number < copies_; ++number) {
+      auto& copy = results[number];
+      if (copy[i].failure) {
+        healable_[number] = false;
+        ++failed;
+      }
+      if (known == nullptr && !copy[i].failure && (copy[i].yes || copy[i].removed)) known = &copy[i];
+    }
+    if (failed == copies_) throw Failure(*results.front()[i].failure);
+    if (known == nullptr || !known->yes) return 0;
+    note_missed(i, *known, results);
+    ++listing_.present;
+    Found found{window_[i], known->value, known->server, shard_};
+    const std::size_t size = found.value.size();
+    visit_(found);
+    return size;
+  }
 
- private:
+  void note_missed(std::size_t i, const ElementResult& known, const PerCopy& results) {
+    for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy) {
+      const ElementResult& here = results[copy][i];
+      if (!healable_[copy]) continue;
+      const bool lost = !here.yes && !here.removed;
+      if (lost) missed_[copy].elements.push_back({window_[i], known.value});
+      if (!lost && !listed_[copy][i]) missed_[copy].names.push_back(window_[i]);
+    }
+  }
+
+  // Gives each copy what it turned out to have lost.
+  void heal() {
+    if (std::all_of(missed_.begin(), missed_.end(), [](const Missed& missed) { return missed.nothing(); }))
+      return;
+    const auto failures = elements_.copies_.run([&](std::size_t copy) {
+      if (missed_[copy].nothing()) return;
+      std::vector<const std::string*> names;
+      for (const std::string& name : missed_[copy].names) names.push_back(&name);
+      elements_.all_[copy]->refill(names, missed_[copy].elements);
+    });
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (failures[copy]) healable_[copy] = false;
+      if (!failures[copy]) listing_.healed += missed_[copy].elements.size();
+      missed_[copy] = Missed();
+    }
+  }
+
+  // A shard is lost when it is in every copy that had it.
+  void note_losses() {
+    using Shard = ElementIndex::Look::Shard;
+    const auto any = [&](Shard state) {
+      return std::any_of(looks_.begin(), looks_.end(),
+                         [&](const auto& look) { return look.state(shard_) == state; });
+    };
+    if (any(Shard::lost) && !any(Shard::whole)) listing_.lost.push_back(index(0).shard_key(shard_));
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (looks_[copy].state(shard_) == Shard::unreachable) healable_[copy] = false;
+    }
+  }
+
+  void finish() {
+    for (const auto& look : looks_) {
+      listing_.lines += look.lines();
+      listing_.shards += look.shards();
+    }
+    const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
+    if (copies_ == 1) {
+      if (!whole(looks_.front())) listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());
+      return;
+    }
+    if (listing_.complete()) accept_healed();
+    listing_.copies_whole = std::find(healable_.begin(), healable_.end(), false) == healable_.end();
+  }
+
+  void accept_healed() {
+    const auto failures = elements_.copies_.run([&](std::size_t copy) {
+      if (healable_[copy] && damaged(looks_[copy])) elements_.all_[copy]->index().accept();
+    });
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (failures[copy]) healable_[copy] = false;  // the next fetch tries again
+    }
+  }
+
+  static bool damaged(const ElementIndex::Look& look) {
+    if (!look.manifest_whole()) return true;
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      if (look.state(shard) == ElementIndex::Look::Shard::lost) return true;
+    }
+    return false;
+  }
+
+  struct Missed {
+    std::vector<std::string> names;  // not in the copy's index
+    std::vector<Element> elements;   // not in the copy
+    bool nothing() const { return names.empty() && elements.empty(); }
+  };
+
   const Elements& elements_;
   const Visit& visit_;
-  std::vector<std::string> names_;
-  std::size_t window_ = first_window;
+  std::size_t copies_;
+  std::vector<ElementIndex::Look> looks_;
+  std::vector<Missed> missed_;             // per copy
+  std::vector<std::vector<bool>> listed_;  // per copy: whether its index has the window's names
+  std::vector<bool> healable_;             // copies that answered all along
+  std::vector<std::string> window_;
+  std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
-  std::size_t present_ = 0;
+  Listing listing_;
 };
 
 Elements::Listing Elements::fetch(const Visit& visit) const {
-  Fetching fetching(*this, visit);
-  Listing listing;
-  listing.index =
-      index_.read([&](std::string name, std::size_t shard) { fetching.take(std::move(name), shard); });
-  fetching.flush();
-  listing.present = fetching.present();
-  return listing;
+  return Fetching(*this, visit).run();
 }
 
 std::size_t Elements::clear() {
@@ -295,14 +319,29 @@ std::size_t Elements::clear() {
     }
     names.clear();
   };
-  const auto reading = index_.read([&](std::string name, std::size_t) {
-    names.push_back(std::move(name));
+  const Listing listing = fetch([&](Found& found) {
+    names.push_back(std::move(found.name));
     if (names.size() >= largest_window) flush();
   });
   if (!names.empty()) flush();
-  if (!reading.complete()) index_.accept();
-  static_cast<void>(index_.compact());
+  if (!listing.complete()) accept();
+  static_cast<void>(compact());
   return removed;
+}
+
+bool Elements::compact() {
+  std::vector<char> whole(all_.size(), 0);
+  for (const auto& failure :
+       copies_.run([&](std::size_t copy) { whole[copy] = all_[copy]->index().compact() ? 1 : 0; })) {
+    if (failure) throw Failure(*failure);
+  }
+  return std::find(whole.begin(), whole.end(), 0) == whole.end();
+}
+
+void Elements::accept() {
+  for (const auto& failure : copies_.run([&](std::size_t copy) { all_[copy]->index().accept(); })) {
+    if (failure) throw Failure(*failure);
+  }
 }
 
 }  // namespace mcds

@@ -30,9 +30,16 @@
 //                  index: fetch says complete: false. has and get stay right. Setting the elements again with
 //                  `relist`, then accept(), makes it whole.
 //   skew           below half the grace: none.
+// Copies: every copy is all of the above on other servers, written side by side in the same round trips.
+//   set is done when one copy has it, remove when all have: a copy that was not reached would bring the element back.
+//   get takes the first copy, in the order of the placement, that knows of the element: its value or its tombstone. One
+//   that was not reached by a set and lost nothing may so answer the value before.
+//   fetch unites the copies' indexes, and heals: elements and names that a copy lost are added there again, and when all
+//   went well the copy's index counts as whole. complete: false only if a shard is lost in every copy that had it.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,33 +48,14 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/primitives/element_index.hpp"
+#include "common/primitives/elements_copy.hpp"
 
 namespace mcds {
 
-constexpr std::size_t max_element_size = 10 * 1024;
-
-struct Element {
-  std::string name;  // any bytes, at most max_element_size
-  std::string value;
-};
-
-// What became of one element of a batch.
-struct ElementResult {
-  bool yes = false;   // set: it was missing; get: it is present; remove: it was present
-  std::string value;  // get
-  std::size_t server = 0;
-  std::optional<Failure> failure;  // then `yes` says nothing
-  bool listed = false;  // set: its name is known to be in the index
-  std::vector<CopyOutcome> copies = {};
-};
-
 class Elements {
  public:
-  // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold.
-  // `alone`: there is no other copy. With others, each does what it can: an element is set although its index cannot be
-  // reached, and listed although its key's server cannot; copied_elements.hpp puts the two together.
-  Elements(const Context& context, std::string_view structure, std::string_view name, bool alone = true);
+  // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for the copies.
+  Elements(const Context& context, std::string_view structure, std::string_view name);
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
@@ -76,12 +64,6 @@ class Elements {
   std::vector<ElementResult> get(std::span<const std::string> names) const;
   std::vector<ElementResult> remove(std::span<const std::string> names) const;
 
-  // For copied_elements.hpp: lists and adds what is missing; what exists stays as it is. The names that were added.
-  std::vector<std::string> restore(std::span<const Element> elements);
-  // Lists them, whether they exist or not. Throws NotApplied.
-  void list(std::span<const Element> elements);
-  ElementIndex::Reading read_index(const ElementIndex::Visit& visit) const { return index_.read(visit); }
-
   struct Found {
     std::string name;
     std::string value;
@@ -89,41 +71,41 @@ class Elements {
     std::size_t shard = 0;  // how far fetch is: of index_shards
   };
   struct Listing {
-    ElementIndex::Reading index;
+    std::vector<std::string> lost;  // keys of the index of which something is lost
+    std::size_t lines = 0;          // of the index, of all copies
+    std::size_t names = 0;          // different ones
+    std::size_t shards = 0;         // that exist, of all copies
     std::size_t present = 0;
-    bool complete() const { return index.complete(); }
+    std::size_t healed = 0;         // elements that were added to copies which had lost them
+    bool copies_whole = true;       // every copy answered, and has by now what any of them has
+    bool complete() const { return lost.empty(); }
   };
-  // Every present element, in no order; one shard's names and one window's values are in memory. Throws
-  // NotApplied, CorruptData.
+  // Every present element, in no order; one shard's names and one window's values are in memory. Throws NotApplied,
+  // CorruptData.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit) const;
 
-  // Removes every listed element, and starts the index anew where a part of it was lost. No single step: what
-  // others set meanwhile may stay. Returns the number removed.
+  // Removes every listed element, and starts the index anew where a part of it was lost. No single step: what others
+  // set meanwhile may stay. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
-  bool compact() { return index_.compact(); }
-  void accept() { index_.accept(); }
+  bool compact();
+  void accept();
 
-  std::vector<std::string> index_keys() const { return index_.keys(); }
-  std::string key_of(std::string_view name) const;
-  // Throws Failure(bad_data) for a name or value that is too long: to be called for all that is passed in.
-  static void check(const Element& element);
+  std::vector<std::string> index_keys() const { return all_.front()->index().keys(); }
+  std::string key_of(std::string_view name) const { return all_.front()->key_of(name); }
 
  private:
-  struct Setting;
   class Fetching;
-  std::vector<Setting*> replace_existing(std::vector<Setting>& all) const;
-  void list_missing(std::vector<Setting*>& missing);
-  void list_failed(std::vector<Setting>& all);
-  void add_missing(std::vector<Setting*>& missing);
-  void list_again(std::span<Setting* const> late);
+  using PerCopy = std::vector<std::vector<ElementResult>>;
+  // What `act` makes of each copy; a copy whose run fails has that failure in every result.
+  PerCopy on_all(std::size_t count,
+                 const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const;
+  std::vector<ElementResult> merged(PerCopy results,
+                                    ElementResult (*merge)(std::vector<ElementResult>&)) const;
 
-  Context context_;
-  std::string base_;
-  std::string values_base_;
-  bool alone_;
-  ElementIndex index_;
+  Copies copies_;
+  std::vector<std::unique_ptr<ElementsCopy>> all_;
 };
 
 }  // namespace mcds

@@ -36,10 +36,20 @@ JournalReader::JournalReader(const Context& context, std::span<const std::string
     batch.push_back(Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
-  for (std::size_t i = 0; i < keys.size(); ++i) readings_->all[i].take_root(context, std::move(replies[i]));
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    try {
+      readings_->all[i].take_root(context, std::move(replies[i]));
+    } catch (const Failure&) {
+      readings_->all[i].failure = std::current_exception();
+    }
+  }
 }
 
 JournalReader::~JournalReader() = default;
+
+bool JournalReader::failed(std::size_t index) const {
+  return readings_->all.at(index).failure != nullptr;
+}
 
 bool JournalReader::found(std::size_t index) const {
   return readings_->all.at(index).contents.found;
@@ -51,6 +61,7 @@ const std::string& JournalReader::incarnation(std::size_t index) const {
 
 JournalContents JournalReader::take(std::size_t index) {
   JournalReading& reading = readings_->all.at(index);
+  if (reading.failure) std::rethrow_exception(reading.failure);
   for (int round = 0; round < most_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);
     if (!reading.complete) reading.reread_root(context_);

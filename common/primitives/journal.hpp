@@ -149,13 +149,14 @@ class Journal {
 };
 
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
-// memory at a time.
+// memory at a time. A root that could not be read is told when it is taken.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);
   ~JournalReader();
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
+  bool failed(std::size_t index) const;
   bool found(std::size_t index) const;
   // Of the root; empty when there is none.
   const std::string& incarnation(std::size_t index) const;

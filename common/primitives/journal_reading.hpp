@@ -1,6 +1,7 @@
 // How journal.cpp and journal_compaction.cpp read a journal: its root, then its segments.
 #pragma once
 
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct JournalReading {
   std::vector<std::string> segment_values;
   std::vector<bool> present;
   bool complete = false;
+  std::exception_ptr failure = {};
 
   // `reply`: of a get or gets. Throws CorruptData.
   void take_root(const Context& context, Reply reply);

@@ -18,7 +18,7 @@
 //   The article's hash: a table with values.
 #pragma once
 
-#include "common/primitives/copied_elements.hpp"
+#include "common/primitives/elements.hpp"
 
 namespace mcds {
 
@@ -34,10 +34,10 @@ class Hash {
   // yes: there is one, with the value.
   std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }
   // remove, fetch, clear, compact, keys: as for tables.
-  CopiedElements& elements() { return elements_; }
+  Elements& elements() { return elements_; }
 
  private:
-  CopiedElements elements_;
+  Elements elements_;
 };
 
 }  // namespace mcds

@@ -16,7 +16,7 @@
 //   The article's table, whose index was one list that readers and writers locked.
 #pragma once
 
-#include "common/primitives/copied_elements.hpp"
+#include "common/primitives/elements.hpp"
 
 namespace mcds {
 
@@ -32,10 +32,10 @@ class Table {
     return elements_.get(members);
   }
   // remove, fetch, clear, compact, keys: as for hashes.
-  CopiedElements& elements() { return elements_; }
+  Elements& elements() { return elements_; }
 
  private:
-  CopiedElements elements_;
+  Elements elements_;
 };
 
 }  // namespace mcds

@@ -126,7 +126,7 @@ void check_many_processes(Protocol protocol) {
   }
   MESSAGE("done ", ledger->done.load(), ", unknown ", ledger->unknown.load(), ", not applied ",
           ledger->not_applied.load(), ", compactions ", ledger->compactions.load(), ", index lines ",
-          listing.index.lines, ", present ", fetched.size(), ", faults ",
+          listing.lines, ", present ", fetched.size(), ", faults ",
           first_proxy.faults() + second_proxy.faults());
   CHECK(wrong == 0);
   CHECK(present > 0);

@@ -23,7 +23,7 @@ struct World {
   SeededRandom random{7};
   Context context{cluster, clock, random, ""};
   Hash cfg{context, "cfg"};
-  CopiedElements& elements = cfg.elements();
+  Elements& elements = cfg.elements();
 
   std::vector<bool> set(const Texts& names, const std::string& value = "v", bool relist = false) {
     std::vector<Element> batch;
@@ -83,8 +83,8 @@ TEST_CASE("elements: any bytes are a name, up to 10 kB, and come back as they we
   const auto all = world.fetched();
   CHECK(all.size() == names.size());
   for (const std::string& name : names) CHECK(all.contains(name));
-  CHECK_THROWS_AS(Elements::check({std::string(max_element_size + 1, 'x'), ""}), Failure);
-  CHECK_THROWS_AS(Elements::check({"big", std::string(max_value_size + 1, 'x')}), Failure);
+  CHECK_THROWS_AS(check_element({std::string(max_element_size + 1, 'x'), ""}), Failure);
+  CHECK_THROWS_AS(check_element({"big", std::string(max_value_size + 1, 'x')}), Failure);
   CHECK_THROWS_AS(Table(world.context, "a:v"), InvalidInput);
 }
 
@@ -119,11 +119,11 @@ TEST_CASE(
   CHECK(world.listing().complete());
   const std::string shard = world.elements.index_keys()[3];
   REQUIRE(world.servers.evict(shard));
-  CHECK(world.listing().index.lost == Texts{shard});
+  CHECK(world.listing().lost == Texts{shard});
   world.set(numbered(200));
-  CHECK(world.listing().index.lost == Texts{shard});
+  CHECK(world.listing().lost == Texts{shard});
   CHECK_FALSE(world.elements.compact());
-  CHECK(world.listing().index.lost == Texts{shard});
+  CHECK(world.listing().lost == Texts{shard});
   CHECK(world.fetched().size() < 200);
   world.set(names, "v", true);
   world.elements.accept();
@@ -136,7 +136,7 @@ TEST_CASE("elements: a lost manifest is told") {
   world.set(numbered(100));
   const std::string manifest = world.elements.index_keys()[0];
   REQUIRE(world.servers.evict(manifest));
-  CHECK(world.listing().index.lost == Texts{manifest});
+  CHECK(world.listing().lost == Texts{manifest});
   world.elements.accept();
   CHECK(world.listing().complete());
   CHECK(world.fetched().size() == 100);
@@ -147,12 +147,12 @@ TEST_CASE("elements: compaction drops what is absent and older than the grace, a
   world.set(numbered(100));
   world.elements.remove(numbered(90));
   CHECK(world.elements.compact());
-  CHECK(world.listing().index.lines >= 100);
+  CHECK(world.listing().lines >= 100);
   world.clock.advance(std::chrono::seconds(61));
   world.set({"young"});
   world.elements.remove(Texts{"young"});
   CHECK(world.elements.compact());
-  CHECK(world.listing().index.names == 11);
+  CHECK(world.listing().names == 11);
   CHECK(world.fetched().size() == 10);
   CHECK(world.listing().complete());
 }

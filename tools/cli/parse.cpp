@@ -63,6 +63,17 @@ void check_choice(const OptionSpec& option, const std::string& word) {
                      did_you_mean(word, option.choices));
 }
 
+// `--name=` is an empty value; CLI11 would take the next word for it.
+Words with_empty_values(const Words& words) {
+  Words spelled_out;
+  for (const std::string& word : words) {
+    const bool empty = word.starts_with("--") && word.find('=') == word.size() - 1;
+    spelled_out.push_back(empty ? word.substr(0, word.size() - 1) : word);
+    if (empty) spelled_out.emplace_back();
+  }
+  return spelled_out;
+}
+
 // Parses the options of `words` into their targets; what is no option comes back in order.
 Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
   // Building the options costs more than the rest of a cold start does; most command lines have none.
@@ -81,7 +92,8 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& options, 
     }
   }
   try {
-    app.parse(Words(words.rbegin(), words.rend()));
+    const Words spelled_out = with_empty_values(words);
+    app.parse(Words(spelled_out.rbegin(), spelled_out.rend()));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();
     throw InvalidInput(message.substr(0, message.find(':')) + " needs a value; see " + help_of);

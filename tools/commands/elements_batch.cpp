@@ -54,7 +54,7 @@ std::vector<std::string> names_of(std::span<const Element> elements) {
 
 Element bare_element(std::string name) {
   Element element{std::move(name), {}};
-  Elements::check(element);
+  check_element(element);
   return element;
 }
 

@@ -17,29 +17,29 @@ JsonObject start_answer(const ElementsKind& kind, const ElementsOptions& options
   return answer;
 }
 
-CopiedElements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  return CopiedElements(session.context_with_copies(), kind.structure, options.name);
+Elements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  return Elements(session.context_with_copies(), kind.structure, options.name);
 }
 
-ExitStatus status_of(const ElementIndex::Reading& index) {
-  return index.complete() ? ExitStatus::ok : ExitStatus::problem;
+ExitStatus status_of(const Elements::Listing& listing) {
+  return listing.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
 // What was lost, behind what is left.
-void add_losses(JsonObject& answer, const ElementIndex::Reading& index) {
-  answer.boolean("complete", index.complete());
-  if (!index.complete()) answer.strings("lost", index.lost);
+void add_losses(JsonObject& answer, const Elements::Listing& listing) {
+  answer.boolean("complete", listing.complete());
+  if (!listing.complete()) answer.strings("lost", listing.lost);
 }
 
-std::string loss_message(const ElementsKind& kind, const ElementIndex::Reading& index) {
+std::string loss_message(const ElementsKind& kind, const Elements::Listing& listing) {
   std::string keys;
-  for (const std::string& key : index.lost) keys += (keys.empty() ? "" : ", ") + key;
+  for (const std::string& key : listing.lost) keys += (keys.empty() ? "" : ", ") + key;
   return "a part of the index is lost (" + keys + "), so more may exist; see mcds-" + kind.structure +
          "(1), LOSS";
 }
 
 ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const CopiedElements elements = elements_of(session, kind, options);
+  const Elements elements = elements_of(session, kind, options);
   const ElementBatch batch{
       bare_element, [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
       [&](const Element& element, const ElementResult& result) {
@@ -56,23 +56,24 @@ ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptio
   const auto listing = elements_of(session, kind, options).fetch([](Elements::Found&) {});
   JsonObject answer = start_answer(kind, options);
   answer.number("count", listing.present);
-  if (!listing.complete()) add_losses(answer, listing.index);
+  if (!listing.complete()) add_losses(answer, listing);
   if (!listing.complete() && session.output().mode() == OutputMode::value)
-    session.output().warning(loss_message(kind, listing.index));
+    session.output().warning(loss_message(kind, listing));
   session.output().answer(answer, std::to_string(listing.present));
-  return status_of(listing.index);
+  return status_of(listing);
 }
 
 ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  CopiedElements elements = elements_of(session, kind, options);
+  Elements elements = elements_of(session, kind, options);
   if (options.accept) elements.accept();
   const auto listing = elements.fetch([](Elements::Found&) {});
   JsonObject answer = start_answer(kind, options);
-  add_losses(answer, listing.index);
-  answer.number("count", listing.present).number("listed", listing.index.names);
-  answer.number("lines", listing.index.lines).number("shards", listing.index.shards);
+  add_losses(answer, listing);
+  answer.number("count", listing.present).number("listed", listing.names);
+  answer.number("lines", listing.lines).number("shards", listing.shards);
+  if (session.copies() > 1) answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
   session.output().answer(answer, listing.complete() ? "1" : "0");
-  return status_of(listing.index);
+  return status_of(listing);
 }
 
 ExitStatus compact(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
@@ -92,7 +93,7 @@ ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptio
 }
 
 ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const CopiedElements elements = elements_of(session, kind, options);
+  const Elements elements = elements_of(session, kind, options);
   std::vector<std::string> keys;
   for (const std::string& word : options.words)
     keys.push_back(elements.key_of(bare_element(value_of(word)).name));
@@ -123,10 +124,10 @@ class Printer {
     if (progress_) progress_->hide();
     if (listing.complete()) return ExitStatus::ok;
     if (session_.output().mode() == OutputMode::value) {
-      session_.output().warning(loss_message(kind_, listing.index));
+      session_.output().warning(loss_message(kind_, listing));
     } else {
       JsonObject answer = start_answer(kind_, options_);
-      add_losses(answer, listing.index);
+      add_losses(answer, listing);
       session_.output().answer(answer, {});
     }
     return ExitStatus::problem;
@@ -151,7 +152,7 @@ JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& optio
 
 ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
                           bool fields_only) {
-  const CopiedElements elements = elements_of(session, kind, options);
+  const Elements elements = elements_of(session, kind, options);
   Printer printer(session, kind, options, kind.values && !fields_only);
   session.output().buffered(true);
   const auto listing = elements.fetch([&](const Elements::Found& found) { printer.print(found); });

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/copied_elements.hpp"
+#include "common/primitives/elements.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 

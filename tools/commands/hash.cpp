@@ -2,9 +2,9 @@
 #include "common/structures/hash.hpp"
 
 #include "common/base/bytes.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/cli/copy_list.hpp"
 #include "tools/commands/elements_command.hpp"
 
 namespace mcds {
@@ -14,7 +14,7 @@ namespace {
 constexpr ElementsKind kind{"hash", "field", true};
 
 Element checked(Element element) {
-  Elements::check(element);
+  check_element(element);
   return element;
 }
 
@@ -77,7 +77,6 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
     JsonObject answer = element_answer(kind, options, field.name);
     if (!result.yes) {
       answer.boolean("found", false).bytes("server", session.server_address(result.server));
-      add_copies(answer, session, result.copies);
       if (output.mode() != OutputMode::value) output.answer(answer, {});
       return ExitStatus::no;
     }

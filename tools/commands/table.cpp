@@ -1,8 +1,8 @@
 // mcds table: parsing and printing; the algorithm is in common/structures/table.hpp.
 #include "common/structures/table.hpp"
 
-#include "tools/commands/commands.hpp"
 #include "tools/cli/copy_list.hpp"
+#include "tools/commands/commands.hpp"
 #include "tools/commands/elements_command.hpp"
 
 namespace mcds {

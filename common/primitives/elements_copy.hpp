@@ -1,0 +1,74 @@
+// One copy of a table's or hash's elements: the steps that elements.hpp argues about, on the one server of each key.
+//
+// With `tombstones`, that is beside other copies, remove leaves an empty value under the element's key for the grace of the
+// index, with flags that say what it is: absent, and not to be filled again from another copy. Otherwise somebody who found
+// the element in one copy and not in the other could bring it back behind the removal. Setting it again replaces the
+// tombstone and lists the name after that: who dies in between leaves an element that is not acknowledged and not listed.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
+#include "common/primitives/element_index.hpp"
+
+namespace mcds {
+
+constexpr std::size_t max_element_size = 10 * 1024;
+
+struct Element {
+  std::string name;  // any bytes, at most max_element_size
+  std::string value;
+};
+
+// What became of one element of a batch.
+struct ElementResult {
+  bool yes = false;      // set: it was missing; get: it is present; remove: it was present
+  bool removed = false;  // get, beside other copies: a tombstone says so
+  std::string value;     // get
+  std::size_t server = 0;
+  std::optional<Failure> failure;   // then `yes` says nothing
+  std::vector<CopyOutcome> copies;  // with several: what became of each
+};
+
+class ElementsCopy {
+ public:
+  ElementsCopy(const Context& context, std::string base, bool tombstones);
+  ElementsCopy(const ElementsCopy&) = delete;
+  ElementsCopy& operator=(const ElementsCopy&) = delete;
+
+  // In the order of the batch. `relist`: lists those that exist too.
+  std::vector<ElementResult> set(std::span<const Element> elements, bool relist);
+  std::vector<ElementResult> get(std::span<const std::string> names) const;
+  std::vector<ElementResult> remove(std::span<const std::string> names) const;
+
+  // Gives this copy what another has: lists the names, and adds the elements that are not there. Throws Failure.
+  void refill(std::span<const std::string* const> names, std::span<const Element> elements);
+
+  ElementIndex& index() { return index_; }
+  const ElementIndex& index() const { return index_; }
+  std::string key_of(std::string_view name) const;
+
+ private:
+  struct Setting;
+  void replace_existing(std::vector<Setting*>& open);
+  void list_missing(std::vector<Setting*>& missing);
+  void add_missing(std::vector<Setting*>& missing);
+  void list_again(std::span<Setting* const> late);
+
+  Context context_;
+  std::string base_;
+  std::string values_base_;
+  bool tombstones_;
+  ElementIndex index_;
+};
+
+// Throws Failure(bad_data) for a name or value that is too long.
+void check_element(const Element& element);
+
+}  // namespace mcds

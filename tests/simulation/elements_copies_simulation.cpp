@@ -1,0 +1,169 @@
+// Tables and hashes with two copies under every interleaving the seeds reach, while one server after the other loses
+// everything, with a healing read between: what is acknowledged by all copies stays, what is removed stays away.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/elements.hpp"
+#include "tests/support/simulation.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t servers = 3;
+
+enum class Mistake { none, healing_without_tombstones };
+
+struct History {
+  // What the only writer of a name last left, and all copies acknowledged.
+  std::map<std::string, std::optional<std::string>> settled;
+  std::optional<std::string> violation;
+};
+
+class Writer {
+ public:
+  Writer(Context& context, SimulatedClient& client, Mistake mistake, History& history)
+      : context_(context),
+        client_(client),
+        mistake_(mistake),
+        history_(history),
+        elements_(context_, "hash", "h") {}
+
+  void run() {
+    for (int i = 0; i < 6; ++i) {
+      const std::string name =
+          "own" + std::to_string(client_.index()) + (context_.random.below(2) == 0 ? "a" : "b");
+      try {
+        act(name, std::to_string(i));
+      } catch (const Failure&) {
+      }
+      client_.sleep_for(std::chrono::milliseconds(context_.random.below(6000)));
+    }
+  }
+
+ private:
+  void act(const std::string& name, const std::string& value) {
+    const auto choice = context_.random.below(4);
+    if (choice == 0) return look(name);
+    history_.settled.erase(name);
+    const Duration begun = client_.simulation().time().elapsed();
+    ElementResult result;
+    if (choice == 1) {
+      result = removed(name);
+    } else {
+      const Element element{name, value};
+      result = elements_.set(std::span(&element, 1)).front();
+    }
+    const bool all = std::none_of(result.copies.begin(), result.copies.end(),
+                                  [](const auto& copy) { return copy.failure; });
+    const bool prompt = client_.simulation().time().elapsed() - begun < 4s;
+    // What did not reach every copy, or took as long as a healing read waits, may be lost with the next server, and what
+    // got no reply may still be executed.
+    if (!all || result.failure) doubtful_ = true;
+    if (!doubtful_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
+  }
+
+  ElementResult removed(const std::string& name) {
+    if (mistake_ == Mistake::none) return elements_.remove(std::span(&name, 1)).front();
+    ElementResult result;
+    for (const Reply& reply : execute_copies(context_, Request::remove(elements_.key_of(name))))
+      result.copies.push_back(copy_outcome(context_, reply));
+    return result;
+  }
+
+  void look(const std::string& name) {
+    const auto expected = history_.settled.find(name);
+    if (expected == history_.settled.end()) return;
+    const ElementResult got = elements_.get(std::span(&name, 1)).front();
+    const bool all =
+        std::none_of(got.copies.begin(), got.copies.end(), [](const auto& copy) { return copy.failure; });
+    if (!all || got.failure) return;
+    if (got.yes != expected->second.has_value() || (got.yes && got.value != *expected->second))
+      history_.violation = "get of " + name;
+  }
+
+  Context& context_;
+  SimulatedClient& client_;
+  Mistake mistake_;
+  History& history_;
+  Elements elements_;
+  bool doubtful_ = false;
+};
+
+// Whether every copy has everything now.
+bool healed(const Elements& elements) {
+  try {
+    const auto listing = elements.fetch([](Elements::Found&) {});
+    return listing.complete() && listing.copies_whole;
+  } catch (const Failure&) {
+    return false;
+  }
+}
+
+void lose_servers(Context& context, SimulatedClient& client) {
+  const Elements elements(context, "hash", "h");
+  for (int i = 0; i < 3; ++i) {
+    client.sleep_for(std::chrono::milliseconds(context.random.below(8000)));
+    client.simulation().servers().restart(context.random.below(servers));
+    // What was on its way then has arrived, or is not acknowledged in time.
+    client.sleep_for(5s);
+    for (int attempt = 0; !healed(elements); ++attempt) {
+      if (attempt == 10) return;
+      client.sleep_for(1s);
+    }
+  }
+}
+
+std::optional<std::string> schedule(std::uint64_t seed, Mistake mistake) {
+  Simulation simulation(
+      seed,
+      {.servers = servers, .faults = {.ghosts = false}, .largest_skew = 3s, .server = {.item_size = 16384}});
+  History history;
+  for (int i = 0; i < 2; ++i) {
+    simulation.client([&](Context& context, SimulatedClient& client) {
+      Context twice = context;
+      twice.copies = 2;
+      Writer(twice, client, mistake, history).run();
+    });
+  }
+  simulation.client([&](Context& context, SimulatedClient& client) {
+    Context twice = context;
+    twice.copies = 2;
+    lose_servers(twice, client);
+  });
+  simulation.run();
+  if (history.violation) return history.violation;
+  Context twice = simulation.observer();
+  twice.copies = 2;
+  const Elements elements(twice, "hash", "h");
+  std::map<std::string, std::string> fetched;
+  elements.fetch([&](Elements::Found& found) { fetched[found.name] = found.value; });
+  for (const auto& [name, value] : history.settled) {
+    const auto got = elements.get(std::span(&name, 1)).front();
+    if (got.yes != value.has_value() || (value && got.value != *value))
+      return name + " is not what its only writer left";
+    if (value.has_value() != fetched.contains(name))
+      return name + " is acknowledged and not listed, or removed and listed";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "elements, copies: one server after the other loses everything, healed between: nothing acknowledged is "
+    "lost or comes back") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, Mistake::none); }, 0.4);
+}
+
+TEST_CASE("elements, copies: the simulation catches a removal that leaves no tombstone") {
+  CHECK(finds_violation(
+      [](std::uint64_t seed) { return schedule(seed, Mistake::healing_without_tombstones); }));
+}
+
+}  // namespace mcds
