@@ -11,23 +11,49 @@ namespace mcds {
 
 namespace {
 
-// A journal's segments have names of their own in each copy. Placed by those, both copies of a line could lie on one
-// server; so with copies they are placed by their journal's key.
-std::string_view placed_by(std::string_view key) {
-  constexpr std::size_t suffix = 3 + 16;  // `:s:` and 16 hex digits
-  if (key.size() <= suffix) return key;
+// `text` without the number it ends in and the mark before that.
+std::optional<std::string_view> without_number(std::string_view text, char mark) {
+  const auto end = text.find_last_not_of("0123456789");
+  if (end == std::string_view::npos || end + 1 == text.size() || text[end] != mark) return std::nullopt;
+  return text.substr(0, end);
+}
+
+// A journal's segment `<key>:s:<16 hex digits>` lies with its journal.
+std::optional<std::string_view> journal_of_segment(std::string_view key) {
+  constexpr std::size_t suffix = 3 + 16;
+  if (key.size() <= suffix) return std::nullopt;
   const std::string_view end = key.substr(key.size() - suffix);
-  return end.starts_with(":s:") && parse_hex64(end.substr(3)) ? key.substr(0, key.size() - suffix) : key;
+  if (!end.starts_with(":s:") || !parse_hex64(end.substr(3))) return std::nullopt;
+  return key.substr(0, key.size() - suffix);
+}
+
+// A further part of an event log's chunk, `…:<C>x<N>:<i>.<k>`, lies with its first.
+std::optional<std::string_view> first_part_of(std::string_view key) {
+  const auto first = without_number(key, '.');
+  auto rest = first;
+  for (const char mark : {':', 'x', ':'}) rest = rest ? without_number(*rest, mark) : rest;
+  return rest ? first : std::nullopt;
+}
+
+// What continues a value in keys of its own may do so under other names, or from other sizes on, in each copy. Placed by
+// these names, both copies of a line could lie on one server; so with copies they lie with what they continue.
+std::string_view placed_by(std::string_view key) {
+  if (const auto journal = journal_of_segment(key)) return *journal;
+  return first_part_of(key).value_or(key);
 }
 
 }  // namespace
 
+std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
+  if (copies == 1) return {placement.server_of(key)};
+  auto servers = placement.servers_of(placed_by(key), copies);
+  if (servers.size() == copies) return servers;
+  throw InvalidInput("--copies " + std::to_string(copies) +
+                     " needs as many servers that hold keys; there are " + std::to_string(servers.size()));
+}
+
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key) {
-  if (context.copies == 1) return {context.cluster.placement().server_of(key)};
-  auto servers = context.cluster.placement().servers_of(placed_by(key), context.copies);
-  if (servers.size() == context.copies) return servers;
-  throw InvalidInput("--copies " + std::to_string(context.copies) + " needs as many servers that hold keys; there are " +
-                     std::to_string(servers.size()));
+  return copy_servers(context.cluster.placement(), context.copies, key);
 }
 
 namespace {
@@ -47,7 +73,8 @@ std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
-    for (const std::size_t server : copy_servers(context, request.key)) batch.push_back(Request(request).on(server));
+    for (const std::size_t server : copy_servers(context, request.key))
+      batch.push_back(Request(request).on(server));
   }
   return by_request(context.cluster.execute(batch), context.copies);
 }
@@ -72,7 +99,8 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, const std::vector
   for (const Reply& reply : replies) {
     CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
     if (reply.outcome == Outcome::stored) outcome.number = reply.number;
-    if (reply.outcome == Outcome::hit) outcome.number = parse_u64(reply.value.substr(0, reply.value.find(' ')));
+    if (reply.outcome == Outcome::hit)
+      outcome.number = parse_u64(reply.value.substr(0, reply.value.find(' ')));
   }
   return outcomes;
 }
@@ -82,12 +110,14 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view 
   std::vector<CopyOutcome> outcomes;
   if (failures.size() < 2) return outcomes;
   const auto servers = copy_servers(context, key);
-  for (std::size_t i = 0; i < servers.size(); ++i) outcomes.push_back({.server = servers[i], .failure = failures[i]});
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    outcomes.push_back({.server = servers[i], .failure = failures[i]});
   return outcomes;
 }
 
 const Reply& telling(const std::vector<Reply>& replies) {
-  for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); }, +[](const Reply& reply) { return reply.failed(); }}) {
+  for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); },
+                             +[](const Reply& reply) { return reply.failed(); }}) {
     const auto found = std::find_if(replies.begin(), replies.end(), matches);
     if (found != replies.end()) return *found;
   }
@@ -131,7 +161,9 @@ class CopyPlacement final : public Placement {
     const auto servers = inner_.servers_of(placed_by(key), copy_ + 1);
     return servers[std::min(copy_, servers.size() - 1)];
   }
-  std::vector<std::size_t> servers_of(std::string_view key, std::size_t) const override { return {server_of(key)}; }
+  std::vector<std::size_t> servers_of(std::string_view key, std::size_t) const override {
+    return {server_of(key)};
+  }
 
  private:
   const Placement& inner_;
@@ -240,7 +272,8 @@ struct Copies::Parts {
     for (const auto& copy : copies) {
       Lane& lane = copy->lane;
       const auto end = next + static_cast<std::ptrdiff_t>(lane.batch.size());
-      if (!lane.batch.empty()) lane.replies.assign(std::make_move_iterator(next), std::make_move_iterator(end));
+      if (!lane.batch.empty())
+        lane.replies.assign(std::make_move_iterator(next), std::make_move_iterator(end));
       lane.batch.clear();
       next = end;
     }
@@ -262,7 +295,9 @@ Copies::~Copies() = default;
 Copies::Copies(Copies&&) noexcept = default;
 Copies& Copies::operator=(Copies&&) noexcept = default;
 
-std::size_t Copies::size() const { return parts_->whole.copies; }
+std::size_t Copies::size() const {
+  return parts_->whole.copies;
+}
 
 Context& Copies::at(std::size_t copy) const {
   return parts_->copies.empty() ? parts_->whole : parts_->copies[copy]->context;

@@ -31,6 +31,7 @@ struct CopyOutcome {
 
 // Throws InvalidInput when the pool has too few servers.
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
+std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key);
 
 // Replies of each request's copies, in the order of copy_servers. One batch.
 std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests);

@@ -69,6 +69,16 @@ TEST_CASE("copies: a journal's segments lie with its copies, or two of them coul
   }
 }
 
+TEST_CASE("copies: further parts of an event log's chunk lie with its first") {
+  CopyWorld world(5);
+  for (int i = 0; i < 50; ++i) {
+    const std::string first = "eventlog:deploys:60x60:" + std::to_string(29920568 + i);
+    CHECK(copy_servers(world.context, first + ".1") == copy_servers(world.context, first));
+    const std::string member = "table:blocked:v:10.1.2." + std::to_string(i);
+    CHECK(copy_servers(world.context, member) == world.memory.placement().servers_of(member, 2));
+  }
+}
+
 TEST_CASE("copies: one that fails does not keep the others, and what is no failure leaves the run") {
   CopyWorld world;
   const Copies copies(world.context);

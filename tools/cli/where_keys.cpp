@@ -1,5 +1,6 @@
 #include "tools/cli/where_keys.hpp"
 
+#include "common/primitives/copies.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -16,7 +17,7 @@ JsonObject where_line(Session& session, const Placement& placement, std::string_
   JsonObject line = placed_line(session, placement, key, place);
   if (session.copies() == 1) return line;
   std::vector<JsonObject> list;
-  for (const std::size_t server : placement.servers_of(key, session.copies())) {
+  for (const std::size_t server : copy_servers(placement, session.copies(), key)) {
     list.push_back(JsonObject().bytes("server", session.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
