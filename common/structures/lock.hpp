@@ -28,7 +28,8 @@
 //   does not help a second holder to a majority. The ttl is counted from before the first add, less a hundredth of it for
 //   clocks that run at different rates. Without a majority every copy that was taken is given back. A renewal takes the
 //   copies again that were lost. The fencing token is the largest of the copies' fences, to which a majority of them is
-//   raised before it is used: any later majority has a server among them.
+//   raised before it is used: any later majority has a server among them. One that restarted since and votes again has
+//   its fence taken for at least the time from which it votes, which is above all it had forgotten.
 //   For the length of the longest ttl after a server's start two of three must do; two starts within it mean no lock.
 //
 // Round trips

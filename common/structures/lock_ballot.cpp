@@ -104,7 +104,7 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, bool first) {
                                                 .clock = context_.clock,
                                                 .exptime = exptime_of(wish.ttl),
                                                 .fence_with_add = first});
-    ballot.votes.emplace_back(server, context_.key_prefix, longest_ttl_, context_.random.token());
+    ballot.votes.emplace_back(server, context_.key_prefix, longest_ttl_, context_.clock);
   }
   // Each vote behind its add: the sentinel must have been there after it.
   std::vector<LockExchange*> exchanges;
@@ -138,13 +138,17 @@ Lock::Answer Lock::not_elected(const Ballot& ballot) const {
   return answer;
 }
 
-// The largest number drawn, once a majority of the fences has come to it: nullopt when that cannot be reached.
+// The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the fences has
+// come to it: nullopt when that cannot be reached.
 std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   std::uint64_t largest = 0;
   std::size_t drawn = 0;
   for (const AcquireCopy& take : ballot.takes) {
     drawn += take.fence() ? 1 : 0;
     largest = std::max(largest, take.fence().value_or(0));
+  }
+  for (const LockVote& vote : ballot.votes) {
+    if (vote.votes()) largest = std::max(largest, vote.since());
   }
   if (drawn < majority()) return std::nullopt;
   std::size_t level = 0;

@@ -1,5 +1,7 @@
 #include "common/structures/lock_vote.hpp"
 
+#include <algorithm>
+
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 
@@ -19,10 +21,10 @@ std::optional<std::uint64_t> uptime_in(std::string_view stats) {
 
 }  // namespace
 
-LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, std::string token)
+LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock)
     : server_(server),
       sentinel_(key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl))),
-      token_(std::move(token)),
+      clock_(clock),
       uptime_needed_s_(static_cast<std::uint64_t>(ceil_seconds(longest_ttl)) + guard_s) {}
 
 std::vector<Request> LockVote::requests() const {
@@ -30,10 +32,10 @@ std::vector<Request> LockVote::requests() const {
     case Step::look:
       return {Request::get(sentinel_).on(server_)};
     case Step::ask:
-      return {Request::add(sentinel_, "V0 " + token_, Exptime::never()).on(server_), Request::gets(sentinel_).on(server_),
+      return {Request::add(sentinel_, "V0", Exptime::never()).on(server_), Request::gets(sentinel_).on(server_),
               Request::stats(server_)};
     case Step::mark:
-      return {Request::compare_and_set(sentinel_, "V1 " + token_, Exptime::never(), cas_).on(server_)};
+      return {Request::compare_and_set(sentinel_, "V1 " + std::to_string(since_), Exptime::never(), cas_).on(server_)};
     case Step::settled:
       break;
   }
@@ -44,7 +46,7 @@ void LockVote::take(std::span<const Reply> replies, SteadyTime) {
   const Reply& reply = replies.front();
   switch (step_) {
     case Step::look:
-      votes_ = reply.value.starts_with("V1");
+      take_sentinel(reply.value);
       step_ = votes_ || reply.failed() ? Step::settled : Step::ask;
       return;
     case Step::ask:
@@ -62,11 +64,17 @@ void LockVote::take_uptime(std::span<const Reply> replies) {
   const Reply& stats = replies[2];
   step_ = Step::settled;
   if (sentinel.outcome != Outcome::hit || stats.failed()) return;
-  votes_ = sentinel.value.starts_with("V1");
+  take_sentinel(sentinel.value);
   young_ = !votes_ && uptime_in(stats.value).value_or(0) < uptime_needed_s_;
   if (votes_ || young_) return;
   cas_ = sentinel.cas;
+  since_ = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall().time_since_epoch().count(), 0));
   step_ = cas_.value == 0 ? Step::settled : Step::mark;
+}
+
+void LockVote::take_sentinel(std::string_view value) {
+  votes_ = value.starts_with("V1");
+  if (votes_ && value.size() > 3) since_ = parse_u64(value.substr(3)).value_or(0);
 }
 
 }  // namespace mcds

@@ -2,11 +2,15 @@
 // them. A server that came back empty may have forgotten a lock that is still held; once it has been up so long, no lock
 // it could have forgotten is.
 //
-//   lockserver:votes:<longest ttl in seconds> = V1 <16 hex digits>       no exptime; one on each server
+//   lockserver:votes:<longest ttl in seconds> = V1 <microseconds since 1970>     no exptime; one on each server
 //
-// The sentinel begins as `V0 …`; by cas it becomes `V1 …` once the uptime, asked for after that item was there, is long
+// The sentinel begins as `V0`; by cas it becomes `V1 …` once the uptime, asked for after that item was there, is long
 // enough. A restart loses the item, so `V1` is never found on a server that was up for less: finding it, in the same trip
 // as the lock and behind it, is enough.
+//
+// The time is that of its becoming `V1`, by the marker's clock: above every fence the server can have forgotten, unless
+// clocks differ by more than the longest ttl. What stands in a fence on the server may be less: a rival with a slow clock
+// may have begun it again while the server was too young.
 #pragma once
 
 #include <string>
@@ -17,26 +21,30 @@ namespace mcds {
 
 class LockVote final : public LockExchange {
  public:
-  // `token`: 16 hex digits. Driven behind the exchange that adds the lock: what it finds then held when the lock was added.
-  LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, std::string token);
+  // Driven behind the exchange that adds the lock: what it finds then held when the lock was added.
+  LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   bool votes() const { return votes_; }
   // It answered, but came up too lately to vote.
   bool young() const { return young_; }
+  // Votes: when it began to, in microseconds since 1970.
+  std::uint64_t since() const { return since_; }
 
  private:
   void take_uptime(std::span<const Reply> replies);
+  void take_sentinel(std::string_view value);
 
   enum class Step { look, ask, mark, settled } step_ = Step::look;
   std::size_t server_;
   std::string sentinel_;
-  std::string token_;
+  const Clock& clock_;
   std::uint64_t uptime_needed_s_;
   CasUnique cas_;
   bool votes_ = false;
   bool young_ = false;
+  std::uint64_t since_ = 0;
 };
 
 }  // namespace mcds
