@@ -8,6 +8,7 @@ import concurrent.futures
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -38,12 +39,18 @@ def count(output):
     return tuple(map(int, doctest[-1])) if doctest else (0, 0)
 
 
+def default_signals():
+    """In the background of a script, or under nohup, they are ignored, and stay so for all that a test starts."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def run(suite):
     name, command = suite
     started = time.monotonic()
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                              timeout=SUITE_TIMEOUT, check=False)
+                              timeout=SUITE_TIMEOUT, check=False, preexec_fn=default_signals)
         status, output = done.returncode, done.stdout.decode("utf-8", "backslashreplace")
     except subprocess.TimeoutExpired as error:
         status, output = 1, (error.output or b"").decode("utf-8", "backslashreplace") + f"\nno end in {SUITE_TIMEOUT} s"

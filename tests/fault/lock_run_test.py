@@ -618,10 +618,6 @@ def run_number(number):
 
 
 if __name__ == "__main__":
-    # Run in the background of a script, or under nohup, they would be ignored by all that is started here.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for number in (signal.SIGQUIT, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
     mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
     wanted = sys.argv[2:]
     chosen = [function for function in tests if not wanted or function.__name__ in wanted]
