@@ -139,13 +139,13 @@ class Dump {
   void refuse(std::string_view line) {
     if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
       fail(Kind::refused,
-           "its keys cannot be listed: the LRU crawler is off; start it with -o lru_crawler, or send "
+           "the LRU crawler is off; start it with -o lru_crawler, or send "
            "`lru_crawler enable`");
     } else if (line.starts_with("ERROR Too many")) {
       fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
     } else if (result_.keys == 0) {
       fail(Kind::refused,
-           "its keys cannot be listed: no `lru_crawler metadump` (memcached 1.4.31 and later has it); give a "
+           "no `lru_crawler metadump` (memcached 1.4.31 and later has it); give a "
            "file of keys instead");
     } else {
       fail(Kind::unknown, "the dump has a line that is no key; is this a memcached?");
@@ -157,7 +157,7 @@ class Dump {
     if (result_.keys > 0)
       return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
     fail(Kind::refused,
-         "its keys cannot be listed: it closed the connection on `lru_crawler metadump`; if it is a proxy, "
+         "it closed the connection on `lru_crawler metadump`; if it is a proxy, "
          "name the servers behind it");
   }
 

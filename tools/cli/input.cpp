@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr std::size_t chunk_size = 64 * 1024;
 constexpr std::size_t largest_value = std::size_t{256} << 20;
+constexpr std::size_t largest_line = std::size_t{16} << 20;
 
 Failure unreadable(const std::string& what) {
   return {ErrorCode::cannot_read, "cannot read " + what + ": " + std::strerror(errno)};
@@ -67,9 +69,10 @@ std::string value_of(std::string_view argument) {
   return file_bytes(std::string(argument));
 }
 
-LineReader::LineReader(const std::string& path)
-    : what_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw unreadable(path);
+LineReader::LineReader(const std::string& file)
+    : what_(file == "-" ? "standard input" : file),
+      descriptor_(file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (descriptor_ < 0) throw unreadable(what_);
 }
 
 LineReader::~LineReader() {
@@ -86,9 +89,9 @@ std::optional<std::string> LineReader::next() {
       return line;
     }
     searched_ = buffer_.size();
-    if (buffer_.size() - position_ > max_line_) {
+    if (buffer_.size() - position_ > largest_line) {
       throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of " + what_ + " is longer than " +
-                                             std::to_string(max_line_) + " bytes");
+                                             std::to_string(largest_line) + " bytes");
     }
     if (!fill()) break;
   }
@@ -103,6 +106,12 @@ bool LineReader::ready() const {
   if (ended_ || buffer_.find('\n', std::max(position_, searched_)) != std::string::npos) return true;
   pollfd input{descriptor_, POLLIN, 0};
   return poll(&input, 1, 0) != 0;
+}
+
+std::optional<std::uint64_t> LineReader::size() const {
+  struct stat status {};
+  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 bool LineReader::fill() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,12 +15,11 @@ std::string value_of(std::string_view argument);
 // All of a file. Throws Failure(cannot_read).
 std::string file_bytes(const std::string& path);
 
-// Lines of standard input, or of a file, without their line feed, memory bounded by the longest line. Throws Failure(bad_data) for
-// a line longer than `max_line`, Failure(cannot_read) when reading fails.
+// Lines of a file, of standard input for `-`, without their line feed, memory bounded by the longest line. Throws
+// Failure(bad_data) for a line longer than any value, Failure(cannot_read) when reading fails.
 class LineReader {
  public:
-  explicit LineReader(std::size_t max_line = std::size_t{16} << 20) : max_line_(max_line) {}
-  explicit LineReader(const std::string& path);
+  explicit LineReader(const std::string& file = "-");
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
@@ -28,12 +28,13 @@ class LineReader {
   bool ready() const;
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
+  // Of all there is to read, if that is a regular file.
+  std::optional<std::uint64_t> size() const;
 
  private:
   bool fill();
-  std::string what_ = "standard input";
-  int descriptor_ = 0;
-  std::size_t max_line_ = std::size_t{16} << 20;
+  std::string what_;
+  int descriptor_;
   std::size_t number_ = 0;
   std::string buffer_;
   std::size_t position_ = 0;  // of the next line

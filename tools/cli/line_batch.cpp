@@ -6,10 +6,10 @@
 
 namespace mcds {
 
-LineBatch::LineBatch(Session& session, bool fail_fast, Answers answers)
-    : session_(session), fail_fast_(fail_fast) {
+LineBatch::LineBatch(Session& session, bool fail_fast, Answers answers, const std::string& file)
+    : session_(session), fail_fast_(fail_fast), lines_(file) {
   const bool shown = answers == Answers::each_line && isatty(STDOUT_FILENO) != 0;
-  if (!shown) progress_.emplace(session.clock(), "lines", standard_input_size());
+  if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }
 
 ExitStatus LineBatch::run() {
@@ -17,12 +17,18 @@ ExitStatus LineBatch::run() {
   try {
     read();
   } catch (const Failure& failure) {
-    if (failure.code() != ErrorCode::output_failed) send();
+    if (failure.code() != ErrorCode::output_failed) finish();
     throw;
   }
-  send();
+  finish();
   if (progress_) progress_->hide();
   return worst_;
+}
+
+void LineBatch::finish() {
+  send();
+  session_.output().flush();
+  session_.output().buffered(false);
 }
 
 void LineBatch::read() {

@@ -1,4 +1,4 @@
-// Standard input, line by line, for a verb that sends many lines at a time.
+// Standard input or a file, line by line, for a verb that takes many lines.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Session;
 class LineBatch {
  public:
   enum class Answers { each_line, once };  // each_line: a terminal that shows them needs no progress beside
-  LineBatch(Session& session, bool fail_fast, Answers answers);
+  LineBatch(Session& session, bool fail_fast, Answers answers, const std::string& file = "-");
   virtual ~LineBatch() = default;
   LineBatch(const LineBatch&) = delete;
   LineBatch& operator=(const LineBatch&) = delete;
@@ -34,6 +34,16 @@ class LineBatch {
   // What is kept, if anything: at the end, and when more input has to be waited for.
   virtual void send() = 0;
 
+  // What `check` returns of a line: what would be a misuse of a word of the command line is bad data there.
+  template <typename Check>
+  static auto checked(const Check& check) {
+    try {
+      return check();
+    } catch (const InvalidInput& failure) {
+      throw Failure(ErrorCode::bad_data, failure.what());
+    }
+  }
+
   // Of the line being taken, from 1.
   std::size_t line_number() const { return lines_.number(); }
   void fail(const Failure& failure, std::size_t line);
@@ -47,6 +57,7 @@ class LineBatch {
 
  private:
   void read();
+  void finish();
   void take_or_fail(std::string line);
 
   bool fail_fast_;

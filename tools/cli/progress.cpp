@@ -1,6 +1,5 @@
 #include "tools/cli/progress.hpp"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -68,12 +67,6 @@ std::string Progress::line(const std::string& unit, std::uint64_t count, std::ui
     text += ", " + std::to_string(static_cast<std::uint64_t>(static_cast<double>(count) / seconds)) + "/s";
   }
   return text;
-}
-
-std::optional<std::uint64_t> standard_input_size() {
-  struct stat status {};
-  if (fstat(STDIN_FILENO, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return static_cast<std::uint64_t>(status.st_size);
 }
 
 }  // namespace mcds

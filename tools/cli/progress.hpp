@@ -45,7 +45,4 @@ class Progress {
   SteadyTime next_draw_;
 };
 
-// The size of standard input if it is a regular file: what a reader of its lines can measure itself against.
-std::optional<std::uint64_t> standard_input_size();
-
 }  // namespace mcds

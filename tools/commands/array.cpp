@@ -173,18 +173,29 @@ ExitStatus change(Session& session, const ArrayOptions& options) {
                             elements_of(options, options.remove));
 }
 
-// All lines are one step, so all of them are read first.
-Elements input_elements(const ArrayOptions& options) {
+// All lines are one step: all of them are read first, and none is used if one is no good.
+class ElementLines final : public LineBatch {
+ public:
+  ElementLines(Session& session, const ArrayOptions& options)
+      : LineBatch(session, true, Answers::once), options_(options) {}
   Elements elements;
-  LineReader lines;
-  while (const auto line = lines.next()) elements.push_back(element_of(options, *line));
-  return elements;
-}
+
+ private:
+  void take(std::string line) override { elements.push_back(element_of(options_, line)); }
+  void send() override {}
+
+  const ArrayOptions& options_;
+};
 
 ExitStatus replace(Session& session, const ArrayOptions& options) {
   const auto encoding = encoding_of(options);
-  const Elements elements =
-      from_input(options) ? input_elements(options) : elements_of(options, options.values);
+  ElementLines lines(session, options);
+  if (from_input(options)) {
+    if (const ExitStatus status = lines.run(); status != ExitStatus::ok) return status;
+  } else {
+    lines.elements = elements_of(options, options.values);
+  }
+  const Elements& elements = lines.elements;
   const auto changed = Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
   JsonObject answer = start_answer(options);
   answer.number("count", elements.size()).boolean("created", changed.created);

@@ -87,13 +87,9 @@ class IncrementLines final : public LineBatch {
  private:
   void take(std::string line) override {
     if (line.empty()) return;
-    try {
-      Increment increment = parse_line(line);
-      static_cast<void>(counter_.key_of(increment.name));
-      increments_.push_back(std::move(increment));
-    } catch (const InvalidInput& failure) {
-      throw Failure(ErrorCode::bad_data, failure.what());
-    }
+    Increment increment = parse_line(line);
+    checked([&] { return counter_.key_of(increment.name); });
+    increments_.push_back(std::move(increment));
     numbers_.push_back(line_number());
     if (increments_.size() >= window_lines) send();
   }

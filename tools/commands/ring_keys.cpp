@@ -3,7 +3,7 @@
 #include "common/base/bytes.hpp"
 #include "common/cluster/live_keys.hpp"
 #include "common/primitives/key_names.hpp"
-#include "tools/cli/input.hpp"
+#include "tools/cli/line_batch.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
@@ -11,35 +11,32 @@ namespace mcds {
 
 namespace {
 
-void take_line(Session& session, std::string_view line, const TakeRingKey& take) {
-  RingKey key;
-  if (const std::size_t tab = line.find('\t'); tab != std::string_view::npos) {
-    key.bytes = parse_u64(line.substr(tab + 1));
-    if (!key.bytes) throw InvalidInput("after the tab stands no size in bytes; write KEY or KEY<TAB>BYTES");
-    line = line.substr(0, tab);
+class RingKeyLines final : public LineBatch {
+ public:
+  RingKeyLines(Session& session, const std::string& file, const TakeRingKey& take)
+      : LineBatch(session, false, Answers::once, file), take_(take) {}
+
+ private:
+  void take(std::string line) override {
+    RingKey key;
+    if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
+      key.bytes = parse_u64(std::string_view(line).substr(tab + 1));
+      if (!key.bytes) throw Failure(ErrorCode::bad_data, "after the tab stands no size in bytes; write KEY or KEY<TAB>BYTES");
+      line.resize(tab);
+    }
+    const std::string whole = checked([&] { return whole_key(session_.key_prefix(), line); });
+    key.key = whole;
+    take_(key);
   }
-  const std::string whole = whole_key(session.key_prefix(), std::string(line));
-  key.key = whole;
-  take(key);
-}
+  void send() override {}
+
+  const TakeRingKey& take_;
+};
 
 }  // namespace
 
 ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take) {
-  LineReader lines = file == "-" ? LineReader() : LineReader(file);
-  ExitStatus status = ExitStatus::ok;
-  Progress progress(session.clock(), "keys");
-  while (const auto line = lines.next()) {
-    try {
-      take_line(session, *line, take);
-    } catch (const InvalidInput& failure) {
-      progress.hide();
-      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
-      status = worse(status, ExitStatus::bad_data);
-    }
-    progress.advance();
-  }
-  return status;
+  return RingKeyLines(session, file, take).run();
 }
 
 ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {

@@ -9,6 +9,7 @@
 #include "common/base/units.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -24,7 +25,7 @@ struct Options {
   std::string name;
   Duration period = std::chrono::minutes(5);
   std::optional<std::string> id;
-  bool estimate = false;
+  bool estimate = false, fail_fast = false;
   std::optional<std::string> jitter;
 };
 
@@ -57,54 +58,46 @@ void answer_hit(Session& session, const Options& options, const Visitors::Hit& h
   session.output().answer(answer, bare);
 }
 
-// One batch of standard input's ids; the worst of its lines.
-ExitStatus hit_batch(Session& session, const Options& options, Visitors& visitors,
-                     const std::vector<std::string>& ids, std::size_t first_line) {
-  ExitStatus worst = ExitStatus::ok;
-  const auto hits = visitors.hit(ids);
-  for (std::size_t i = 0; i < hits.size(); ++i) {
-    try {
-      if (hits[i].failure) std::rethrow_exception(hits[i].failure);
-      answer_hit(session, options, hits[i], ids[i]);
-    } catch (const Failure& failure) {
-      if (failure.code() == ErrorCode::output_failed) throw;
-      session.output().error(failure, first_line + i);
-      worst = worse(worst, status_of(failure.code()));
-    }
-  }
-  return worst;
-}
+// Ids from standard input, a batch of them in one round trip.
+class VisitorLines final : public LineBatch {
+ public:
+  VisitorLines(Session& session, const Options& options, Visitors& visitors)
+      : LineBatch(session, options.fail_fast, Answers::each_line), options_(options), visitors_(visitors) {}
 
-ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitors) {
-  ExitStatus worst = ExitStatus::ok;
-  LineReader lines;
-  std::vector<std::string> ids;
-  session.output().buffered(true);
-  const auto send = [&] {
-    if (ids.empty()) return;
-    worst = worse(worst, hit_batch(session, options, visitors, ids, lines.number() + 1 - ids.size()));
-    session.output().flush();
-    ids.clear();
-  };
-  try {
-    while (auto line = lines.next()) {
-      ids.push_back(std::move(*line));
-      if (ids.size() == ids_per_batch || !lines.ready()) send();
-    }
-  } catch (const Failure&) {
-    send();
-    throw;
+ private:
+  void take(std::string line) override {
+    if (ids_.empty()) first_line_ = line_number();
+    ids_.push_back(std::move(line));
+    if (ids_.size() == ids_per_batch) send();
   }
-  send();
-  return worst;
-}
+
+  void send() override {
+    if (ids_.empty()) return;
+    const auto hits = visitors_.hit(ids_);
+    for (std::size_t i = 0; i < hits.size(); ++i) {
+      try {
+        if (hits[i].failure) std::rethrow_exception(hits[i].failure);
+        answer_hit(session_, options_, hits[i], ids_[i]);
+      } catch (const Failure& failure) {
+        if (failure.code() == ErrorCode::output_failed) throw;
+        fail(failure, first_line_ + i);
+      }
+    }
+    ids_.clear();
+  }
+
+  const Options& options_;
+  Visitors& visitors_;
+  std::vector<std::string> ids_;
+  std::size_t first_line_ = 0;
+};
 
 ExitStatus hit(Session& session, const Options& options) {
   Visitors visitors(session.context_with_copies(), options.name, options.period);
   if (!options.id) {
     answer_hit(session, options, visitors.hit(), std::nullopt);
   } else if (*options.id == "-") {
-    return hit_lines(session, options, visitors);
+    return VisitorLines(session, options, visitors).run();
   } else {
     const std::string id = value_of(*options.id);
     answer_hit(session, options, visitors.hit(id), id);
@@ -167,6 +160,7 @@ void declare_visitors(Command& command) {
   common_options(hit_verb, options);
   hit_verb
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
+      .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
       .action([options](Session& session) { return hit(session, *options); });
 
   Verb& value_verb = command.verb("value", "the count of the last full period");

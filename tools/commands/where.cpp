@@ -3,8 +3,6 @@
 #include <memory>
 
 #include "common/placement/failover.hpp"
-#include "common/primitives/key_names.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -111,21 +109,6 @@ Placements placements_of(Session& session) {
   return placements;
 }
 
-ExitStatus print_batch(Session& session, const WhereOptions& options, const Placements& placements) {
-  session.output().buffered(true);
-  ExitStatus status = ExitStatus::ok;
-  LineReader lines;
-  while (const auto line = lines.next()) {
-    try {
-      print_key(session, options, placements, whole_key(session.key_prefix(), *line));
-    } catch (const InvalidInput& failure) {
-      session.output().error(Failure(ErrorCode::bad_data, failure.what()), lines.number());
-      status = worse(status, ExitStatus::bad_data);
-    }
-  }
-  return status;
-}
-
 void check_together(const WhereOptions& options) {
   if ((options.yes || options.dry_run || options.even_last) && !options.prune)
     throw InvalidInput("--yes, --dry-run and --even-last belong to --prune");
@@ -144,10 +127,11 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   const Placements placements = placements_of(session);
   if (options.down) return where_down(session, options, placements);
   if (options.probe || options.prune) return where_probe(session, options, placements);
-  if (options.keys == std::vector<std::string>{"-"}) return print_batch(session, options, placements);
-  for (const std::string& key : options.keys)
-    print_key(session, options, placements, whole_key(session.key_prefix(), key));
-  return ExitStatus::ok;
+  const auto print = [&](const std::string& key) {
+    print_key(session, options, placements, key);
+    return ExitStatus::ok;
+  };
+  return for_each_key(session, options.keys, print, [] { return ExitStatus::ok; });
 }
 
 }  // namespace

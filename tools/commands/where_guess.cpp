@@ -51,16 +51,18 @@ bool silent(const LiveKeysOfServer& result) {
   return result.failure != nullptr && result.keys == 0;
 }
 
+const std::string unlisted = "its keys cannot be listed: ";
+
 // Says which servers could not be asked; throws when none could.
 void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
   if (std::all_of(results.begin(), results.end(), silent)) {
     const ReplyFailure& failure = *results.front().failure;
     const bool refused = failure.kind == ReplyFailure::Kind::refused;
-    throw NotApplied(refused ? ErrorCode::refused : ErrorCode::unavailable, failure.message,
+    throw NotApplied(refused ? ErrorCode::refused : ErrorCode::unavailable, unlisted + failure.message,
                      pool.front().address());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (silent(results[i])) session.output().warning(pool[i].address() + ": " + results[i].failure->message);
+    if (silent(results[i])) session.output().warning(pool[i].address() + ": " + unlisted + results[i].failure->message);
   }
 }
 

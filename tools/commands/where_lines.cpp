@@ -14,16 +14,10 @@ class KeyLines final : public LineBatch {
       : LineBatch(session, false, Answers::each_line), take_(take), send_(send) {}
 
  private:
-  void take(std::string line) override { note(take_(key_of(line))); }
-  void send() override { note(send_()); }
-
-  std::string key_of(const std::string& line) {
-    try {
-      return whole_key(session_.key_prefix(), line);
-    } catch (const InvalidInput& failure) {
-      throw Failure(ErrorCode::bad_data, failure.what());
-    }
+  void take(std::string line) override {
+    note(take_(checked([&] { return whole_key(session_.key_prefix(), line); })));
   }
+  void send() override { note(send_()); }
 
   const TakeKey& take_;
   const SendKeys& send_;
