@@ -50,6 +50,16 @@ bool CounterCopies::any_exact() const {
   return std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.record.has_value(); });
 }
 
+bool CounterCopies::is_plain() const {
+  return !any_exact() && std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.plain.has_value(); });
+}
+
+// Whether a copy certainly has all that is known.
+bool CounterCopies::told() const {
+  return std::any_of(copies_.begin(), copies_.end(),
+                     [&](const Copy& copy) { return !copy.failure && copy.record && copy.record->covers(known_); });
+}
+
 bool CounterCopies::none_found() const {
   return std::none_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.found || copy.failure; });
 }
@@ -65,8 +75,6 @@ CounterCopies::Copy* CounterCopies::leader() {
 
 // Throws UnknownOutcome when it cannot be told.
 bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
-  // Its creation may still come: the next one excludes it.
-  if (!copy.found && doubt.created) return false;
   if (!copy.record) give_up();
   if (copy.record->has(doubt.id)) return true;
   const auto life = copy.record->lives.find(doubt.life);
@@ -76,11 +84,11 @@ bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   return false;
 }
 
-// After lost replies: whether one of those writes was executed after all.
+// After lost replies: whether one of those writes was executed after all, or may be told as if it had been.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == doubt.server; });
-    if (copy->failure || !was_counted(doubt, *copy)) continue;
+    if (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy)) continue;
     known_.learn(doubt.written);
     counted_on_ = doubt.server;
     created_ = doubt.counter_created;
@@ -101,6 +109,10 @@ CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initia
     if (!counted && copy == nullptr) fail();
     if (!counted && !count_on(*copy, delta, initial, ttl)) continue;
     spread();
+    if (counted && !told()) {
+      if (++silent == most_silences) give_up();
+      continue;
+    }
     return result();
   }
   if (!doubts_.empty()) give_up();
@@ -130,7 +142,8 @@ CounterCopyRecord CounterCopies::base_for(const Copy& copy) const {
 
 bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl) {
   const bool exact = any_exact();
-  if (!exact && std::any_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.plain.has_value(); })) {
+  if (is_plain()) {
+    if (!doubts_.empty()) give_up();
     throw InvalidInput("the counter '" + name_ + "' exists and is plain; leave out --exact, or remove it first");
   }
   const bool creates = none_found();
@@ -157,7 +170,7 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
     created_ = !exact;
     return true;
   }
-  if (reply.unknown()) doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact});
+  if (reply.unknown()) doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact, !copy.found && (exact || initial == 0)});
   if (reply.failed() && !reply.unknown()) refused_.insert(copy.server);
   return false;
 }

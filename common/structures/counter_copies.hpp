@@ -4,7 +4,10 @@
 // that answers by cas on what it read there, and writes the merged record to every other copy that knows less: three
 // trips, two when there is nobody left to tell. A copy that was lost is thereby made whole, by the next increment or by a
 // read. An increment is never counted in a second copy unless the first is known not to have counted it: after a lost
-// reply its id is looked up there; if that copy is gone meanwhile, the outcome is unknown.
+// reply its id is looked up there; if that copy is gone meanwhile, the outcome is unknown. Where the write without reply
+// would have created the copy, its increment is the only one of a life that nobody else counts in: every copy is told of
+// that life, which counts it once, whether that creation is seen, comes late, or was lost again. (Only not when it holds
+// the counter's first value, which another's creation may hold too: then a copy that is missing leaves it unknown.)
 #pragma once
 
 #include <functional>
@@ -58,15 +61,18 @@ class CounterCopies {
     CounterCopyRecord written;
     bool created;
     bool counter_created;
+    bool repeatable;  // created, and nobody else's creation can hold the same
   };
 
   void read();
   void take(Copy& copy, const Reply& reply);
   bool any_exact() const;
+  bool is_plain() const;
   bool none_found() const;
   Copy* leader();
   bool settle_doubts();
   bool was_counted(const Doubt& doubt, const Copy& copy) const;
+  bool told() const;
   bool count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
   void spread();
   Request write(const Copy& copy, const CounterCopyRecord& record) const;

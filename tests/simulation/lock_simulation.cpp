@@ -1,10 +1,9 @@
 // Many clients of one lock, under every fault: never two holders, fences strictly grow.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "common/base/errors.hpp"
 #include "common/structures/lock.hpp"
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
@@ -64,24 +63,6 @@ void hold(Context& context, SimulatedClient& client, Lock& lock, Lease lease, Hi
   if (context.random.below(4) != 0) lock.release(lease);
 }
 
-// Spoils the requests on their way, to see that the simulation would notice.
-class Spoiled final : public Cluster {
- public:
-  using Spoil = void (*)(Request&);
-  Spoiled(Cluster& inner, Spoil spoil) : inner_(inner), spoil_(spoil) {}
-  using Cluster::execute;
-  std::vector<Reply> execute(std::span<const Request> batch) override {
-    std::vector<Request> requests(batch.begin(), batch.end());
-    if (spoil_ != nullptr) std::for_each(requests.begin(), requests.end(), spoil_);
-    return inner_.execute(requests);
-  }
-  const Placement& placement() const override { return inner_.placement(); }
-
- private:
-  Cluster& inner_;
-  Spoil spoil_;
-};
-
 void expire_with_the_ttl(Request& request) {
   const std::int64_t seconds = request.exptime.wire();
   if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
@@ -96,13 +77,13 @@ void renew_without_comparing(Request& request) {
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive,
-                                    Spoiled::Spoil spoil = nullptr, std::size_t copies = 1) {
+                                    test::Spoiled::Spoil spoil = nullptr, std::size_t copies = 1) {
   Simulation simulation(seed, {.servers = copies, .faults = faults});
   History history;
   history.exclusive = exclusive;
   for (int i = 0; i < 4; ++i) {
     simulation.client([&](Context& honest, SimulatedClient& client) {
-      Spoiled spoiled(honest.cluster, spoil);
+      test::Spoiled spoiled(honest.cluster, spoil);
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
       const Duration ttl = milliseconds(500 + 1500 * context.random.below(3));
       Lock lock(context, "l", longest_ttl);

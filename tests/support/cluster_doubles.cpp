@@ -21,6 +21,14 @@ Reply reply_of(Mishap mishap, std::size_t server) {
 
 }  // namespace
 
+std::vector<Reply> Spoiled::execute(std::span<const Request> batch) {
+  std::vector<Request> requests(batch.begin(), batch.end());
+  for (Request& request : requests) {
+    if (spoil_) spoil_(request);
+  }
+  return inner().execute(requests);
+}
+
 void ScriptedFaults::once(Op op, Mishap mishap, std::size_t skip) {
   auto left = std::make_shared<std::optional<std::size_t>>(skip);
   choose([=](const Request& request) -> std::optional<Mishap> {

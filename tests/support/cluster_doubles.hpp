@@ -37,6 +37,18 @@ class TripCounter final : public Decorator {
   std::size_t requests_ = 0;
 };
 
+// Changes requests on their way, to see whether a simulation would notice.
+class Spoiled final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Spoil = std::function<void(Request&)>;
+  Spoiled(Cluster& inner, Spoil spoil) : Decorator(inner), spoil_(std::move(spoil)) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+
+ private:
+  Spoil spoil_;
+};
+
 enum class Mishap {
   unreachable,   // not executed, and the client knows
   refused,       // not executed: SERVER_ERROR

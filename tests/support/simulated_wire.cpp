@@ -4,6 +4,25 @@
 
 namespace mcds {
 
+namespace {
+
+bool compares(const Request& request) {
+  return request.op == Op::cas || request.op == Op::remove_if;
+}
+
+}  // namespace
+
+bool SimulatedWire::Connection::allows(const Request& request) const {
+  if (!compares(request)) return true;
+  const auto unique = uniques.find(request.key);
+  return unique != uniques.end() && unique->second == request.cas;
+}
+
+void SimulatedWire::Connection::learn(const Request& request, const Reply& reply) {
+  if (compares(request)) uniques.erase(request.key);
+  if (reply.cas.value != 0) uniques[request.key] = reply.cas;
+}
+
 SimulatedWire::SimulatedWire(SimulatedClient& client)
     : client_(client), simulation_(*client.simulation().inside_), connections_(simulation_.cluster.size()) {}
 
@@ -85,17 +104,17 @@ void SimulatedWire::plan(Trip& trip, Lane& lane) {
 }
 
 void SimulatedWire::advance(Trip& trip, Lane& lane) {
+  MemoryServer& server = simulation_.cluster.server(lane.server);
+  Connection& connection = connections_[lane.server];
+  if (connection.incarnation == 0) connection.incarnation = server.incarnation();
   const Duration stalled_until = simulation_.stalled_until[lane.server];
   if (stalled_until > simulation_.now()) {
     lane.due = stalled_until + simulation_.delay();
     if (stalled_until >= trip.deadline) haunt(trip, lane, lane.due);
     return;
   }
-  MemoryServer& server = simulation_.cluster.server(lane.server);
-  std::uint64_t& connection = connections_[lane.server];
-  if (connection == 0) connection = server.incarnation();
-  if (connection != server.incarnation()) {
-    connection = 0;
+  if (connection.incarnation != server.incarnation()) {
+    connection = {};
     const bool noticed = lane.position == 0 && simulation_.chance(0.5);
     return close(trip, lane, noticed ? ReplyFailure::Kind::unreachable : ReplyFailure::Kind::unknown,
                  "connection reset");
@@ -105,7 +124,9 @@ void SimulatedWire::advance(Trip& trip, Lane& lane) {
   }
   if (lane.position < lane.applied_to) {
     const std::size_t index = lane.requests[lane.position];
-    Reply reply = server.execute(trip.batch[index]);
+    Reply reply = connection.allows(trip.batch[index]) ? server.execute(trip.batch[index])
+                                                       : Reply::of(Outcome::exists, lane.server);
+    connection.learn(trip.batch[index], reply);
     if (lane.position < lane.answered_to) {
       trip.replies[index] = std::move(reply);
       ++lane.position;
@@ -128,7 +149,7 @@ void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const
   lane.open = false;
   if (kind == ReplyFailure::Kind::unknown) {
     ++simulation_.counts.messages;
-    connections_[lane.server] = 0;
+    connections_[lane.server] = {};
     if (simulation_.chance(0.5)) trip.silent = true;
   }
   for (std::size_t i = lane.position; i < lane.requests.size(); ++i) {
@@ -138,8 +159,11 @@ void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const
 
 // What was sent and not applied yet will be, later.
 void SimulatedWire::haunt(Trip& trip, Lane& lane, Duration due) {
+  const Connection& connection = connections_[lane.server];
   for (std::size_t i = lane.position; i < lane.applied_to; ++i) {
-    simulation_.leave_ghost(trip.batch[lane.requests[i]], lane.server, due);
+    const Request& request = trip.batch[lane.requests[i]];
+    if (!connection.allows(request)) continue;
+    simulation_.leave_ghost(request, lane.server, connection.incarnation, due);
     due += simulation_.between(Duration(1), std::chrono::microseconds(50));
   }
   close(trip, lane, ReplyFailure::Kind::unknown, "no reply in time");

@@ -111,8 +111,9 @@ void Simulation::Inside::stall(MemoryServer& server) {
   }
 }
 
-void Simulation::Inside::leave_ghost(const Request& request, std::size_t server, Duration due) {
-  ghosts.push_back({due, cluster.server(server).incarnation(), request});
+void Simulation::Inside::leave_ghost(const Request& request, std::size_t server, std::uint64_t incarnation,
+                                     Duration due) {
+  ghosts.push_back({due, incarnation, request});
   ghosts.back().request.server = server;
 }
 

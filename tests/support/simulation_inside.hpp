@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <unordered_map>
 
 #include "common/base/fiber.hpp"
 #include "tests/support/simulation.hpp"
@@ -29,7 +30,7 @@ struct Simulation::Inside {
   }
   // How long a message takes: near each other's, so that every order occurs.
   Duration delay() { return between(std::chrono::microseconds(20), std::chrono::microseconds(300)); }
-  void leave_ghost(const Request& request, std::size_t server, Duration due);
+  void leave_ghost(const Request& request, std::size_t server, std::uint64_t incarnation, Duration due);
 
   void draw_faults();
   void disturb();
@@ -92,6 +93,13 @@ class SimulatedWire final : public Cluster {
   static void wait_until(SimulatedClient& client, Duration due);
 
  private:
+  struct Connection {
+    std::uint64_t incarnation = 0;  // of the server it leads to; 0: there is none
+    std::unordered_map<std::string, CasUnique> uniques = {};  // fetched on it; others compare as another's
+
+    bool allows(const Request& request) const;
+    void learn(const Request& request, const Reply& reply);
+  };
   // What goes to one server in one trip, in order.
   struct Lane {
     std::size_t server = 0;
@@ -119,7 +127,7 @@ class SimulatedWire final : public Cluster {
 
   SimulatedClient& client_;
   Simulation::Inside& simulation_;
-  std::vector<std::uint64_t> connections_;  // the incarnation each is connected to; 0: none
+  std::vector<Connection> connections_;  // to each server
 };
 
 }  // namespace mcds

@@ -216,6 +216,27 @@ TEST_CASE("copies: a lost reply to an exact increment is counted once") {
   }
 }
 
+TEST_CASE("copies: an exact increment that creates a copy without a reply is counted once, though that copy is healed and lost") {
+  for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+    for (const bool others_read : {true, false}) {
+      CopyWorld world;
+      Context calm{world.memory, world.clock, world.random, {}, 2};
+      test::Rival rival(world.faults);
+      Context context{rival, world.clock, world.random, {}, 2};
+      world.faults.once(Op::add, mishap);
+      rival.before(2, [&] {
+        Counter others(calm);
+        if (others_read) static_cast<void>(value_of(others, "e"));
+        world.lose("counter:e", 0);
+      });
+      CHECK(Counter(context).incr("e", 3, exact).value == 3);
+      Counter counter(calm);
+      CHECK(value_of(counter, "e") == 3);
+      CHECK(counter.incr("e", 4, exact).value == 7);
+    }
+  }
+}
+
 TEST_CASE("copies: a counter that was exact with one copy goes on with several") {
   CopyWorld world;
   Context single = world.context;

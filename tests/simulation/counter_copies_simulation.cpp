@@ -1,0 +1,191 @@
+// Counters with several copies under every interleaving and fault, while servers lose everything: a plain counter is never
+// above the truth, and right while one copy has lived and was reached from the start; of an exact one nothing is lost
+// that is healed in time.
+#include <doctest/doctest.h>
+
+#include "common/structures/counter.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/server_losses.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const std::vector<std::string> names{"n"};
+
+struct History {
+  struct Increment {
+    std::uint64_t delta;
+    DueWrites::Id write;
+    bool refused = false;      // certainly not counted
+    bool on_survivor = false;  // acknowledged, also by the copy that is never lost
+  };
+  DueWrites writes;
+  std::vector<Increment> increments;
+  std::optional<std::string> violation;
+
+  std::uint64_t most() const {
+    std::uint64_t sum = 0;
+    for (const Increment& one : increments) sum += one.refused ? 0 : one.delta;
+    return sum;
+  }
+  std::uint64_t due() const {
+    std::uint64_t sum = 0;
+    for (const Increment& one : increments) sum += writes.due(one.write) ? one.delta : 0;
+    return sum;
+  }
+  std::uint64_t on_survivor() const {
+    std::uint64_t sum = 0;
+    for (const Increment& one : increments) sum += one.on_survivor ? one.delta : 0;
+    return sum;
+  }
+  void check(std::uint64_t least, std::uint64_t value) {
+    if (value < least) violation = std::to_string(value) + " counted, " + std::to_string(least) + " acknowledged and not lost";
+    if (value > most()) violation = std::to_string(value) + " counted, at most " + std::to_string(most()) + " added";
+  }
+};
+
+struct Setting {
+  bool exact = false;
+  std::size_t copies = 2;
+  Faults faults{};
+  test::Spoiled::Spoil spoil{};
+  bool raises = false;  // a plain counter's lost copies to the others, as it must not be done
+};
+
+constexpr std::size_t survivor = 0;  // of a plain counter's copies
+
+void add(Context& context, const Setting& setting, History& history) {
+  const std::size_t index = history.increments.size();
+  history.increments.push_back({1 + context.random.below(4), history.writes.begin()});
+  const auto mine = [&]() -> History::Increment& { return history.increments[index]; };
+  try {
+    const auto counted = Counter(context).incr("n", mine().delta, {.ttl = {}, .exact = setting.exact});
+    history.writes.acknowledged(mine().write, counted.copies);
+    mine().on_survivor = !counted.copies[survivor].failure;
+    if (counted.value > history.most()) history.violation = "an increment answered more than was added";
+  } catch (const UnknownOutcome&) {
+    history.writes.given_up(mine().write);
+  } catch (const Failure&) {
+    history.writes.given_up(mine().write);
+    mine().refused = true;
+  }
+}
+
+std::optional<CounterValue> value_of(Context& context) {
+  const auto reading = Counter(context).get(names).front();
+  if (reading.failure) throw Failure(*reading.failure);
+  return reading.value;
+}
+
+void raise_lost_copies(Context& context) {
+  const auto replies = execute_copies(context, Request::get("counter:n"));
+  const auto value = value_of(context);
+  if (!value) return;
+  for (const Reply& reply : replies) {
+    const Request raise = Request::add("counter:n", std::to_string(value->value), Exptime::never());
+    if (reply.outcome == Outcome::miss) static_cast<void>(context.cluster.execute(Request(raise).on(reply.server)));
+  }
+}
+
+// An exact counter's copies are equal.
+bool heal(Context& context) {
+  const auto value = value_of(context);
+  return !value || (value->exact && std::all_of(value->copies.begin(), value->copies.end(), [&](const CopyOutcome& copy) {
+                      return !copy.failure && copy.number == value->value;
+                    }));
+}
+
+// Restarts copies other than the survivor, at any time.
+void lose_others(Context& context, SimulatedClient& client) {
+  const auto servers = copy_servers(context, "counter:n");
+  for (int i = 0; i < 3; ++i) {
+    client.sleep_for(std::chrono::milliseconds(context.random.below(2000)));
+    client.simulation().servers().restart(servers[1 + context.random.below(servers.size() - 1)]);
+  }
+}
+
+void count_and_look(Context& context, const Setting& setting, SimulatedClient& client, History& history) {
+  for (int i = 0; i < 3; ++i) {
+    add(context, setting, history);
+    client.sleep_for(std::chrono::milliseconds(context.random.below(2) * context.random.below(3000)));
+    try {
+      const std::uint64_t due = history.due();
+      const auto value = value_of(context);
+      const bool exactly = setting.exact && value && all_written(value->copies);
+      // What was due before and still is.
+      history.check(exactly ? std::min(due, history.due()) : 0, value ? value->value : 0);
+      if (setting.raises) raise_lost_copies(context);
+    } catch (const NotApplied&) {
+    }
+  }
+}
+
+std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) {
+  Simulation simulation(seed, {.servers = setting.copies, .faults = setting.faults});
+  History history;
+  for (int i = 0; i < 3; ++i) {
+    simulation.client([&](Context& honest, SimulatedClient& client) {
+      test::Spoiled spoiled(honest.cluster, setting.spoil);
+      Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
+      count_and_look(context, setting, client, history);
+    });
+  }
+  simulation.client([&](Context& single, SimulatedClient& client) {
+    Context context = single;
+    context.copies = setting.copies;
+    if (!setting.exact) return lose_others(context, client);
+    lose_servers(context, client, history.writes, 3, [&] { return heal(context); });
+  });
+  simulation.run();
+  if (history.violation) return history.violation;
+  Context observer = simulation.observer();
+  observer.copies = setting.copies;
+  const auto look = [&] {
+    const auto value = value_of(observer);
+    const std::uint64_t least = setting.exact ? history.due() : history.on_survivor();
+    history.check(simulation.happened().losses == 0 ? least : 0, value ? value->value : 0);
+  };
+  look();
+  // Healed by that look: whichever copy goes now, the others have all.
+  for (std::size_t server = 0; setting.exact && server < setting.copies; ++server) {
+    simulation.servers().restart(server);
+    look();
+  }
+  return history.violation;
+}
+
+void write_without_comparing(Request& request) {
+  if (request.op == Op::cas) request.op = Op::set;
+}
+
+void count_lost_copies_again(Request& request) {
+  if (request.op == Op::add) request.op = Op::set;
+}
+
+}  // namespace
+
+TEST_CASE("counter copies: a plain counter is never above the truth, and right by the copy that lives from the start") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = 2 + seed % 2}); }, 0.3);
+}
+
+TEST_CASE("counter copies: a plain counter whose copies are lost at any time is never above the truth") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = 2, .faults = Faults::all()}); }, 0.01);
+}
+
+TEST_CASE("counter copies: of an exact counter nothing is lost that is healed before the next loss, nor counted twice") {
+  check_schedules([](std::uint64_t seed) { return schedule(seed, {.exact = true, .copies = seed % 4 == 0 ? 3U : 2U}); }, 0.3);
+}
+
+TEST_CASE("counter copies: the simulation catches lost copies of a plain counter raised to the others") {
+  CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, {.raises = true}); }));
+}
+
+TEST_CASE("counter copies: the simulation catches exact copies written without comparing") {
+  for (const auto spoil : {write_without_comparing, count_lost_copies_again})
+    CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, {.exact = true, .spoil = spoil}); }));
+}
+
+}  // namespace mcds
