@@ -23,10 +23,19 @@ void keep_standard_streams_open() {
   }
 }
 
-int report(const GlobalOptions& globals, const Failure& failure) {
-  const Session session(globals);
+int report(const Session& session, const Failure& failure) {
   session.output().error(failure);
   return static_cast<int>(status_of(failure.code()));
+}
+
+int act(const Verb& verb, Session& session) {
+  try {
+    const ExitStatus status = verb.run()(session);
+    session.output().flush();
+    return static_cast<int>(status);
+  } catch (const Failure& failure) {
+    return report(session, failure);
+  }
 }
 
 int run(const std::vector<std::string>& arguments, Invocation& invocation) {
@@ -37,9 +46,7 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
     session.output().raw(*invocation.text);
     return 0;
   }
-  const ExitStatus status = invocation.verb->run()(session);
-  session.output().flush();
-  return static_cast<int>(status);
+  return act(*invocation.verb, session);
 }
 
 }  // namespace
@@ -54,11 +61,11 @@ int main(int count, char** words) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);
   } catch (const Failure& failure) {
-    return report(invocation.globals, failure);
+    return report(Session(invocation.globals), failure);
   } catch (const std::bad_alloc&) {
-    return report(invocation.globals, Failure(ErrorCode::system, "out of memory"));
+    return report(Session(invocation.globals), Failure(ErrorCode::system, "out of memory"));
   } catch (const std::exception& error) {
-    return report(invocation.globals, Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));
+    return report(Session(invocation.globals), Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));
   }
   return static_cast<int>(ExitStatus::internal);
 }

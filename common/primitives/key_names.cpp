@@ -14,11 +14,13 @@ bool is_unsafe(char c) {
   return byte <= 0x20 || byte == 0x7f;
 }
 
+void check_bytes(std::string_view bytes, std::string_view what) {
+  if (std::none_of(bytes.begin(), bytes.end(), is_unsafe)) return;
+  throw InvalidInput(std::string(what) + " must not contain spaces or control characters; memcached cannot hold them");
+}
+
 void check_key(std::string_view key, std::string_view what, std::size_t limit) {
-  if (std::any_of(key.begin(), key.end(), is_unsafe)) {
-    throw InvalidInput(std::string(what) +
-                       " must not contain spaces or control characters; memcached cannot hold them");
-  }
+  check_bytes(key, what);
   if (key.size() > limit) {
     throw InvalidInput(std::string(what) + " is too long: the key would have " + std::to_string(key.size()) +
                        " bytes with its namespace, at most " + std::to_string(limit) + " fit; shorten it");
@@ -26,6 +28,8 @@ void check_key(std::string_view key, std::string_view what, std::size_t limit) {
 }
 
 }  // namespace
+
+void check_key_prefix(std::string_view key_prefix) { check_bytes(key_prefix, "the namespace"); }
 
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name) {
   if (name.empty()) throw InvalidInput("an empty name; give the " + std::string(structure) + " a name");

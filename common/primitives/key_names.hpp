@@ -20,6 +20,9 @@ namespace mcds {
 // The longest namespace + structure + name, so that every part a structure adds still fits.
 constexpr std::size_t max_structure_key_size = 180;
 
+// Throws InvalidInput for a namespace with bytes that no key may have.
+void check_key_prefix(std::string_view key_prefix);
+
 // Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
 

@@ -199,6 +199,7 @@ std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, con
 }
 
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
+  check_value(delta, "the delta");
   const std::string key = key_of(name);
   const auto replies = execute_copies(context_, Request::decr(key, delta));
   if (!any_not_a_number(replies)) {

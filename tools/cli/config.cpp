@@ -3,6 +3,7 @@
 #include <ini.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <vector>
 
@@ -11,6 +12,8 @@
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
 #include "common/placement/pool.hpp"
+#include "common/placement/profile.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/input.hpp"
 
 namespace mcds {
@@ -41,7 +44,11 @@ struct Reading {
 bool is_valid(const std::string& name, const char* value, std::string& problem) {
   try {
     if (name == "servers") static_cast<void>(parse_pool(value));
-    if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") static_cast<void>(parse_duration(value, name));
+    if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
+      if (parse_duration(value, name) <= Duration::zero()) throw InvalidInput(name + " must be longer than 0");
+    }
+    if (name == "profile") static_cast<void>(profile_named(value));
+    if (name == "namespace") check_key_prefix(value);
     if (name == "copies" && parse_u64(value).value_or(0) == 0) throw InvalidInput("copies: write a whole number, at least 1");
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") && value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");
@@ -66,6 +73,31 @@ bool set(const std::vector<Setting>& settings, const std::string& name, const ch
   return false;
 }
 
+// The pool of a section; nullopt: it is none.
+std::optional<std::string> pool_name(const std::string& section) {
+  if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
+  return std::nullopt;
+}
+
+std::string unknown_section(const std::string& section) {
+  return "unknown section " + (is_utf8(section) ? json_quote('[' + section + ']') : "[…]") + "; write [pool NAME]";
+}
+
+// libinih tells of a section only with its first key: one without keys is found here.
+void check_sections(const std::string& text, const std::string& file) {
+  std::size_t number = 0;
+  for (std::size_t from = 0; from < text.size(); ++number) {
+    const std::size_t end = std::min(text.find('\n', from), text.size());
+    const std::size_t open = text.find_first_not_of(" \t\r", from);
+    const std::size_t close = text.find(']', from);
+    if (open < end && text[open] == '[' && close < end) {
+      const std::string section = text.substr(open + 1, close - open - 1);
+      if (!pool_name(section)) throw Failure(ErrorCode::configuration, file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
+    }
+    from = end + 1;
+  }
+}
+
 // libinih's callback: 0 marks the line as wrong.
 int on_line(void* user, const char* section, const char* name, const char* value) {
   auto& reading = *static_cast<Reading*>(user);
@@ -75,10 +107,9 @@ int on_line(void* user, const char* section, const char* name, const char* value
     return 0;
   }
   if (where.empty()) return set(settings_of(reading.config), name, value, reading.problem) ? 1 : 0;
-  if (where.starts_with("pool ") && where.size() > 5) {
-    return set(settings_of(reading.config.pools[where.substr(5)]), name, value, reading.problem) ? 1 : 0;
-  }
-  if (reading.problem.empty()) reading.problem = "unknown section " + json_quote('[' + where + ']') + "; write [pool NAME]";
+  const auto pool = pool_name(where);
+  if (pool) return set(settings_of(reading.config.pools[*pool]), name, value, reading.problem) ? 1 : 0;
+  if (reading.problem.empty()) reading.problem = unknown_section(where);
   return 0;
 }
 
@@ -94,7 +125,7 @@ std::string user_config_path() {
 void read_config(const std::string& text, const std::string& file, Config& into) {
   Reading reading{into, {}};
   const int line = ini_parse_string(text.c_str(), on_line, &reading);
-  if (line == 0) return;
+  if (line == 0) return check_sections(text, file);
   throw Failure(ErrorCode::configuration, file + ':' + std::to_string(line) + ": " +
                                               (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
 }

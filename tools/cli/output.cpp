@@ -39,6 +39,18 @@ std::string cell(const std::string& json) {
   return text && text->find_first_of("\n\r\t") == std::string::npos ? *text : json;
 }
 
+// Of a message: UTF-8, and where JSON does not see to it, one line.
+std::string readable(std::string_view text, OutputMode mode) {
+  const bool utf8 = is_utf8(text);
+  std::string line(text);
+  for (char& c : line) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = byte < 0x20 || byte == 0x7f;
+    if ((control && mode != OutputMode::json) || (byte >= 0x80 && !utf8)) c = '?';
+  }
+  return line;
+}
+
 }  // namespace
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
@@ -103,14 +115,15 @@ void Output::text_row(const std::string& json) {
 
 void Output::error(const Failure& failure, std::size_t line) const {
   std::string text;
+  const std::string message = readable(failure.what(), mode_) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
   if (mode_ == OutputMode::json) {
     JsonObject error;
-    error.bytes("code", name_of(failure.code())).bytes("message", failure.what());
+    error.bytes("code", name_of(failure.code())).bytes("message", message);
     if (!failure.server().empty()) error.bytes("server", failure.server());
     if (line != 0) error.number("line", line);
     text = JsonObject().object("error", error).text();
   } else {
-    text = "mcds: " + (line == 0 ? "" : "line " + std::to_string(line) + ": ") + failure.what();
+    text = "mcds: " + (line == 0 ? "" : "line " + std::to_string(line) + ": ") + message;
     if (!failure.server().empty()) text += " (server " + failure.server() + ')';
   }
   // A failing stderr leaves nobody to tell.
@@ -127,8 +140,8 @@ void Output::note(std::string_view line) const {
 
 void Output::warning(std::string_view message) const {
   note(mode_ == OutputMode::json
-           ? JsonObject().object("warning", JsonObject().bytes("message", message)).text()
-           : "mcds: " + std::string(message));
+           ? JsonObject().object("warning", JsonObject().bytes("message", readable(message, mode_))).text()
+           : "mcds: " + readable(message, mode_));
 }
 
 }  // namespace mcds

@@ -38,6 +38,9 @@ class Output {
   // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.
   void flush();
 
+  // What else to say of a server that cannot be reached.
+  void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
+
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
   // `line`: the input line concerned, 0 for none.
   void error(const Failure& failure, std::size_t line = 0) const;
@@ -53,6 +56,7 @@ class Output {
 
   OutputMode mode_;
   bool buffered_ = false;
+  std::string no_server_hint_;
   std::string pending_;
   std::vector<std::string> columns_;  // -o text: the header last printed
   std::vector<std::size_t> widths_;   // -o text: column widths so far

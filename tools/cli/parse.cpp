@@ -290,14 +290,17 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   std::vector<OptionSpec> globals = global_options(invocation.globals);
   note_output_mode(words, invocation.globals);
   const bool help = take_flag(words, "-h", "--help");
+  if (!help && take_flag(words, "-V", "--version")) {
+    invocation.text = "mcds " + std::string(program_version) + '\n';
+    return;
+  }
   spell_out_leading(words, globals);
   const auto name = take_word(words, globals);
   if (!name) {
-    const bool version = take_flag(words, "-V", "--version");
     const Words rest = parse_options(words, globals, "mcds --help");
     if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
-    if (!help && !version) throw InvalidInput("no command given; mcds --help lists them");
-    invocation.text = version ? "mcds " + std::string(program_version) + '\n' : program_help();
+    if (!help) throw InvalidInput("no command given; mcds --help lists them");
+    invocation.text = program_help();
     return;
   }
   invocation.command = find_command(*name);

@@ -5,6 +5,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/servers_from.hpp"
@@ -93,9 +94,11 @@ Choice choose_servers(const GlobalOptions& options, const Config& config, const 
         Choice{first_of({environment("MCDS_SERVERS"), environment("MEMCACHED_SERVERS")}), {}},
         Choice{settings.config_pool.servers, settings.config_pool.servers_from},
         Choice{config.defaults.servers, config.defaults.servers_from}}) {
+    if (choice.servers && choice.servers_from)
+      throw Failure(ErrorCode::configuration, "servers and servers_from of one pool exclude each other");
     if (choice.made()) return choice;
   }
-  return {"127.0.0.1:11211", {}};
+  return {};
 }
 
 }  // namespace
@@ -140,7 +143,11 @@ ConnectOptions Session::connect_options() {
 const PoolFile& Session::pool() {
   if (parts_->pool) return *parts_->pool;
   const Settings settings(options_, config());
-  const Choice choice = choose_servers(options_, config(), settings);
+  Choice choice = choose_servers(options_, config(), settings);
+  if (!choice.made()) {
+    choice.servers = "127.0.0.1:11211";
+    output_.hint_at_servers(" No server was named: name yours by --servers or MCDS_SERVERS");
+  }
   parts_->pool = choice.servers_from ? pool_from(*choice.servers_from, connect_options().timeout, clock())
                                      : PoolFile{parse_pool(*choice.servers), "", ""};
   return *parts_->pool;
@@ -172,11 +179,7 @@ const std::string& Session::key_prefix() {
         first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
                   settings.config_pool.key_prefix, config().defaults.key_prefix})
             .value_or("");
-    for (const char c : *parts_->key_prefix) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (byte <= 0x20 || byte == 0x7f)
-        throw InvalidInput("the namespace must not contain spaces or control characters");
-    }
+    check_key_prefix(*parts_->key_prefix);
   }
   return *parts_->key_prefix;
 }
