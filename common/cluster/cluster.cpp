@@ -4,6 +4,23 @@
 
 namespace mcds {
 
+namespace {
+
+class Executed final : public Pending {
+ public:
+  explicit Executed(std::vector<Reply> replies) : replies_(std::move(replies)) {}
+  std::vector<Reply> finish() override { return std::move(replies_); }
+
+ private:
+  std::vector<Reply> replies_;
+};
+
+}  // namespace
+
+std::unique_ptr<Pending> Cluster::begin(std::vector<Request> batch) {
+  return std::make_unique<Executed>(execute(batch));
+}
+
 const Reply& expect(const Cluster& cluster, const Reply& reply) {
   if (!reply.failed()) return reply;
   const ReplyFailure& failure = *reply.failure;

@@ -6,6 +6,9 @@
 // Nothing is ever resent. execute() never throws for what servers or networks do: each reply says for itself.
 // No call lasts longer than the transport's deadlines allow.
 //
+// begin() sends a batch and leaves its replies for later, so that servers work while the caller does. Batches are executed
+// in the order they are begun, whether by begin() or execute(), and may be finished in any.
+//
 // Implementations: connect() (classic or meta transport), MemoryCluster in tests; decorators in
 // decorators.hpp.
 #pragma once
@@ -21,10 +24,21 @@
 
 namespace mcds {
 
+// A batch on its way; its cluster outlives it. Dropped unfinished, what it sent may be applied, and other batches on their
+// way to the same servers fail.
+class Pending {
+ public:
+  virtual ~Pending() = default;
+  // As execute(): waits for what is missing, and the time since begin() is not held against the servers. Once.
+  virtual std::vector<Reply> finish() = 0;
+};
+
 class Cluster {
  public:
   virtual ~Cluster() = default;
   virtual std::vector<Reply> execute(std::span<const Request> batch) = 0;
+  // Unless overridden, the batch is executed at once.
+  virtual std::unique_ptr<Pending> begin(std::vector<Request> batch);
   virtual const Placement& placement() const = 0;
 
   Reply execute(const Request& request) { return std::move(execute(std::span(&request, 1)).front()); }

@@ -35,6 +35,14 @@ class AutomaticTransport final : public Cluster {
     return replies;
   }
 
+  // What may have to be taken over, or is for both, goes at once.
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
+    const bool meta_alone =
+        classic_ == nullptr && std::none_of(batch.begin(), batch.end(),
+                                            [](const Request& request) { return needs_meta(request.op); });
+    return meta_alone ? meta_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
+  }
+
   const Placement& placement() const override { return *placement_; }
 
  private:

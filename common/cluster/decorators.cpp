@@ -91,10 +91,16 @@ bool Composites::expands(const Request& request) const {
   return request.op == Op::append_or_create || (request.op == Op::incr_or_create && expand_ == Expand::both);
 }
 
+bool Composites::expands_any(std::span<const Request> batch) const {
+  return std::any_of(batch.begin(), batch.end(), [&](const Request& request) { return expands(request); });
+}
+
+std::unique_ptr<Pending> Composites::begin(std::vector<Request> batch) {
+  return expands_any(batch) ? Decorator::begin(std::move(batch)) : inner().begin(std::move(batch));
+}
+
 std::vector<Reply> Composites::execute(std::span<const Request> batch) {
-  if (std::none_of(batch.begin(), batch.end(), [&](const Request& request) { return expands(request); })) {
-    return inner().execute(batch);
-  }
+  if (!expands_any(batch)) return inner().execute(batch);
   std::vector<Progress> all;
   all.reserve(batch.size());
   for (const Request& request : batch) all.emplace_back(request, expands(request));

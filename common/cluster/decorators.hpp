@@ -9,7 +9,7 @@
 
 namespace mcds {
 
-// Forwards everything; the others change execute().
+// Forwards everything; the others change execute(). What is begun is executed at once, so that none is passed by.
 class Decorator : public Cluster {
  public:
   explicit Decorator(Cluster& inner) : inner_(inner) {}
@@ -50,11 +50,14 @@ class Composites final : public Decorator {
       : Decorator(std::move(inner)), expand_(expand) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
+  // With composites at once: they may take several trips.
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
   static constexpr int max_rounds = 6;
 
  private:
   bool expands(const Request& request) const;
+  bool expands_any(std::span<const Request> batch) const;
   Expand expand_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "common/primitives/key_names.hpp"
 
@@ -9,9 +10,10 @@ namespace mcds {
 
 namespace {
 
+// It tells how large values are; from then on two windows are on their way.
 constexpr std::size_t first_window = 1024;
 constexpr std::size_t largest_window = 4096;
-constexpr std::size_t window_bytes = 4 << 20;
+constexpr std::size_t window_bytes = 2 << 20;
 
 std::string base_of(const Context& context, std::string_view structure, std::string_view name) {
   if (name.ends_with(":v"))
@@ -29,6 +31,12 @@ std::optional<Failure> common_failure(const std::vector<ElementResult>& copies) 
   std::vector<std::optional<Failure>> failures;
   for (const ElementResult& copy : copies) failures.push_back(copy.failure);
   return failure_of_all(failures);
+}
+
+std::vector<ElementResult> failed(std::size_t count, const Failure& failure) {
+  ElementResult result;
+  result.failure = failure;
+  return std::vector<ElementResult>(count, result);
 }
 
 // Done when one copy has it; it was missing if it was in all that could be asked.
@@ -89,9 +97,7 @@ Elements::PerCopy Elements::on_all(
   PerCopy results(all_.size());
   const auto failures = copies_.run([&](std::size_t copy) { results[copy] = act(*all_[copy]); });
   for (std::size_t copy = 0; copy < all_.size(); ++copy) {
-    if (!failures[copy]) continue;
-    results[copy].assign(count, {});
-    for (ElementResult& result : results[copy]) result.failure = failures[copy];
+    if (failures[copy]) results[copy] = failed(count, *failures[copy]);
   }
   return results;
 }
@@ -128,8 +134,8 @@ class Elements::Fetching {
       : elements_(elements),
         visit_(visit),
         copies_(elements.all_.size()),
+        filling_(copies_),
         missed_(copies_),
-        listed_(copies_),
         healable_(copies_, copies_ > 1) {
     std::vector<std::optional<ElementIndex::Look>> looks(copies_);
     const auto failures =
@@ -145,13 +151,23 @@ class Elements::Fetching {
       take_shard();
       note_losses();
     }
-    flush();
+    if (!filling_.names.empty()) flush();
+    take_asked();
     finish();
     return listing_;
   }
 
  private:
   using Names = std::unordered_set<std::string_view>;
+
+  // Names whose elements are asked for together.
+  struct Window {
+    explicit Window(std::size_t copies) : listed(copies), replies(copies) {}
+    std::vector<std::string> names;
+    std::vector<std::vector<bool>> listed;          // per copy: whether its index has the names
+    std::vector<std::unique_ptr<Pending>> replies;  // per copy
+    std::vector<std::optional<Failure>> failures;   // per copy: why there are no replies
+  };
 
   const ElementIndex& index(std::size_t copy) const { return elements_.all_[copy]->index(); }
 
@@ -176,25 +192,39 @@ class Elements::Fetching {
 
   void take_name(const std::string& name, const std::vector<Names>& names) {
     ++listing_.names;
-    window_.push_back(name);
-    for (std::size_t copy = 0; copy < copies_; ++copy) listed_[copy].push_back(names[copy].contains(name));
-    if (window_.size() >= largest_) flush();
+    filling_.names.push_back(name);
+    for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
+      filling_.listed[copy].push_back(names[copy].contains(name));
+    if (filling_.names.size() >= largest_) flush();
   }
 
+  // Asks for one window before it takes the one asked for before: servers work while we do.
   void flush() {
-    if (window_.empty()) return;
-    PerCopy results = elements_.on_all(window_.size(), [&](ElementsCopy& copy) { return copy.get(window_); });
+    filling_.failures = elements_.copies_.run(
+        [&](std::size_t copy) { filling_.replies[copy] = elements_.all_[copy]->begin_get(filling_.names); });
+    take_asked();
+    asked_ = std::exchange(filling_, Window(copies_));
+    if (std::exchange(first_, false)) take_asked();
+  }
+
+  void take_asked() {
+    if (!asked_) return;
+    const Window window = *std::exchange(asked_, std::nullopt);
+    PerCopy results(copies_);
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      const auto& failure = window.failures[copy];
+      results[copy] = failure ? failed(window.names.size(), *failure)
+                              : elements_.all_[copy]->finish_get(*window.replies[copy]);
+    }
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < window_.size(); ++i) bytes += take(i, results);
+    for (std::size_t i = 0; i < window.names.size(); ++i) bytes += take(window, i, results);
     heal();
     // Large values make small windows.
-    largest_ = std::clamp(window_bytes / (bytes / window_.size() + 1), std::size_t{16}, largest_window);
-    window_.clear();
-    for (auto& listed : listed_) listed.clear();
+    largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), std::size_t{16}, largest_window);
   }
 
   // The bytes of the i-th name's value.
-  std::size_t take(std::size_t i, PerCopy& results) {
+  std::size_t take(const Window& window, std::size_t i, PerCopy& results) {
     const ElementResult* known = nullptr;
     std::size_t failed = 0;
     for (std::size_t number = 0; number < copies_; ++number) {
@@ -207,21 +237,21 @@ class Elements::Fetching {
     }
     if (failed == copies_) throw Failure(*results.front()[i].failure);
     if (known == nullptr || !known->yes) return 0;
-    note_missed(i, *known, results);
+    note_missed(window, i, *known, results);
     ++listing_.present;
-    Found found{window_[i], known->value, known->server, shard_};
+    Found found{window.names[i], known->value, known->server, shard_};
     const std::size_t size = found.value.size();
     visit_(found);
     return size;
   }
 
-  void note_missed(std::size_t i, const ElementResult& known, const PerCopy& results) {
+  void note_missed(const Window& window, std::size_t i, const ElementResult& known, const PerCopy& results) {
     for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy) {
       const ElementResult& here = results[copy][i];
       if (!healable_[copy]) continue;
       const bool lost = !here.yes && !here.removed;
-      if (lost) missed_[copy].elements.push_back({window_[i], known.value});
-      if (!lost && !listed_[copy][i]) missed_[copy].names.push_back(window_[i]);
+      if (lost) missed_[copy].elements.push_back({window.names[i], known.value});
+      if (!lost && !window.listed[copy][i]) missed_[copy].names.push_back(window.names[i]);
     }
   }
 
@@ -296,10 +326,11 @@ class Elements::Fetching {
   const Visit& visit_;
   std::size_t copies_;
   std::vector<ElementIndex::Look> looks_;
-  std::vector<Missed> missed_;             // per copy
-  std::vector<std::vector<bool>> listed_;  // per copy: whether its index has the window's names
-  std::vector<bool> healable_;             // copies that answered all along
-  std::vector<std::string> window_;
+  Window filling_;
+  std::optional<Window> asked_;
+  bool first_ = true;           // no window has been asked for
+  std::vector<Missed> missed_;  // per copy
+  std::vector<bool> healable_;  // copies that answered all along
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;
   Listing listing_;

@@ -80,8 +80,8 @@ class Elements {
     bool copies_whole = true;       // every copy answered, and has by now what any of them has
     bool complete() const { return lost.empty(); }
   };
-  // Every present element, in no order; one shard's names and one window's values are in memory. Throws NotApplied,
-  // CorruptData.
+  // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
+  // visited the next is on its way. Throws NotApplied, CorruptData.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit) const;
 

@@ -178,13 +178,28 @@ void ElementsCopy::list_again(std::span<Setting* const> late) {
   }
 }
 
-std::vector<ElementResult> ElementsCopy::get(std::span<const std::string> names) const {
+std::vector<Request> ElementsCopy::gets(std::span<const std::string> names) const {
   std::vector<Request> batch;
-  batch.reserve(names.size() * 2);
+  batch.reserve(names.size());
   for (const std::string& name : names) batch.push_back(Request::get(key_of(name)));
-  auto replies = context_.cluster.execute(batch);
-  std::vector<ElementResult> results(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
+  return batch;
+}
+
+std::vector<ElementResult> ElementsCopy::get(std::span<const std::string> names) const {
+  return found(context_.cluster.execute(gets(names)));
+}
+
+std::unique_ptr<Pending> ElementsCopy::begin_get(std::span<const std::string> names) const {
+  return context_.cluster.begin(gets(names));
+}
+
+std::vector<ElementResult> ElementsCopy::finish_get(Pending& pending) const {
+  return found(pending.finish());
+}
+
+std::vector<ElementResult> ElementsCopy::found(std::vector<Reply> replies) const {
+  std::vector<ElementResult> results(replies.size());
+  for (std::size_t i = 0; i < replies.size(); ++i) {
     results[i].server = replies[i].server;
     results[i].removed = tombstones_ && is_tombstone(replies[i]);
     results[i].yes = replies[i].outcome == Outcome::hit && !results[i].removed;

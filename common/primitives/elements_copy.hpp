@@ -6,6 +6,7 @@
 // tombstone and lists the name after that: who dies in between leaves an element that is not acknowledged and not listed.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,9 @@ class ElementsCopy {
   // In the order of the batch. `relist`: lists those that exist too.
   std::vector<ElementResult> set(std::span<const Element> elements, bool relist);
   std::vector<ElementResult> get(std::span<const std::string> names) const;
+  // get in two steps.
+  std::unique_ptr<Pending> begin_get(std::span<const std::string> names) const;
+  std::vector<ElementResult> finish_get(Pending& pending) const;
   std::vector<ElementResult> remove(std::span<const std::string> names) const;
 
   // Gives this copy what another has: lists the names, and adds the elements that are not there. Throws Failure.
@@ -56,6 +60,8 @@ class ElementsCopy {
 
  private:
   struct Setting;
+  std::vector<Request> gets(std::span<const std::string> names) const;
+  std::vector<ElementResult> found(std::vector<Reply> replies) const;
   void replace_existing(std::vector<Setting*>& open);
   void list_missing(std::vector<Setting*>& missing);
   void add_missing(std::vector<Setting*>& missing);

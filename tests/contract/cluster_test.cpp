@@ -301,3 +301,94 @@ TEST_CASE("contract: servers without meta commands, met one after the other, get
     }
   }
 }
+
+TEST_CASE("contract: batches on their way are executed as they were begun, and finished in any order") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    const auto set = cluster.begin({Request::set("k", "1", never), Request::set("n", "5", never)});
+    const auto append = cluster.begin({Request::append("k", "2"), Request::incr("n", 1)});
+    const auto created = cluster.begin(
+        {Request::append_or_create("k", "P", "3", never), Request::incr_or_create("n", 1, 1, never)});
+    const auto read = cluster.begin({Request::get("missing"), Request::get("k"), Request::gets("n")});
+    CHECK(get(cluster, "k") == "123");
+    const auto values = read->finish();
+    CHECK(values[0].outcome == Outcome::miss);
+    CHECK(values[1].value == "123");
+    CHECK(values[2].value == "7");
+    CHECK(cluster.execute(Request::compare_and_set("n", "8", never, values[2].cas)).outcome ==
+          Outcome::stored);
+    for (const Reply& reply : created->finish()) {
+      CHECK(reply.outcome == Outcome::stored);
+      CHECK(!reply.created);
+    }
+    CHECK(append->finish()[1].number == 6);
+    for (const Reply& reply : set->finish()) CHECK(reply.outcome == Outcome::stored);
+  });
+}
+
+TEST_CASE("contract: batches on their way may be more than any buffer between, in both directions") {
+  constexpr std::size_t count = 1500, size = 2000;
+  for (const std::string& name : backend_names()) {
+    if (name == "old") continue;  // the proxy before it writes and reads by turns
+    CAPTURE(name);
+    const auto backend = make_backend(name);
+    Cluster& cluster = backend->cluster();
+    std::vector<std::unique_ptr<Pending>> sets, gets;
+    for (int round = 0; round < 3; ++round) {
+      std::vector<Request> batch, reads;
+      for (std::size_t i = 0; i < count; ++i) {
+        const std::string key = std::to_string(round) + '.' + std::to_string(i);
+        batch.push_back(Request::set(key, key + std::string(size, 'x'), never));
+        reads.push_back(Request::get(key));
+      }
+      sets.push_back(cluster.begin(std::move(batch)));
+      gets.push_back(cluster.begin(std::move(reads)));
+    }
+    std::vector<Request> increments(100, Request::incr_or_create("n", 1, 1, never));
+    CHECK(cluster.execute(increments).back().number == 100);
+    for (int round = 0; round < 3; ++round) {
+      std::size_t right = 0, stored = 0;
+      const auto values = gets[static_cast<std::size_t>(round)]->finish();
+      for (std::size_t i = 0; i < values.size(); ++i)
+        right += values[i].value.starts_with(std::to_string(round) + '.' + std::to_string(i) + 'x');
+      CHECK(right == count);
+      for (const Reply& reply : sets[static_cast<std::size_t>(round)]->finish())
+        stored += reply.outcome == Outcome::stored;
+      CHECK(stored == count);
+    }
+  }
+}
+
+TEST_CASE("contract: in a batch on its way unsafe keys are refused, and an empty batch has no replies") {
+  for (const std::string& name : backend_names()) {
+    if (name == "memory") continue;  // no wire, nothing to break
+    CAPTURE(name);
+    const auto backend = make_backend(name);
+    const auto pending = backend->cluster().begin({Request::get("a b"), Request::set("k", "v", never)});
+    const auto replies = pending->finish();
+    CHECK(replies[0].is(ReplyFailure::Kind::refused));
+    CHECK(replies[1].outcome == Outcome::stored);
+    CHECK(backend->cluster().begin({})->finish().empty());
+  }
+}
+
+TEST_CASE("contract: after a batch is dropped every answer is still that of its request") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    std::vector<Request> sets, gets;
+    for (int i = 0; i < 3000; ++i) {
+      sets.push_back(Request::set("k" + std::to_string(i), std::to_string(i), never));
+      gets.push_back(Request::get("k" + std::to_string(i)));
+    }
+    static_cast<void>(cluster.execute(sets));
+    auto kept = cluster.begin(gets);
+    cluster.begin(gets).reset();
+    const auto replies = kept->finish();
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      const bool right = replies[i].failed() || replies[i].value == std::to_string(i);
+      if (!right) FAIL(replies[i].value << " is the answer to " << i);
+      CHECK(!replies[i].unknown());
+    }
+    CHECK(get(cluster, "k17") == "17");
+  });
+}

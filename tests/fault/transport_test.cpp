@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <thread>
 
 #include "common/base/random.hpp"
 #include "tests/support/backends.hpp"
@@ -322,4 +323,104 @@ TEST_CASE(
     MESSAGE(protocol << ": " << acknowledged << " acknowledged, " << unknown << " unknown, value " << value
                      << ", " << proxy.faults() << " faults");
   }
+}
+
+namespace {
+
+std::vector<Request> sets(int count, std::size_t size) {
+  std::vector<Request> batch;
+  for (int i = 0; i < count; ++i)
+    batch.push_back(Request::set("k" + std::to_string(i), std::string(size, 'x'), never));
+  return batch;
+}
+
+}  // namespace
+
+TEST_CASE("a server that dies with batches on their way: each tells what it knows") {
+  for (const std::string& protocol : protocols) {
+    CAPTURE(protocol);
+    MemcachedProcess memcached;
+    const auto cluster = client_of({memcached.server()}, protocol);
+    const auto answered = cluster->begin({Request::set("a", "1", never), Request::get("a")});
+    CHECK(timely(*cluster, Request::get("a")).value == "1");
+    memcached.stop();
+    const auto writes = cluster->begin({Request::set("a", "2", never)});
+    const auto reads = cluster->begin({Request::get("a"), Request::version(0)});
+    memcached.kill();
+    const auto told = answered->finish();
+    CHECK(told[0].outcome == Outcome::stored);
+    CHECK(told[1].value == "1");
+    CHECK(writes->finish()[0].unknown());
+    for (const Reply& reply : reads->finish()) CHECK(reply.is(ReplyFailure::Kind::unreachable));
+    memcached.restart();
+    CHECK(timely(*cluster, Request::get("a")).outcome == Outcome::miss);
+  }
+}
+
+TEST_CASE("of batches on their way to a stopped server what was never sent was not applied") {
+  MemcachedProcess memcached;
+  const auto cluster = client_of({memcached.server()}, "meta");
+  CHECK(cluster->execute(Request::set("k0", "old", never)).outcome == Outcome::stored);
+  memcached.stop();
+  const auto first = cluster->begin(sets(10, 10));
+  const auto second = cluster->begin(sets(40, 100000));
+  std::vector<Reply> replies;
+  CHECK(duration_of([&] { replies = first->finish(); }) <= longest);
+  for (const Reply& reply : replies) CHECK(reply.unknown());
+  CHECK(duration_of([&] { replies = second->finish(); }) <= longest);
+  CHECK(replies.front().unknown());
+  CHECK(replies.back().is(ReplyFailure::Kind::unreachable));
+  memcached.resume();
+  CHECK(cluster->execute(Request::get("k39")).outcome == Outcome::miss);
+}
+
+TEST_CASE("the time a caller takes between begin and finish is not held against the server") {
+  MemcachedProcess memcached;
+  const auto cluster = client_of({memcached.server()}, "meta");
+  CHECK(cluster->execute(Request::set("k", "v", never)).outcome == Outcome::stored);
+  memcached.stop();
+  const auto pending = cluster->begin({Request::get("k")});
+  std::this_thread::sleep_for(2 * timeout);
+  memcached.resume();
+  CHECK(pending->finish()[0].value == "v");
+}
+
+TEST_CASE("a batch on its way to one frozen server does not spoil those to others") {
+  MemcachedProcess a, b;
+  const auto cluster = client_of({a.server(), b.server()}, "meta");
+  b.stop();
+  const auto both_servers = cluster->begin(sets(100, 10));
+  std::vector<Reply> replies;
+  CHECK(duration_of([&] { replies = cluster->execute({{Request::version(0)}}); }) <= longest);
+  CHECK(replies[0].outcome == Outcome::hit);
+  CHECK(duration_of([&] { replies = both_servers->finish(); }) <= longest);
+  for (const Reply& reply : replies) CHECK(reply.failed() == (reply.server == 1));
+}
+
+TEST_CASE("under random faults batches on their way count as others do, in every order of finishing") {
+  SeededRandom random(seed());
+  MemcachedProcess memcached;
+  FaultProxy proxy(memcached.server(), random.bits());
+  const auto cluster = client_of({proxy.server()}, "meta");
+  proxy.randomly(0.1, {Fault::cut_reply, Fault::cut_request, Fault::hang_up});
+  std::uint64_t acknowledged = 0, unknown = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::vector<std::unique_ptr<Pending>> pending;
+    for (int batch = 0; batch < 3; ++batch)
+      pending.push_back(cluster->begin(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, never))));
+    if (random.bits() % 2 == 0) std::swap(pending.front(), pending.back());
+    for (const auto& one : pending) {
+      for (const Reply& reply : one->finish()) {
+        acknowledged += reply.outcome == Outcome::stored;
+        unknown += reply.unknown();
+      }
+    }
+  }
+  proxy.always(Fault::none);
+  cluster->execute(Request::get("n"));
+  const std::uint64_t value = std::stoull(cluster->execute(Request::get("n")).value);
+  CHECK(acknowledged <= value);
+  CHECK(value <= acknowledged + unknown);
+  CHECK(proxy.faults() > 0);
+  CHECK(acknowledged > 0);
 }

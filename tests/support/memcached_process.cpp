@@ -179,6 +179,8 @@ std::string MemcachedProcess::address() const {
 
 void MemcachedProcess::stop() {
   ::kill(pid_, SIGSTOP);
+  // Only then is none of its threads at work any more.
+  waitpid(pid_, nullptr, WUNTRACED);
 }
 void MemcachedProcess::resume() {
   ::kill(pid_, SIGCONT);

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace mcds::meta {
 
@@ -27,12 +28,23 @@ bool compares(Op op) { return op == Op::cas || op == Op::remove_if; }
 
 void Lane::begin(IncrForm incr_form) {
   incr_form_ = incr_form;
-  requests_.clear();
-  replies_.clear();
+  forget_answered();
+  if (!requests_.empty()) return;
   on_the_way_.clear();
   output_.clear();
-  encoded_ = answered_ = output_position_ = sent_ = produced_ = 0;
+  output_position_ = sent_ = produced_ = 0;
   reader_.reset();
+  idle_ = true;
+}
+
+void Lane::forget_answered() {
+  const auto answered = static_cast<std::ptrdiff_t>(answered_);
+  requests_.erase(requests_.begin(), requests_.begin() + answered);
+  replies_.erase(replies_.begin(), replies_.begin() + answered);
+  for (OnTheWay& one : on_the_way_) one.command.first -= answered_;
+  encoded_ -= answered_;
+  forgotten_ += answered_;
+  answered_ = 0;
 }
 
 void Lane::add(const Request& request, Reply& reply) {
@@ -41,7 +53,7 @@ void Lane::add(const Request& request, Reply& reply) {
 }
 
 void Lane::start(SteadyTime now) {
-  if (!socket_.usable_again()) {
+  if (std::exchange(idle_, false) && !socket_.usable_again()) {
     input_.clear();
     input_position_ = 0;
     uniques_.clear();
@@ -49,9 +61,13 @@ void Lane::start(SteadyTime now) {
     heard_ = false;
     if (!socket_.start()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
   }
-  deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
+  expect_by(now);
   asked_at_ = now;
   if (socket_.state() == Socket::State::open) write(now);
+}
+
+void Lane::expect_by(SteadyTime now) {
+  deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
 }
 
 short Lane::events() const {
@@ -186,7 +202,8 @@ void Lane::abandon(const std::string& why, bool nonsense) {
     const Kind kind = maybe_applied ? Kind::unknown : nonsense ? Kind::refused : Kind::unreachable;
     reply = Reply::failed_with(kind, why + (maybe_applied ? "; it may have been applied" : ""), index_);
   }
-  answered_ = requests_.size();
+  encoded_ = answered_ = requests_.size();
+  on_the_way_.clear();
 }
 
 void Lane::turned_away() {
@@ -194,7 +211,8 @@ void Lane::turned_away() {
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     *replies_[i] = Reply::failed_with(Kind::unreachable, "the server is at its connection limit; raise its -c or try again", index_);
   }
-  answered_ = requests_.size();
+  encoded_ = answered_ = requests_.size();
+  on_the_way_.clear();
 }
 
 }  // namespace mcds::meta

@@ -1,4 +1,4 @@
-// One server's side of a batch: its requests in order, the bytes on their way, the replies so far.
+// One server's side of the batches on their way: their requests in order, the bytes, the replies so far.
 #pragma once
 
 #include <deque>
@@ -13,18 +13,26 @@
 
 namespace mcds::meta {
 
-// The connection outlives batches; everything else is of one batch.
+// The connection outlives batches; everything else is of those that are not yet answered.
 class Lane {
  public:
   Lane(const Server& server, std::size_t index, const ConnectOptions& options)
       : server_(server), index_(index), options_(options), socket_(server) {}
 
-  // A batch begins. `replies` outlive it.
+  // A batch begins, behind those that are on their way; all of them take the same form of incr_or_create. Requests and
+  // replies stay where they are until they are answered.
   void begin(IncrForm incr_form);
   void add(const Request& request, Reply& reply);
   // Opens the connection, or finds the old one still good; sends what the kernel takes at once.
   void start(SteadyTime now);
   bool busy() const { return answered_ < requests_.size(); }
+  // Requests that were ever added, and how many of them are answered.
+  std::uint64_t added() const { return forgotten_ + requests_.size(); }
+  std::uint64_t answered() const { return forgotten_ + answered_; }
+  // The caller waits from now on: until then it was not the server that took the time.
+  void expect_by(SteadyTime now);
+  // Nobody waits for what is on its way.
+  void drop() { abandon("the connection was given up with another batch", false); }
   // What to wait for, in poll's words, and how long at most.
   short events() const;
   SteadyTime deadline() const { return deadline_; }
@@ -36,11 +44,12 @@ class Lane {
   bool speaks_meta() const { return speaks_meta_; }
 
  private:
+  void forget_answered();
   void write(SteadyTime now);
   void read(SteadyTime now);
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
-  // Ends the batch for everything unanswered: what was sent whole may have been applied, the rest was not.
+  // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   void abandon(const std::string& why, bool nonsense);
   void turned_away();
   bool known_unique(const Request& request) const;
@@ -58,24 +67,26 @@ class Lane {
   std::unordered_map<std::string, std::uint64_t> uniques_;
 
   IncrForm incr_form_ = IncrForm::whole;
+  std::uint64_t forgotten_ = 0;  // answered requests that are no longer in requests_
   std::vector<const Request*> requests_;
   std::vector<Reply*> replies_;
   std::size_t encoded_ = 0;   // requests put into output_ so far
   std::size_t answered_ = 0;  // requests whose reply is complete
   struct OnTheWay {
     Command command;
-    std::size_t end;  // of its bytes, counted from the batch's first byte
+    std::size_t end;  // of its bytes, counted as sent_ is
   };
   std::deque<OnTheWay> on_the_way_;
   std::string output_;
   std::size_t output_position_ = 0;  // of output_: sent so far
-  std::size_t sent_ = 0;             // bytes since the batch began
+  std::size_t sent_ = 0;             // bytes since the lane was last idle
   std::size_t produced_ = 0;
   std::string input_;
   std::size_t input_position_ = 0;
   ReplyReader reader_;
+  bool idle_ = true;  // nothing was on its way when the latest batch began
   SteadyTime deadline_{};
-  SteadyTime asked_at_{};  // when this batch could first be sent
+  SteadyTime asked_at_{};  // when the latest batch could first be sent
 };
 
 }  // namespace mcds::meta

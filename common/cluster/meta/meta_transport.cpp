@@ -18,6 +18,18 @@ using meta::Lane;
 // ours commute (`created` may then be wrong for one whose rival began at the same number).
 constexpr std::size_t enough_to_try = 64;
 
+// What one batch waits for: a lane, and how many answers of it.
+struct Awaited {
+  Lane* lane;
+  std::uint64_t answers;
+  bool done() const { return lane->answered() >= answers; }
+};
+using Trip = std::vector<Awaited>;
+
+bool is_done(const Trip& trip) {
+  return std::all_of(trip.begin(), trip.end(), [](const Awaited& one) { return one.done(); });
+}
+
 class MetaTransport final : public Transport {
  public:
   MetaTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
@@ -26,6 +38,67 @@ class MetaTransport final : public Transport {
   using Cluster::execute;
 
   std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Reply> replies = unsent(batch);
+    if (!in_two_trips(batch)) {
+      wait_for(start(batch, replies, IncrForm::whole, not_refused));
+      return replies;
+    }
+    finish_others();
+    wait_for(start(batch, replies, IncrForm::incr_only, not_refused));
+    wait_for(start(batch, replies, IncrForm::create,
+                   [](const Reply& reply) { return reply.outcome == Outcome::not_found; }));
+    return replies;
+  }
+
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
+    if (in_two_trips(batch)) return Cluster::begin(std::move(batch));
+    return std::make_unique<Begun>(*this, std::move(batch));
+  }
+
+  const Placement& placement() const override { return *placement_; }
+  bool speaks(std::size_t server) const override {
+    return lanes_[server] == nullptr || lanes_[server]->speaks_meta();
+  }
+
+ private:
+  class Begun final : public Pending {
+   public:
+    Begun(MetaTransport& transport, std::vector<Request> batch)
+        : transport_(transport),
+          batch_(std::move(batch)),
+          replies_(transport.unsent(batch_)),
+          trip_(transport.start(batch_, replies_, IncrForm::whole, not_refused)) {}
+    // The lanes would write to replies that are gone.
+    ~Begun() override {
+      for (const Awaited& one : trip_) {
+        if (!one.done()) one.lane->drop();
+      }
+    }
+    Begun(const Begun&) = delete;
+    Begun& operator=(const Begun&) = delete;
+
+    std::vector<Reply> finish() override {
+      transport_.wait_for(trip_);
+      return std::move(replies_);
+    }
+
+   private:
+    MetaTransport& transport_;
+    std::vector<Request> batch_;
+    std::vector<Reply> replies_;
+    Trip trip_;
+  };
+
+  static bool in_two_trips(std::span<const Request> batch) {
+    return batch.size() >= enough_to_try &&
+           std::all_of(batch.begin(), batch.end(),
+                       [](const Request& request) { return request.op == Op::incr_or_create; });
+  }
+
+  static bool not_refused(const Reply& reply) { return reply.failure == nullptr; }
+
+  // Replies that know their servers, and what must not be sent.
+  std::vector<Reply> unsent(std::span<const Request> batch) const {
     std::vector<Reply> replies(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const std::size_t server = server_of(batch[i]);
@@ -34,36 +107,30 @@ class MetaTransport final : public Transport {
         replies[i] = Reply::failed_with(ReplyFailure::Kind::refused, std::move(*refusal), server);
       }
     }
-    const bool many_incrs = batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_number);
-    run(batch, replies, many_incrs ? IncrForm::incr_only : IncrForm::whole,
-        [](const Reply& reply) { return reply.failure == nullptr; });
-    if (many_incrs) {
-      run(batch, replies, IncrForm::create, [](const Reply& reply) { return reply.outcome == Outcome::not_found; });
-    }
     return replies;
   }
 
-  const Placement& placement() const override { return *placement_; }
-  bool speaks(std::size_t server) const override { return lanes_[server] == nullptr || lanes_[server]->speaks_meta(); }
-
- private:
-  static bool creates_number(const Request& request) { return request.op == Op::incr_or_create; }
-
-  // One trip for the requests whose replies are `wanted`.
+  // Hands the requests whose replies are `wanted` to their lanes, which send what the kernel takes at once.
   template <typename Wanted>
-  void run(std::span<const Request> batch, std::vector<Reply>& replies, IncrForm incr_form, Wanted wanted) {
-    std::vector<Lane*> involved;
+  Trip start(std::span<const Request> batch, std::vector<Reply>& replies, IncrForm incr_form, Wanted wanted) {
+    std::vector<Lane*> involved(lanes_.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       if (!wanted(replies[i])) continue;
-      Lane& lane = lane_of(replies[i].server);
-      if (std::find(involved.begin(), involved.end(), &lane) == involved.end()) {
-        lane.begin(incr_form);
-        involved.push_back(&lane);
+      Lane*& lane = involved[replies[i].server];
+      if (lane == nullptr) {
+        lane = &lane_of(replies[i].server);
+        lane->begin(incr_form);
       }
       replies[i].outcome = Outcome::failed;
-      lane.add(batch[i], replies[i]);
+      lane->add(batch[i], replies[i]);
     }
-    exchange(involved);
+    Trip trip;
+    for (Lane* lane : involved) {
+      if (lane == nullptr) continue;
+      trip.push_back({lane, lane->added()});
+      lane->start(clock_.steady());
+    }
+    return trip;
   }
 
   Lane& lane_of(std::size_t server) {
@@ -71,22 +138,33 @@ class MetaTransport final : public Transport {
     return *lanes_[server];
   }
 
-  // All servers at once: writing and reading are interleaved, so neither side can block the other.
-  void exchange(const std::vector<Lane*>& lanes) {
-    for (Lane* lane : lanes) lane->start(clock_.steady());
+  void finish_others() {
+    Trip others;
+    for (const auto& lane : lanes_) {
+      if (lane != nullptr) others.push_back({lane.get(), lane->added()});
+    }
+    wait_for(others);
+  }
+
+  // All servers at once, those of other batches too: writing and reading are interleaved, so neither side can block the
+  // other.
+  void wait_for(const Trip& trip) {
+    const SteadyTime begun = clock_.steady();
+    for (const auto& lane : lanes_) {
+      if (lane != nullptr && lane->busy()) lane->expect_by(begun);
+    }
     std::vector<pollfd> waiting;
     std::vector<Lane*> busy;
-    for (;;) {
+    while (!is_done(trip)) {
       waiting.clear();
       busy.clear();
       SteadyTime soonest = SteadyTime::max();
-      for (Lane* lane : lanes) {
-        if (!lane->busy()) continue;
-        busy.push_back(lane);
+      for (const auto& lane : lanes_) {
+        if (lane == nullptr || !lane->busy()) continue;
+        busy.push_back(lane.get());
         waiting.push_back({lane->descriptor(), lane->events(), 0});
         soonest = std::min(soonest, lane->deadline());
       }
-      if (busy.empty()) return;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(soonest - clock_.steady()).count();
       const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000)));
       const SteadyTime now = clock_.steady();
