@@ -126,16 +126,31 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
   std::vector<Journal::Appended> appended(copies_.size());
-  const auto failures = copies_.run([&](std::size_t copy) {
-    const auto asks = [&, copy] { return may_create(copies_.at(copy), step, encoding); };
+  using Asks = std::function<bool()>;
+  const auto append_to = [&](std::size_t copy, const Asks& asks) {
     appended[copy] = step.replaces ? journal(copy).replace(lines, asks) : journal(copy).append(lines, asks);
+  };
+  auto failures = copies_.run([&](std::size_t copy) {
+    append_to(copy, [&, copy] { return may_create(copies_.at(copy), step, encoding); });
   });
+  // A copy without a journal has lost it if another has one; and somebody may be about to make it whole.
+  const auto has_lost = [&](std::size_t copy) { return !failures[copy] && appended[copy].declined; };
+  bool found = false;
+  for (std::size_t i = 0; i < appended.size(); ++i) found = found || (!failures[i] && !appended[i].declined);
+  if (found && appended.size() > 1) {
+    const auto late = copies_.run([&](std::size_t copy) {
+      if (has_lost(copy)) append_to(copy, [] { return true; });
+    });
+    for (std::size_t i = 0; i < late.size(); ++i) {
+      if (late[i]) failures[i] = late[i];
+    }
+  }
+  // A miss is only said when every copy says so.
+  if (!found) std::erase(failures, std::nullopt);
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  Changed changed{.found = false, .created = true, .server = appended.front().server, .copies = copy_outcomes(context_, key_, failures)};
+  Changed changed{.found = found, .created = found, .server = appended.front().server, .copies = copy_outcomes(context_, key_, failures)};
   for (std::size_t i = 0; i < appended.size(); ++i) {
-    if (failures[i]) continue;
-    changed.found = changed.found || !appended[i].declined;
-    changed.created = changed.created && appended[i].created;
+    if (found && !failures[i]) changed.created = changed.created && appended[i].created;
   }
   return changed;
 }

@@ -25,10 +25,13 @@
 //            fetch 2, 1 when asked for by encoding.
 // With several copies
 //   journal  Each copy is a journal of its own; a change is appended to all of them under one id. The array is the union
-//            of their lines by id: in the first copy's order, what only another has behind the line it follows there. A
+//            of their lines by id: in the first copy's order, what only another has behind the lines it follows there. A
 //            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). compact wants
 //            all copies to answer. While clients race, copies may order their changes differently; what counts is the
-//            first copy's order, and when that is lost the next one's.
+//            first copy's order, and when that is lost the next one's. A change that only some copies got is ordered for
+//            certain against later ones only when a fetch has given it to the others. What removes, and finds some
+//            copies without a journal, creates it there, 2 trips more: else a fetch under way could make them whole
+//            without the removal.
 //   json     has one copy: refused.
 // When things fail
 //   crash          a change is one append or one cas: nothing half done.
@@ -131,7 +134,10 @@ std::vector<std::string> replay(std::span<const JournalLine> lines);
 // Those whose elements are left.
 std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 
-// All lines of `first`, in their order; those that only `second` has behind the one they follow there.
-std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second);
+// All lines of `first`, in their order. Those that only `second` has come behind what they follow there; at the end if
+// `second` was read later. Lines about the same element keep their order as long as the two do not contradict each other.
+enum class Newer { neither, second };
+std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
+                               Newer newer = Newer::neither);
 
 }  // namespace mcds

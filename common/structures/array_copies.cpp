@@ -1,7 +1,6 @@
 // Arrays whose journals have copies: their union, and making lost copies whole.
 #include <algorithm>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "common/base/errors.hpp"
 #include "common/structures/array.hpp"
@@ -13,33 +12,113 @@ namespace {
 // An append may have reached one copy and be on its way to another.
 constexpr auto second_look = std::chrono::milliseconds(50);
 
+// Whether `lines` has all ids, and adds nothing that is wanted forgotten.
 bool has_all(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& wanted) {
-  std::unordered_set<std::string_view> ids;
-  for (const JournalLine& line : lines) ids.insert(line.id);
-  for (const JournalLine& line : wanted) {
-    if (!ids.contains(line.id)) return false;
-  }
-  return true;
+  std::unordered_map<std::string_view, Change> changes;
+  for (const JournalLine& line : lines) changes.emplace(line.id, line.change);
+  return std::all_of(wanted.begin(), wanted.end(), [&](const JournalLine& line) {
+    const auto found = changes.find(line.id);
+    return found != changes.end() && !(line.change == Change::forgotten && found->second == Change::add);
+  });
 }
 
 }  // namespace
 
-std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second) {
-  std::unordered_map<std::string_view, std::size_t> places;
-  for (std::size_t i = 0; i < first.size(); ++i) places.emplace(first[i].id, i);
+namespace {
+
+// Where the lines that only `second` has go into `first`. Lines about the same element keep the order they have in
+// `second`, whatever else the two disagree about.
+class Placing {
+ public:
+  Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
+      : second_(second), size_(first.size()), newer_(newer), highest_(second.size(), first.size()) {
+    for (std::size_t i = 0; i < first.size(); ++i) places_.emplace(first[i].id, i);
+    find_highest();
+  }
+
+  // Of second[i], if it is in `first` too.
+  std::optional<std::size_t> place_of(std::size_t i) const {
+    const auto place = places_.find(second_[i].id);
+    return place == places_.end() ? std::nullopt : std::optional(place->second);
+  }
+
+  // How many lines of `first` come before second[i]; to be asked of all, in order.
+  std::size_t next(std::size_t i) {
+    const JournalLine& line = second_[i];
+    const auto place = place_of(i);
+    if (place) anchor_ = std::max(anchor_, *place + 1);
+    // What removes an element that `second` does not have is about one of `first`.
+    const bool blind = line.change == Change::remove && !lowest_.contains(line.element);
+    const std::size_t wanted = newer_ == Newer::second || blind ? size_ : anchor_;
+    const std::size_t chosen = place ? *place + 1 : std::max(std::min(wanted, highest_[i]), lowest_for(line));
+    keep_above(line, chosen);
+    return chosen;
+  }
+
+ private:
+  void find_highest() {
+    std::unordered_map<std::string_view, std::size_t> highest;  // by element
+    std::size_t of_clears = size_;
+    for (std::size_t i = second_.size(); i-- > 0;) {
+      const JournalLine& line = second_[i];
+      if (line.change == Change::forgotten) continue;
+      std::size_t& of_element = highest.try_emplace(line.element, size_).first->second;
+      highest_[i] = std::min(of_clears, of_element);
+      const std::size_t place = place_of(i).value_or(size_);
+      of_element = std::min(of_element, place);
+      if (line.change == Change::clear) of_clears = std::min(of_clears, place);
+    }
+  }
+
+  std::size_t lowest_for(const JournalLine& line) const {
+    if (line.change == Change::clear) return anchor_;
+    const auto found = lowest_.find(line.element);
+    return std::max(lowest_of_all_, found == lowest_.end() ? 0 : found->second);
+  }
+
+  void keep_above(const JournalLine& line, std::size_t place) {
+    if (line.change == Change::forgotten) return;
+    if (line.change == Change::clear) lowest_of_all_ = std::max(lowest_of_all_, place);
+    std::size_t& lowest = lowest_[line.element];
+    lowest = std::max(lowest, place);
+  }
+
+  const std::vector<JournalLine>& second_;
+  std::size_t size_;
+  Newer newer_;
+  std::unordered_map<std::string_view, std::size_t> places_;  // in `first`, by id
+  std::vector<std::size_t> highest_;                          // of each line, from what follows it
+  std::unordered_map<std::string_view, std::size_t> lowest_;  // by element, from what came so far
+  std::size_t lowest_of_all_ = 0;                             // from the last clear
+  std::size_t anchor_ = 0;                                    // behind all lines of `first` that came so far
+};
+
+// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what removes may
+// have something to remove here.
+const JournalLine& telling_more(const JournalLine& one, const JournalLine& other) {
+  if (other.change == Change::forgotten) return one.change == Change::add ? other : one;
+  return one.change == Change::forgotten && other.change != Change::add ? other : one;
+}
+
+}  // namespace
+
+std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer) {
+  Placing placing(first, second, newer);
+  std::vector<const JournalLine*> shared;
+  for (const JournalLine& line : first) shared.push_back(&line);
   std::vector<std::vector<const JournalLine*>> behind(first.size() + 1);
-  std::size_t anchor = 0;
-  for (const JournalLine& line : second) {
-    const auto place = places.find(line.id);
-    if (place != places.end()) {
-      anchor = place->second + 1;
+  for (std::size_t i = 0; i < second.size(); ++i) {
+    const std::size_t next = placing.next(i);
+    const auto place = placing.place_of(i);
+    if (place) {
+      shared[*place] = &telling_more(first[*place], second[i]);
     } else {
-      behind[anchor].push_back(&line);
+      behind[next].push_back(&second[i]);
     }
   }
   std::vector<JournalLine> united;
   for (std::size_t i = 0; i <= first.size(); ++i) {
-    if (i != 0) united.push_back(first[i - 1]);
+    if (i != 0) united.push_back(*shared[i - 1]);
     for (const JournalLine* line : behind[i]) united.push_back(*line);
   }
   return united;
@@ -83,13 +162,14 @@ Array::Union Array::heal() const {
   if (!all.found || !all.any_lacking()) return all;
   context_.clock.sleep_for(second_look);
   all = read_copies();
-  if (!all.found || !all.any_lacking() || all.lines.empty()) return all;
+  if (!all.found || !all.any_lacking()) return all;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     if (!all.lacking[copy]) return;
-    Journal lacking = journal(copy);
-    // Created with its first line; the rewriting puts the others behind it.
-    if (all.missing[copy]) lacking.append(std::span(all.lines).first(1));
-    lacking.compact([&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines); }, true);
+    // Created empty: a line that is added late would come behind its removal. The rewriting compares.
+    const Context& context = copies_.at(copy);
+    const std::string header = journal_header(context.random.token());
+    if (all.missing[copy]) static_cast<void>(context.cluster.execute(Request::add(key_, header, Exptime::never())));
+    journal(copy).compact([&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
   }));
   return all;
 }
@@ -113,7 +193,7 @@ std::optional<Array::Compacted> Array::compact_copies() {
   if (!all.found || !all.complete) return std::nullopt;
   Compacted result{all.lines.size(), without_removed(all.lines).size()};
   const auto failures = copies_.run([&](std::size_t copy) {
-    journal(copy).compact([&](const std::vector<JournalLine>& lines) { return without_removed(unite(all.lines, lines)); });
+    journal(copy).compact([&](const std::vector<JournalLine>& lines) { return without_removed(unite(all.lines, lines, Newer::second)); });
   });
   for (const auto& failure : failures) {
     if (failure) throw Failure(*failure);

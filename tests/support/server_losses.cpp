@@ -23,12 +23,14 @@ void DueWrites::acknowledged(Id write, const std::vector<CopyOutcome>& copies) {
 }
 
 void DueWrites::healed(std::size_t since) {
+  whole_ = true;
   for (Write& write : writes_) {
     if (write.acknowledged && write.done < since) write.everywhere = true;
   }
 }
 
 void DueWrites::server_lost() {
+  whole_ = false;
   for (Write& write : writes_) {
     const bool on_its_way = write.done == 0;
     if (on_its_way ? write.interrupted : !write.everywhere) write.excused = true;

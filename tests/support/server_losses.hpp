@@ -23,6 +23,9 @@ class DueWrites {
   // Due, and no single loss can change that.
   bool everywhere(Id write) const { return due(write) && writes_[write].everywhere; }
 
+  // Due, on all copies, and no copy has lost anything since: any copy alone tells of it.
+  bool visible(Id write) const { return whole_ && everywhere(write); }
+
   // From a healing read's begin to its end, if it made all copies whole.
   std::size_t healing() { return ++now_; }
   void healed(std::size_t since);
@@ -38,6 +41,7 @@ class DueWrites {
   };
   std::vector<Write> writes_;
   std::size_t now_ = 0;
+  bool whole_ = true;
 };
 
 // Whether all copies are whole now.

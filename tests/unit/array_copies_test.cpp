@@ -1,0 +1,126 @@
+// Arrays whose journals have copies.
+#include <doctest/doctest.h>
+
+#include "common/structures/array.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+using Texts = std::vector<std::string>;
+
+struct World {
+  FakeClock clock;
+  MemoryCluster memory{clock.time(), 2};
+  test::ScriptedFaults faults{memory};
+  SeededRandom random{7};
+  Context context{faults, clock, random, {}, 2};
+  Array jobs{context, "jobs"};
+  std::vector<std::size_t> servers = copy_servers(context, "array:jobs");
+
+  void without(std::size_t copy, test::Mishap mishap = test::Mishap::unreachable) {
+    faults.choose([=, this](const Request& request) {
+      return request.server == servers[copy] ? std::optional(mishap) : std::nullopt;
+    });
+  }
+};
+
+const Texts a{"\"a\""};
+const Texts b{"\"b\""};
+const Texts both{"\"a\"", "\"b\""};
+
+// "+1a": the addition of a under the id 1; "=1": it is forgotten.
+std::vector<JournalLine> lines(const Texts& texts) {
+  std::vector<JournalLine> lines;
+  for (const std::string& text : texts) lines.push_back({static_cast<Change>(text[0]), text.substr(1, 1), text.substr(2)});
+  return lines;
+}
+
+Texts united(const Texts& first, const Texts& second, Newer newer = Newer::neither) {
+  Texts texts;
+  for (const JournalLine& line : unite(lines(first), lines(second), newer))
+    texts.push_back(static_cast<char>(line.change) + line.id + line.element);
+  return texts;
+}
+
+}  // namespace
+
+TEST_CASE("array copies: united, what only one copy has stands behind all that it follows there") {
+  CHECK(united({"+1a", "+2b"}, {"+1a", "+3c", "+2b"}) == Texts{"+1a", "+3c", "+2b"});
+  CHECK(united({"+1a", "+2b"}, {"+2b", "+1a", "+3c"}) == Texts{"+1a", "+2b", "+3c"});
+  CHECK(united({}, {"+1a"}) == Texts{"+1a"});
+}
+
+TEST_CASE("array copies: united, a removal stays behind what it removes, although rivals came in another order") {
+  CHECK(united({"+1a", "+2x"}, {"+2x", "+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
+  CHECK(united({"-3x", "+1a"}, {"+1a", "+2x", "-3x"}) == Texts{"+2x", "-3x", "+1a"});
+  CHECK(united({"+1a", "+2x"}, {"+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
+  CHECK(united({"!3", "+1a"}, {"+1a", "+2x", "!3"}) == Texts{"+2x", "!3", "+1a"});
+}
+
+TEST_CASE("array copies: united, what came since stands at the end") {
+  CHECK(united({"+1a", "+2x"}, {"+1a", "-3x"}, Newer::second) == Texts{"+1a", "+2x", "-3x"});
+  CHECK(united({"+1a", "+2b"}, {"+3c"}, Newer::second) == Texts{"+1a", "+2b", "+3c"});
+}
+
+TEST_CASE("array copies: united, what one copy has compacted away does not come back by the other") {
+  CHECK(united({"+1x", "+2b"}, {"=1", "=3", "+2b"}) == Texts{"=1", "=3", "+2b"});
+  CHECK(united({"=1", "=3"}, {"+1x", "+2x", "-3x"}) == Texts{"=1", "+2x", "-3x"});
+}
+
+TEST_CASE("array copies: an array is missing only when every copy says so") {
+  World world;
+  CHECK_FALSE(world.jobs.change({}, a).found);
+  world.jobs.change(a, {});
+  world.memory.restart(world.servers[1]);
+  world.without(0);
+  CHECK_THROWS_AS(world.jobs.change({}, a), Failure);
+  CHECK_THROWS_AS(world.jobs.clear(), Failure);
+}
+
+TEST_CASE("array copies: a removal reaches a copy that lost its journal, before somebody makes that whole without it") {
+  World world;
+  world.jobs.change(both, {});
+  world.memory.restart(world.servers[0]);
+  CHECK(world.jobs.change({}, a).found);
+  CHECK(world.memory.server(world.servers[0]).peek("array:jobs"));
+  world.memory.restart(world.servers[1]);
+  CHECK(world.jobs.fetch().elements.empty());
+}
+
+TEST_CASE("array copies: a removal between the look and the writing of a healing fetch stays") {
+  for (std::size_t trip = 0; trip < 8; ++trip) {
+    World world;
+    world.jobs.change(both, {});
+    world.memory.restart(world.servers[0]);
+    test::Rival rival(world.faults);
+    rival.before(trip, [&] { world.jobs.change({}, a); });
+    Context healing{rival, world.clock, world.random, {}, 2};
+    Array(healing, "jobs").fetch();
+    CAPTURE(trip);
+    if (rival.trips() <= trip) break;
+    CHECK(world.jobs.fetch().elements == b);
+    world.memory.restart(world.servers[1]);
+    CHECK(world.jobs.fetch().elements == b);
+  }
+}
+
+TEST_CASE("array copies: a removal that one copy missed is not undone when the other was compacted meanwhile") {
+  World world;
+  world.jobs.change(both, {});
+  world.without(0, test::Mishap::lost_request);
+  world.jobs.change({}, a);
+  world.faults.none();
+  Context second = world.context;
+  const Copies copies(second);
+  Journal(copies.at(1), "array:jobs").compact([](const std::vector<JournalLine>& lines) { return without_removed(lines); });
+  CHECK(world.jobs.fetch().elements == b);
+  world.memory.restart(world.servers[1]);
+  CHECK(world.jobs.fetch().elements == b);
+}
+
+}  // namespace mcds
