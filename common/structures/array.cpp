@@ -164,7 +164,7 @@ bool Array::may_create(const Context& context, const Step& step, std::optional<A
   if (replies[0].outcome != Outcome::not_found) return true;  // it is there, and full
   const bool json = replies[1].outcome == Outcome::hit;
   if (json && encoding == ArrayEncoding::journal) {
-    throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; change it with that",
+    throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; leave --encoding out, or say --encoding json",
                   context_.cluster.address_of(replies[1].server));
   }
   return step.creates && !json;
@@ -197,7 +197,7 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
 void Array::expect_no_journal() const {
   const Reply reply = context_.cluster.execute(Request::touch(key_, Exptime::never()));
   if (expect_read(context_.cluster, reply).outcome == Outcome::not_found) return;
-  throw Failure(ErrorCode::bad_data, "the array has the journal encoding; change it with that",
+  throw Failure(ErrorCode::bad_data, "the array has the journal encoding; leave --encoding out, or say --encoding journal",
                 context_.cluster.address_of(reply.server));
 }
 

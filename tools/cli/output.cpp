@@ -130,6 +130,11 @@ void Output::error(const Failure& failure, std::size_t line) const {
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 
+void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) const {
+  if (names.size() < 2) return error(failure);
+  error(Failure(failure.code(), std::string(name) + ": " + failure.what(), failure.server()));
+}
+
 void Output::raw_error(std::string_view bytes) const {
   static_cast<void>(write_all(STDERR_FILENO, bytes));
 }

@@ -1,6 +1,7 @@
 // The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ class Output {
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
   // `line`: the input line concerned, 0 for none.
   void error(const Failure& failure, std::size_t line = 0) const;
+  // The same for one of the `names` of the command line, which is said if there are several.
+  void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) const;
   // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
   // One stderr line as it is (--verbose).

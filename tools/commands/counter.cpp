@@ -140,7 +140,7 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
 
 ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name, const CounterReading& reading) {
   if (reading.failure) {
-    session.output().error(*reading.failure);
+    session.output().error_of(name, options.names, *reading.failure);
     return status_of(reading.failure->code());
   }
   if (!reading.value && !options.otherwise) return not_found(session, name, reading.server);
@@ -205,7 +205,7 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
   for (std::size_t i = 0; i < removals.size(); ++i) {
     const CounterRemoval& removal = removals[i];
     if (removal.failure) {
-      session.output().error(*removal.failure);
+      session.output().error_of(options.names[i], options.names, *removal.failure);
       status = worse(status, status_of(removal.failure->code()));
       continue;
     }

@@ -1,4 +1,5 @@
 // mcds key: a cache key from query parameters, the same for every spelling of the same JSON value.
+#include <algorithm>
 #include <memory>
 
 #include "common/base/bytes.hpp"
@@ -26,23 +27,22 @@ std::string digest_of(const KeyOptions& options, const std::string& canonical) {
   return canonical;
 }
 
-void check_key(const std::string& key) {
-  for (const char c : key) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte <= 0x20 || byte == 0x7f) {
-      throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; use --digest md5");
-    }
+void check_key(const KeyOptions& options, const std::string& key) {
+  const std::string instead = options.digest == "none" ? "use --digest md5" : "give another --prefix";
+  const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
+  if (std::any_of(key.begin(), key.end(), unsafe)) {
+    throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; " + instead);
   }
   if (key.size() > max_key_size) {
     throw InvalidInput("the key would have " + std::to_string(key.size()) + " bytes, memcached takes at most " +
-                       std::to_string(max_key_size) + "; use --digest md5 or a shorter --prefix");
+                       std::to_string(max_key_size) + "; " + instead);
   }
 }
 
 ExitStatus print_key(Session& session, const KeyOptions& options) {
   const std::string canonical = canonical_json(value_of(options.json));
   const std::string key = options.prefix + digest_of(options, canonical);
-  check_key(key);
+  check_key(options, key);
   session.output().answer(JsonObject().bytes("key", key).bytes("canonical", canonical), key);
   return ExitStatus::ok;
 }

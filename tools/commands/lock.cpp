@@ -105,9 +105,9 @@ ExitStatus release(Session& session, const LockOptions& options) {
   return released ? ExitStatus::ok : ExitStatus::no;
 }
 
-ExitStatus show_one(Session& session, const Lock::Shown& shown) {
+ExitStatus show_one(Session& session, const LockOptions& options, const Lock::Shown& shown) {
   if (shown.failure) {
-    session.output().error(*shown.failure);
+    session.output().error_of(shown.name, options.names, *shown.failure);
     return status_of(shown.failure->code());
   }
   JsonObject line = answer_for(shown.name);
@@ -124,7 +124,7 @@ ExitStatus show_one(Session& session, const Lock::Shown& shown) {
 ExitStatus show(Session& session, const LockOptions& options) {
   ExitStatus worst = ExitStatus::ok;
   for (const Lock::Shown& shown : Lock::show(session.context_with_copies(), options.names)) {
-    worst = worse(worst, show_one(session, shown));
+    worst = worse(worst, show_one(session, options, shown));
   }
   return worst;
 }
