@@ -14,6 +14,9 @@ namespace mcds {
 
 namespace {
 
+constexpr std::string_view json_has_one_copy =
+    "an array of the JSON encoding has one copy; say --copies 1, or use the journal encoding";
+
 constexpr auto lock_ttl = std::chrono::seconds(10);
 constexpr auto lock_wait = std::chrono::seconds(10);
 
@@ -112,7 +115,7 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
     if (copies_.size() > 1 && !step.creates) return changed;
   }
   if (copies_.size() > 1) {
-    throw InvalidInput("an array of the JSON encoding has one copy; leave out --copies, or use the journal encoding");
+    throw InvalidInput(std::string(json_has_one_copy));
   }
   return update_json(step, lock);
 }
@@ -163,6 +166,7 @@ bool Array::may_create(const Context& context, const Step& step, std::optional<A
   for (const Reply& reply : replies) expect_read(context_.cluster, reply);
   if (replies[0].outcome != Outcome::not_found) return true;  // it is there, and full
   const bool json = replies[1].outcome == Outcome::hit;
+  if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; leave --encoding out, or say --encoding json",
                   context_.cluster.address_of(replies[1].server));

@@ -2,7 +2,7 @@
 //
 // Key layout
 //   cache:<key> = a record (cache_record.hpp)         exptime: ttl + stale + 2 s
-//     cache:report = K1 0123456789abcdef 1795234133945 1795234193945 1795234793945 0 6 0 *5f1d9a01\nhello\n
+//     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0 *f070e8eb\nhello\n
 //     cache:report = P1 0123456789abcdef *90ab12cd\n  being built, and there is no older value
 //   cache:<key>:rebuild = a lock (lock.hpp)           held by who rebuilds
 //   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
@@ -17,7 +17,25 @@
 //   - The server drops an entry 2 s after it may last be used, by its own clock: the exptime is relative. A
 //     rebuild that lasts keeps the entry it is going to replace.
 //
+// With several copies
+//   Each server's copy is an entry of its own: read, claimed, stored, expired and removed as the only one is, all
+//   side by side. What makes the invariants hold for one copy makes them hold for each; and the command starts
+//   after all claims, so what it prints is newer than any invalidation that one of its claims saw.
+//   - Of the copies the one that began last counts, expired by hand or not: a hit as long as one lives.
+//   - An invalidation is done when every copy that could bring the old output back has seen it; who cannot reach
+//     one is told so. Where both its mark and older output are seen, the mark counts.
+//   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: between a reader's look
+//     and its add there may be a removal of both, which the add would undo; a missing copy looks the same before
+//     and after. To be safe, every removal would have to leave a tombstone. Until that rebuild, at most a ttl
+//     away, the loss of the other copy costs one rebuild more, which is all that a cache has to lose.
+//   The lock is one, on the first of its own key's servers that answers: a majority of two would stand still when
+//   one is gone. Who takes it looks at the later ones in the same trip: somebody may have had to take it there,
+//   and goes on. So the loss of a server lets in one further rebuilder, not a herd. Clients that reach different
+//   servers, and some who ask at the very moment one comes back, rebuild at the same time: the first to store
+//   wins in each copy, by cas, and the one that began last in the reading; no value is wrong.
+//
 // Round trips
+//   The same with several copies; a lock's server that does not answer costs 1 more.
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, give the lock back; 4
 //   on another connection); a claimed value about to end costs 1 more. Busy 3, 2 per further poll,
 //   1 at last. expire 2, remove 1, show 1.
@@ -28,8 +46,11 @@
 //     that one which is executed late is nobody's; of a store: read again, our build means stored; of
 //     `expire`: the same, a further attempt is another build; of `remove`: repeated. A removal that comes
 //     late takes a newer value with it, which is then built again.
-//   the lock's server fails: the rebuild goes on without a lock, guarded by cas all the same.
-//   the entry's server fails: thrown. The caller runs its command as if there were no cache.
+//   the lock's servers fail: the rebuild goes on without a lock, guarded by cas all the same.
+//   the entry's servers fail: thrown. The caller runs its command as if there were no cache.
+//   some of the entry's servers fail: the others are used. One that was cut off, lost nothing and comes back may
+//     hold what is older, or what was invalidated meanwhile (who did that was told): it counts only once the
+//     others are lost, and no longer than it would have been fresh by itself.
 //   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
 //   skew: an entry is fresh too long or too short by the difference of the clocks of who made it and who
 //     reads it, at most until the server drops it.
@@ -39,11 +60,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/context.hpp"
+#include "common/primitives/cas_update.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/structures/cache_record.hpp"
 #include "common/structures/lock.hpp"
 
@@ -60,14 +83,16 @@ struct CacheTerms {
 
 // Below, a rebuild's lock could not be renewed in time.
 constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(4);
+// Who waits looks at least so often.
+constexpr Duration longest_cache_nap = std::chrono::seconds(1);
 // The largest output, both streams together, that an entry can hold.
 constexpr std::size_t max_cached_size = max_value_size - cache_record_overhead;
 
 // The right to rebuild an entry. Ends with end(), or by itself.
 class CacheRebuild {
  public:
-  // The lock, if its server granted it: to be renewed while the command runs, and the renewed lease put back.
-  Lock& lock() { return lock_; }
+  // The lock, if a server granted it: to be renewed while the command runs, and the renewed lease put back.
+  Lock& lock() { return locks_[locked_]; }
   std::optional<Lease>& lease() { return lease_; }
   // To renew it with: shorter than the rebuild ttl by what the key lives longer, and by a poll of who waits.
   Duration lease_ttl() const;
@@ -79,26 +104,45 @@ class CacheRebuild {
   // Its build and times are filled in. superseded: invalidated or rebuilt by others meanwhile, and left so.
   // Throws NotApplied, UnknownOutcome, Contention.
   Stored store(CacheRecord record);
+  // With several copies, after store: which of them have it.
+  const std::vector<CopyOutcome>& copies() const { return outcomes_; }
   // Gives the lock back; after a failed command it stays a second or two, so that what fails is not hammered.
   // Throws like Lock::release.
   void end(bool succeeded);
 
  private:
   friend class Cache;
-  CacheRebuild(Context context, std::string key, CacheTerms terms);
-  // False: another has the lock. `unlocked`: go on without it if its server fails.
+  // What was found in one copy when the lock was ours.
+  struct Claim {
+    std::optional<CacheRecord> record = {};
+    std::string identity = {};  // its build, or the digest of a damaged value; empty: nothing may be stored
+    bool ends_soon = false;
+  };
+
+  CacheRebuild(Context context, std::string key, std::string lock_key, CacheTerms terms);
+  // False: another has the lock. `unlocked`: go on without it if its servers fail.
   bool take_lock(std::string& rival, bool unlocked);
+  std::optional<bool> take_lock_at(std::size_t copy, std::string& rival);
   // nullopt: the entry, or a placeholder, is ours to replace; else it is fresh after all.
   std::optional<CacheRecord> claim();
+  Claim claim_copy(const Context& context) const;
   bool ends_soon(const std::optional<CacheRecord>& record) const;
+  bool store_copy(std::size_t copy, const std::string& build, const Write& write) const;
+  // Nothing was rebuilt. Failures are not told.
+  void give_back();
 
   Context context_;
   std::string key_;
+  std::string lock_key_;
   CacheTerms terms_;
-  Lock lock_;
+  Copies copies_;
+  std::vector<Lock> locks_;  // one per server
+  std::size_t locked_ = 0;   // which of them is used
   std::optional<Lease> lease_;
-  std::string replaces_;   // the build, or the digest of a damaged value; empty: nothing may be stored
+  std::vector<std::string> replaces_;  // each copy's identity
+  WallTime begun_at_{};
   WallTime keep_until_{};  // of what is replaced
+  std::vector<CopyOutcome> outcomes_;
 };
 
 class Cache {
@@ -114,7 +158,8 @@ class Cache {
     } kind;
     std::optional<CacheRecord> record = {};
     std::optional<CacheRebuild> rebuild = {};
-    std::string holder = {};  // busy: JSON of who rebuilds, if readable
+    std::string holder = {};               // busy: JSON of who rebuilds, if readable
+    std::vector<CopyOutcome> copies = {};  // as last read, fresh or busy
   };
   // Throws NotApplied and the like when the entry's server fails, CorruptData, InvalidInput for terms that
   // cannot be kept. Once it has seen that another rebuilds, failures are waited out.
@@ -125,14 +170,22 @@ class Cache {
     std::optional<std::chrono::seconds> ttl;  // until the entry goes away, if the server tells
     bool rebuilding = false;
     std::string holder;  // JSON of who rebuilds
+    std::vector<CopyOutcome> copies;
   };
-  // Throws CorruptData for what is none of ours, or damaged.
+  // Throws CorruptData for what is none of ours, or damaged, and NotApplied when nobody has a record and some
+  // copy gave no answer.
   Shown show();
+  struct Invalidation {
+    bool found = false;  // there was something
+    std::vector<CopyOutcome> copies = {};
+    std::optional<Failure> failure =
+        {};  // some copy was not reached, and might bring back what others have not
+  };
   // Not fresh any more, from now on: what is being rebuilt from older data will not be stored. The stale
-  // value stays. False: there was nothing.
-  bool expire();
+  // value stays. Both throw when no copy was reached.
+  Invalidation expire();
   // The same without the stale value.
-  bool remove();
+  Invalidation remove();
 
   std::size_t server() const { return context_.cluster.placement().server_of(key_); }
   // The entry's and the lock's.
@@ -141,10 +194,17 @@ class Cache {
  private:
   bool look(const CacheTerms& terms, Answer& busy);
   std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked);
+  struct Seen;
+  Seen show_copy(const Context& context) const;
+  void show_lock(std::span<const Seen> seen, Shown& shown) const;
+  Invalidation invalidate(bool (Cache::*act)(const Context&) const, const char* done);
+  bool expire_copy(const Context& context) const;
+  bool remove_copy(const Context& context) const;
 
   Context context_;
   std::string key_;
   std::string lock_key_;
+  Copies copies_;
 };
 
 }  // namespace mcds

@@ -1,5 +1,6 @@
 #include "common/structures/cache_record.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "common/base/bytes.hpp"
@@ -39,18 +40,21 @@ std::optional<CacheRecord> decode_placeholder(std::string_view head) {
 }
 
 std::optional<CacheRecord> decode_value(std::string_view head, std::string_view body) {
-  const auto word = words<8>(head);
+  const auto word = words<9>(head);
   if (!word) return std::nullopt;
-  const auto made = parse_i64((*word)[2]);
-  const auto fresh = parse_i64((*word)[3]);
-  const auto stale = parse_i64((*word)[4]);
-  const auto code = parse_u64((*word)[5]);
-  const auto out_size = parse_u64((*word)[6]);
-  const auto err_size = parse_u64((*word)[7]);
-  if (!made || !fresh || !stale || !code || *code > 255 || !out_size || !err_size) return std::nullopt;
+  const auto begun = parse_i64((*word)[2]);
+  const auto made = parse_i64((*word)[3]);
+  const auto fresh = parse_i64((*word)[4]);
+  const auto stale = parse_i64((*word)[5]);
+  const auto code = parse_u64((*word)[6]);
+  const auto out_size = parse_u64((*word)[7]);
+  const auto err_size = parse_u64((*word)[8]);
+  if (!begun || !made || !fresh || !stale || !code || *code > 255 || !out_size || !err_size)
+    return std::nullopt;
   if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
   CacheRecord record;
   record.build = (*word)[1];
+  record.begun_at = WallTime(std::chrono::milliseconds(*begun));
   record.made_at = WallTime(std::chrono::milliseconds(*made));
   record.fresh_until = WallTime(std::chrono::milliseconds(*fresh));
   record.stale_until = WallTime(std::chrono::milliseconds(*stale));
@@ -62,13 +66,22 @@ std::optional<CacheRecord> decode_value(std::string_view head, std::string_view 
 
 }  // namespace
 
+bool CacheRecord::newer_than(const CacheRecord& other) const {
+  if (begun_at != other.begun_at) return begun_at > other.begun_at;
+  return expired_by_hand() && !other.expired_by_hand();
+}
+
+WallTime CacheRecord::next_beginning(WallTime now) const {
+  return std::max(now, begun_at + std::chrono::milliseconds(1));
+}
+
 std::string encode(const CacheRecord& record) {
   if (record.placeholder) return with_checksum("P1 " + record.build, "");
-  const std::string head = "K1 " + record.build + ' ' + std::to_string(ms_of(record.made_at)) + ' ' +
-                           std::to_string(ms_of(record.fresh_until)) + ' ' +
-                           std::to_string(ms_of(record.stale_until)) + ' ' +
-                           std::to_string(record.exit_code) + ' ' + std::to_string(record.out.size()) + ' ' +
-                           std::to_string(record.err.size());
+  const std::string head =
+      "K1 " + record.build + ' ' + std::to_string(ms_of(record.begun_at)) + ' ' +
+      std::to_string(ms_of(record.made_at)) + ' ' + std::to_string(ms_of(record.fresh_until)) + ' ' +
+      std::to_string(ms_of(record.stale_until)) + ' ' + std::to_string(record.exit_code) + ' ' +
+      std::to_string(record.out.size()) + ' ' + std::to_string(record.err.size());
   return with_checksum(head, record.out + record.err);
 }
 

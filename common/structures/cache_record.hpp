@@ -1,12 +1,14 @@
 // The value of one cache entry: what a command printed and how it ended.
 //
-//   K1 <build> <made at> <fresh until> <stale until> <exit code> <stdout bytes> <stderr bytes> *<checksum>\n
-//     <stdout><stderr>
+//   K1 <build> <begun at> <made at> <fresh until> <stale until> <exit code> <stdout bytes> <stderr bytes>
+//     *<checksum>\n<stdout><stderr>
 //   P1 <build> *<checksum>\n                    a build is under way and there is no older value
 //
 // build: 16 hex digits, another for every write, so that two values are never taken for the same one. Times
-// are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. The checksum
-// covers everything else.
+// are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at: when
+// the command was started, or the entry was expired by hand: what happened earlier is known to it. It is later
+// than that of the entry it replaces, so of several copies the newest is known even where clocks differ. The
+// checksum covers everything else.
 #pragma once
 
 #include <optional>
@@ -20,6 +22,7 @@ namespace mcds {
 struct CacheRecord {
   std::string build;
   bool placeholder = false;
+  WallTime begun_at{};
   WallTime made_at{};
   WallTime fresh_until{};
   WallTime stale_until{};  // may be replayed until then while it is rebuilt
@@ -29,6 +32,11 @@ struct CacheRecord {
 
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
+  bool expired_by_hand() const { return fresh_until == WallTime{}; }
+  // Of two copies the one that counts.
+  bool newer_than(const CacheRecord& other) const;
+  // When what replaces it may say that it began.
+  WallTime next_beginning(WallTime now) const;
 };
 
 std::string encode(const CacheRecord& record);
@@ -37,6 +45,6 @@ std::string encode(const CacheRecord& record);
 std::optional<CacheRecord> decode_cache_record(std::string_view value);
 
 // What encode() adds to the two outputs, at most.
-constexpr std::size_t cache_record_overhead = 176;
+constexpr std::size_t cache_record_overhead = 192;
 
 }  // namespace mcds

@@ -321,7 +321,7 @@ Lock::Freed Lock::release_copies(std::optional<std::string> token, std::span<con
   for (std::size_t i = 0; context_.copies > 1 && i < releases.size(); ++i) {
     CopyOutcome outcome{copies[i].server, {}, {}, {}};
     if (releases[i].result() == ReleaseCopy::Result::failed) outcome = copy_outcome(context_, releases[i].failure());
-    if (!outcome.failure) outcome.held = releases[i].result() == ReleaseCopy::Result::not_owner;
+    if (!outcome.failure) outcome.yes = releases[i].result() == ReleaseCopy::Result::not_owner;
     freed.copies.push_back(std::move(outcome));
   }
   switch (told->result()) {
@@ -387,7 +387,7 @@ Lock::Shown Lock::shown(const std::string& name, const std::vector<Reply>& repli
     if (holds && (!one.ttl || (reply.age.ttl && *reply.age.ttl < *one.ttl))) one.ttl = reply.age.ttl;
     if (context_.copies == 1) continue;
     CopyOutcome outcome = copy_outcome(context_, reply);
-    if (!outcome.failure) outcome.held = holds;
+    if (!outcome.failure) outcome.yes = holds;
     one.copies.push_back(std::move(outcome));
   }
   return one;

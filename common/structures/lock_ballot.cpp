@@ -51,7 +51,7 @@ struct Lock::Ballot {
         outcome = copy_outcome(context, takes[i].failure());
         outcome.server = takes[i].server();
       } else {
-        outcome.held = won(i);
+        outcome.yes = won(i);
       }
       if (won(i) && !votes[i].votes()) {
         outcome.failure = Failure(ErrorCode::unavailable, "came up too lately to vote", context.cluster.address_of(outcome.server));

@@ -335,9 +335,9 @@ def caches(both):
     words = line.decode().split()
     both.equal(words[0], "K1", "what a cache entry is")
     both.equal(f"{zlib.crc32(output, zlib.crc32(line)):08x}", checksum.decode(), "a cache entry's checksum")
-    both.equal(words[5:], ["3", "4", "3"], "exit code and lengths")
+    both.equal(words[6:], ["3", "4", "3"], "exit code and lengths")
     both.equal(output, b"out\nerr", "a command's output")
-    both.check(int(words[2]) <= time.time() * 1000 < int(words[3]) <= int(words[4]), f"the times {words[2:5]}")
+    both.check(int(words[2]) <= int(words[3]) <= time.time() * 1000 < int(words[4]) <= int(words[5]), f"the times {words[2:6]}")
     both.check(both.client.delete("cache:report"), "invalidating")
     both.equal(both.run("cache", "show", "report").returncode, 1, "an entry the client removed")
 

@@ -11,6 +11,7 @@ namespace {
 CacheRecord sample() {
   CacheRecord record;
   record.build = "0123456789abcdef";
+  record.begun_at = WallTime(std::chrono::milliseconds(1795234130017));
   record.made_at = WallTime(std::chrono::milliseconds(1795234133945));
   record.fresh_until = WallTime(std::chrono::milliseconds(1795234193945));
   record.stale_until = WallTime(std::chrono::milliseconds(1795234793945));
@@ -28,6 +29,7 @@ TEST_CASE("cache records come back byte for byte") {
   CHECK(record->out == sample().out);
   CHECK(record->err == sample().err);
   CHECK(record->exit_code == 3);
+  CHECK(record->begun_at == sample().begun_at);
   CHECK(record->made_at == sample().made_at);
   CHECK(record->fresh_until == sample().fresh_until);
   CHECK(record->stale_until == sample().stale_until);

@@ -80,14 +80,14 @@ TEST_CASE("cache: round trips") {
   }) == 3 + 2 + 1);
   CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
   CHECK(world.cluster.trips_of([&] { world.cache().show(); }) == 1);
-  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().expire()); }) == 2);
+  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().expire().found); }) == 2);
   auto rebuilding = world.ask();
   CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3);
   world.terms.wait = 1ms;
   CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3 + 2 + 1);
   rebuilding.rebuild->end(true);
-  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().remove()); }) == 1);
-  CHECK_FALSE(world.cache().remove());
+  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().remove().found); }) == 1);
+  CHECK_FALSE(world.cache().remove().found);
 }
 
 TEST_CASE("cache: one rebuilds, the others get the stale value; at first there is none") {
@@ -154,9 +154,9 @@ TEST_CASE("cache: an invalidation while it is rebuilt is not undone, whatever st
       world.clock.advance(61s);
       auto rebuilding = world.ask();
       if (expire)
-        CHECK(world.theirs().expire() == !cold);
+        CHECK(world.theirs().expire().found == !cold);
       else
-        CHECK(world.theirs().remove());
+        CHECK(world.theirs().remove().found);
       CHECK(build(std::move(rebuilding), "outdated") == Stored::superseded);
       auto next = world.they_ask();
       CHECK(build(std::move(next), "new") == Stored::stored);
@@ -169,13 +169,13 @@ TEST_CASE("cache: expired by hand keeps the stale value, whatever the clocks say
   World world;
   build(world.ask(), "old");
   world.clock.set_skew(5s);
-  CHECK(world.cache().expire());
+  CHECK(world.cache().expire().found);
   world.clock.set_skew(0s);
   CHECK_FALSE(world.cache().show().record->fresh(world.clock.wall()));
   auto rebuilding = world.ask();
   CHECK(rebuilding.kind == Kind::rebuild);
   CHECK(world.they_ask().record->out == "old");
-  CHECK_FALSE(Cache(world.context, "other").expire());
+  CHECK_FALSE(Cache(world.context, "other").expire().found);
 }
 
 TEST_CASE("cache: who lost its lock does not overwrite a newer value") {
@@ -243,7 +243,7 @@ TEST_CASE("cache: a lost request of a removal is sent again") {
   World world;
   build(world.ask(), "x");
   world.faults.once(Op::remove, test::Mishap::lost_request);
-  CHECK(world.cache().remove());
+  CHECK(world.cache().remove().found);
   CHECK(world.raw().empty());
 }
 
@@ -299,7 +299,7 @@ TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is le
   CHECK(build(world.ask(), "x") == Stored::stored);
   world.servers.execute(Request::set("cache:report", "their own", Exptime::never()));
   CHECK_THROWS_AS(world.ask(), CorruptData);
-  CHECK_THROWS_AS(world.cache().expire(), CorruptData);
+  CHECK_THROWS_AS(world.cache().expire().found, CorruptData);
   CHECK(world.raw("cache:report:rebuild").empty());
   CHECK(world.raw() == "their own");
 }

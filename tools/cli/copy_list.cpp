@@ -5,14 +5,14 @@
 
 namespace mcds {
 
-void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies) {
+void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies, const char* yes) {
   if (copies.size() < 2) return;
   std::vector<JsonObject> list;
   for (const CopyOutcome& copy : copies) {
     JsonObject& entry = list.emplace_back();
     const std::string server = session.server_address(copy.server);
     entry.bytes("server", server);
-    if (copy.held) entry.boolean("held", *copy.held);
+    if (copy.yes) entry.boolean(yes, *copy.yes);
     if (copy.number) entry.number("value", *copy.number);
     if (!copy.failure) continue;
     entry.object("error", JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));

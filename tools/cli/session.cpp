@@ -223,12 +223,6 @@ std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>&
   return positive(parse_duration(*configured, "longest_lock_ttl"), "longest_lock_ttl");
 }
 
-Context Session::context() {
-  if (copies() > 1)
-    throw InvalidInput("this command keeps one copy of its keys; leave out --copies, or say --copies 1");
-  return context_with_copies();
-}
-
 Context Session::context_with_copies() {
   return {cluster(), parts_->clock, parts_->random, key_prefix(), copies()};
 }

@@ -42,10 +42,7 @@ class Session {
   std::size_t copies();
   // The longest time a lock with copies may be held, if anybody says so.
   std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
-  // Everything a structure needs. Connects lazily, per server. For structures that keep one copy: throws InvalidInput
-  // when more are asked for.
-  Context context();
-  // The same for structures that know of copies.
+  // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/cache_key.hpp"
@@ -20,7 +21,7 @@ JsonObject answer_for(const std::string& name) {
 
 void add_record(JsonObject& line, const CacheRecord& record, WallTime now) {
   line.boolean("fresh", record.fresh(now)).time("made_at", record.made_at);
-  if (record.fresh_until == WallTime{})
+  if (record.expired_by_hand())
     line.boolean("expired", true);
   else
     line.time("fresh_until_at", record.fresh_until);
@@ -31,7 +32,7 @@ void add_record(JsonObject& line, const CacheRecord& record, WallTime now) {
 
 ExitStatus show(Session& session, const CacheOptions& options) {
   const std::string name = cache_key(options).name;
-  Cache cache(session.context(), name);
+  Cache cache(session.context_with_copies(), name);
   const Cache::Shown shown = cache.show();
   JsonObject line = answer_for(name);
   line.boolean("found", shown.record.has_value());
@@ -41,19 +42,26 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   line.boolean("rebuilding", shown.rebuilding);
   if (!shown.holder.empty()) line.raw("holder", shown.holder);
   line.bytes("server", session.server_address(cache.server()));
+  add_copies(line, session, shown.copies, "found");
   session.output().answer_bytes(line, shown.record ? shown.record->out : std::string());
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
 
 // The two ways to invalidate: `done` is the field that tells.
-ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done, bool (Cache::*act)()) {
+ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done,
+                      Cache::Invalidation (Cache::*act)()) {
   const std::string name = cache_key(options).name;
-  Cache cache(session.context(), name);
-  const bool found = (cache.*act)();
+  Cache cache(session.context_with_copies(), name);
+  const Cache::Invalidation result = (cache.*act)();
   JsonObject line = answer_for(name);
-  line.boolean(done, found).bytes("server", session.server_address(cache.server()));
-  session.output().answer(line, found ? "1" : "0");
-  return found ? ExitStatus::ok : ExitStatus::no;
+  line.boolean(done, result.found).bytes("server", session.server_address(cache.server()));
+  add_copies(line, session, result.copies, done);
+  session.output().answer(line, result.found ? "1" : "0");
+  if (result.failure) {
+    session.output().error(*result.failure);
+    return status_of(result.failure->code());
+  }
+  return result.found ? ExitStatus::ok : ExitStatus::no;
 }
 
 ExitStatus expire(Session& session, const CacheOptions& options) {
@@ -65,7 +73,7 @@ ExitStatus remove(Session& session, const CacheOptions& options) {
 }
 
 ExitStatus where(Session& session, const CacheOptions& options) {
-  return print_where(session, Cache(session.context(), cache_key(options).name).keys());
+  return print_where(session, Cache(session.context_with_copies(), cache_key(options).name).keys());
 }
 
 using Run = ExitStatus (*)(Session&, const CacheOptions&);

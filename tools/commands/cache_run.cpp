@@ -7,6 +7,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 #include "common/structures/cache.hpp"
+#include "tools/cli/copy_list.hpp"
 #include "tools/cli/relay.hpp"
 #include "tools/commands/cache_key.hpp"
 #include "tools/commands/lease_keeper.hpp"
@@ -70,13 +71,15 @@ class CachedRun {
         terms_(terms_of(options)),
         report_(options.report),
         key_(cache_key(options)),
-        cache_(session.context(), key_.name) {
+        cache_(session.context_with_copies(), key_.name) {
     record_.bytes("cache", key_.name);
   }
 
   ExitStatus run() {
     auto answer = ask();
     if (!answer) return run_plainly("down");
+    copies_ = answer->copies;
+    copies_told_as_ = "found";
     switch (answer->kind) {
       case Cache::Answer::Kind::fresh:
         return replay(*answer->record, "fresh");
@@ -192,7 +195,10 @@ class CachedRun {
     record.out = std::move(relay.kept(1));
     record.err = std::move(relay.kept(2));
     try {
-      switch (rebuild.store(std::move(record))) {
+      const auto stored = rebuild.store(std::move(record));
+      copies_ = rebuild.copies();
+      copies_told_as_ = "stored";
+      switch (stored) {
         case CacheRebuild::Stored::stored:
           record_.boolean("stored", true);
           return;
@@ -228,6 +234,7 @@ class CachedRun {
   // The command's own code matters more than a report that cannot be written.
   void write_report() {
     record_.bytes("server", session_.server_address(cache_.server()));
+    add_copies(record_, session_, copies_, copies_told_as_);
     try {
       report_.write(record_);
     } catch (const Failure& failure) {
@@ -244,6 +251,8 @@ class CachedRun {
   CacheKey key_;
   Cache cache_;
   JsonObject record_;
+  std::vector<CopyOutcome> copies_;
+  const char* copies_told_as_ = "";
 };
 
 }  // namespace

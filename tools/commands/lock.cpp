@@ -49,7 +49,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   else
     add_holder(line, answer.holder);
   line.bytes("server", session.server_address(answer.server));
-  add_copies(line, session, answer.copies);
+  add_copies(line, session, answer.copies, "held");
   if (!answer.lease) {
     if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
     return busy_status(options);
@@ -100,7 +100,7 @@ ExitStatus release(Session& session, const LockOptions& options) {
     line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
   if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
   if (released) line.bytes("server", session.server_address(lock.server()));
-  add_copies(line, session, freed.copies);
+  add_copies(line, session, freed.copies, "held");
   session.output().answer(line, released ? "1" : "0");
   return released ? ExitStatus::ok : ExitStatus::no;
 }
@@ -116,7 +116,7 @@ ExitStatus show_one(Session& session, const LockOptions& options, const Lock::Sh
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   if (shown.held) line.bytes("server", session.server_address(shown.server));
-  add_copies(line, session, shown.copies);
+  add_copies(line, session, shown.copies, "held");
   session.output().answer(line, shown.held ? "1" : "0");
   return shown.held ? ExitStatus::ok : ExitStatus::no;
 }

@@ -1,0 +1,71 @@
+#include "common/structures/cache_copy.hpp"
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+bool looks_like_ours(std::string_view value) {
+  return value.starts_with("K1 ") || value.starts_with("P1 ");
+}
+
+}  // namespace
+
+WallTime plus(WallTime time, Duration duration) {
+  return time + std::chrono::floor<std::chrono::microseconds>(duration);
+}
+
+std::string cache_identity_of(std::string_view value) {
+  const auto record = decode_cache_record(value);
+  return record ? record->build : digest128(value);
+}
+
+std::optional<CacheRecord> cache_record_of(const Context& context, const std::string& key,
+                                           std::string_view value, std::size_t server) {
+  auto record = decode_cache_record(value);
+  if (record || looks_like_ours(value)) return record;
+  throw CorruptData(key + " holds no cache entry: it is another program's; use another key or remove it",
+                    context.cluster.address_of(server));
+}
+
+bool is_servers_failure(ErrorCode code) {
+  return code == ErrorCode::unavailable || code == ErrorCode::refused || code == ErrorCode::try_again ||
+         code == ErrorCode::unknown_outcome;
+}
+
+CacheRecord* newest_of(CacheCopies& copies) {
+  CacheRecord* newest = nullptr;
+  for (auto& copy : copies) {
+    if (!copy || copy->placeholder) continue;
+    if (newest == nullptr || copy->newer_than(*newest)) newest = &*copy;
+  }
+  return newest;
+}
+
+std::vector<std::optional<Failure>> on_any_copy(const Copies& copies, const Copies::Work& work) {
+  auto failures = copies.run(work);
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  return failures;
+}
+
+std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,
+                                        std::span<const std::optional<Failure>> failures,
+                                        const std::vector<bool>& yes) {
+  auto outcomes = copy_outcomes(context, key, failures);
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (!outcomes[i].failure) outcomes[i].yes = yes[i];
+  }
+  return outcomes;
+}
+
+std::vector<CopyOutcome> found_outcomes(const Context& context, const std::string& key,
+                                        std::span<const std::optional<Failure>> failures,
+                                        const CacheCopies& found) {
+  std::vector<bool> yes;
+  for (const auto& record : found) yes.push_back(record && !record->placeholder);
+  return cache_outcomes(context, key, failures, yes);
+}
+
+}  // namespace mcds

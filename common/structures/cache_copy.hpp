@@ -1,0 +1,48 @@
+// What the parts of the cache share: one server's copy of an entry, and which of several copies counts.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/primitives/copies.hpp"
+#include "common/structures/cache_record.hpp"
+
+namespace mcds {
+
+// How much longer than its rights say a lock's key lives, and an entry: the server's tick, and a stall over
+// it.
+constexpr Duration cache_slack = std::chrono::seconds(2);
+
+WallTime plus(WallTime time, Duration duration);
+
+// What a value is recognised by when it is read again.
+std::string cache_identity_of(std::string_view value);
+
+// The record in a value; nullopt when it is one of ours, damaged. Throws CorruptData for what is none.
+std::optional<CacheRecord> cache_record_of(const Context& context, const std::string& key,
+                                           std::string_view value, std::size_t server);
+
+// Whether somebody else may do better: a rebuild without the lock, or another copy's server.
+bool is_servers_failure(ErrorCode code);
+
+// What the copies hold; nullopt for those that have nothing, or nothing readable.
+using CacheCopies = std::vector<std::optional<CacheRecord>>;
+// The copy that counts; nullptr when there is none. Placeholders do not.
+CacheRecord* newest_of(CacheCopies& copies);
+
+// As Copies::run; throws when no copy could do it.
+std::vector<std::optional<Failure>> on_any_copy(const Copies& copies, const Copies::Work& work);
+
+// For answers; `yes`: each copy's.
+std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,
+                                        std::span<const std::optional<Failure>> failures,
+                                        const std::vector<bool>& yes);
+// The same, whether each copy has a record.
+std::vector<CopyOutcome> found_outcomes(const Context& context, const std::string& key,
+                                        std::span<const std::optional<Failure>> failures,
+                                        const CacheCopies& found);
+
+}  // namespace mcds

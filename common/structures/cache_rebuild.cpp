@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/cas_update.hpp"
+#include "common/structures/cache.hpp"
+#include "common/structures/cache_copy.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int most_claims = 3;
+
+// Who has the lock on this server, as JSON.
+std::optional<std::string> holder_at(const Context& context, const std::string& lock_key) {
+  const Reply reply = context.cluster.execute(Request::get(lock_key));
+  if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
+  return LockValue::parse(reply.value).holder;
+}
+
+}  // namespace
+
+CacheRebuild::CacheRebuild(Context context, std::string key, std::string lock_key, CacheTerms terms)
+    : context_(std::move(context)),
+      key_(std::move(key)),
+      lock_key_(std::move(lock_key)),
+      terms_(std::move(terms)),
+      copies_(context_) {
+  for (std::size_t i = 0; i < copies_.size(); ++i) locks_.push_back(Lock::at_key(copies_.at(i), lock_key_));
+}
+
+Duration CacheRebuild::lease_ttl() const {
+  return terms_.rebuild_ttl - cache_slack - longest_cache_nap;
+}
+
+bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
+  try {
+    std::optional<bool> taken;
+    for (std::size_t copy = 0; !taken; ++copy) taken = take_lock_at(copy, rival);
+    return *taken;
+  } catch (const Failure& failure) {
+    if (!unlocked || !is_servers_failure(failure.code())) throw;
+    return true;
+  }
+}
+
+// Whether it is ours; nullopt: this server failed, ask the next one.
+std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& rival) {
+  locked_ = copy;
+  Lock::Answer answer;
+  std::optional<std::string> behind;  // who has it on a later server, because this one did not answer then
+  const auto failures = copies_.run([&](std::size_t i) {
+    if (i == copy) answer = lock().acquire({.ttl = lease_ttl(), .holder = terms_.holder});
+    if (i <= copy || behind) return;
+    if (auto holder = holder_at(copies_.at(i), lock_key_)) behind = std::move(holder);
+  });
+  if (behind) {
+    lease_ = std::move(answer.lease);
+    give_back();
+    rival = std::move(*behind);
+    return false;
+  }
+  if (failures[copy]) {
+    if (copy + 1 == copies_.size() || !is_servers_failure(failures[copy]->code()))
+      throw Failure(*failures[copy]);
+    return std::nullopt;
+  }
+  lease_ = std::move(answer.lease);
+  rival = std::move(answer.holder);
+  return lease_.has_value();
+}
+
+void CacheRebuild::give_back() {
+  try {
+    end(true);
+  } catch (const Failure&) {
+    // it ends by itself
+  }
+  lease_.reset();
+}
+
+// Adds a placeholder and reads what is there, in one trip. Each attempt has its own build: one whose reply
+// was lost may be executed after an invalidation, and must not be taken for the one that was invalidated.
+CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
+  const Exptime exptime = Exptime::after(terms_.rebuild_ttl + cache_slack, context.clock.wall());
+  for (int attempt = 0; attempt < most_claims; ++attempt) {
+    CacheRecord placeholder;
+    placeholder.build = context.random.token();
+    placeholder.placeholder = true;
+    const std::array batch{Request::add(key_, encode(placeholder), exptime), Request::get(key_)};
+    const std::vector<Reply> replies = context.cluster.execute(batch);
+    if (expect_read(context.cluster, replies[1]).outcome == Outcome::miss) continue;
+    Claim claim{.record = cache_record_of(context, key_, replies[1].value, replies[1].server),
+                .identity = cache_identity_of(replies[1].value)};
+    claim.ends_soon = claim.identity != placeholder.build && ends_soon(claim.record);
+    return claim;
+  }
+  return {};
+}
+
+std::optional<CacheRecord> CacheRebuild::claim() {
+  const WallTime asked_at = context_.clock.wall();
+  std::vector<Claim> claims(copies_.size());
+  const auto failures = on_any_copy(copies_, [&](std::size_t i) { claims[i] = claim_copy(copies_.at(i)); });
+  CacheCopies found;
+  for (Claim& claim : claims) {
+    if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
+    replaces_.push_back(std::move(claim.identity));
+    found.push_back(std::move(claim.record));
+  }
+  outcomes_ = found_outcomes(context_, key_, failures, found);
+  CacheRecord* newest = newest_of(found);
+  begun_at_ = newest == nullptr ? asked_at : newest->next_beginning(asked_at);
+  if (newest != nullptr && newest->fresh(context_.clock.wall()) && !terms_.refresh) return std::move(*newest);
+  if (std::any_of(claims.begin(), claims.end(), [](const Claim& claim) { return claim.ends_soon; })) keep();
+  return std::nullopt;
+}
+
+bool CacheRebuild::ends_soon(const std::optional<CacheRecord>& record) const {
+  return !record || record->placeholder ||
+         record->stale_until < plus(context_.clock.wall(), terms_.rebuild_ttl);
+}
+
+void CacheRebuild::keep() {
+  const WallTime now = context_.clock.wall();
+  const Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
+  static_cast<void>(execute_copies(context_, Request::touch(key_, Exptime::after(left + cache_slack, now))));
+}
+
+CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
+  if (record.out.size() + record.err.size() > max_cached_size) return Stored::too_large;
+  const WallTime now = context_.clock.wall();
+  record.build = context_.random.token();
+  record.begun_at = begun_at_;
+  record.made_at = now;
+  record.fresh_until = plus(now, terms_.ttl);
+  record.stale_until = plus(record.fresh_until, terms_.stale);
+  const Write write{encode(record), Exptime::after(terms_.ttl + terms_.stale + cache_slack, now), 0};
+  std::vector<bool> stored(copies_.size());
+  const auto failures =
+      on_any_copy(copies_, [&](std::size_t i) { stored[i] = store_copy(i, record.build, write); });
+  outcomes_ = cache_outcomes(context_, key_, failures, stored);
+  return std::find(stored.begin(), stored.end(), true) == stored.end() ? Stored::superseded : Stored::stored;
+}
+
+bool CacheRebuild::store_copy(std::size_t copy, const std::string& build, const Write& write) const {
+  bool stored = false;
+  cas_update(copies_.at(copy), key_, [&](const Observed& observed) -> std::optional<Write> {
+    const std::string found = observed.found ? cache_identity_of(observed.value) : std::string();
+    stored = found == build;
+    if (found.empty() || found != replaces_[copy]) return std::nullopt;
+    stored = true;
+    return write;
+  });
+  return stored;
+}
+
+void CacheRebuild::end(bool succeeded) {
+  if (!lease_) return;
+  if (succeeded)
+    lock().release(*lease_);
+  else
+    lock().leave(*lease_, Duration::zero());  // the key's slack is the pause
+}
+
+}  // namespace mcds
