@@ -19,6 +19,11 @@ std::optional<std::string> holder_at(const Context& context, const std::string& 
   return LockValue::parse(reply.value).holder;
 }
 
+// Not when it did answer, and we were too slow to make use of that.
+bool means_no_answer(ErrorCode code) {
+  return is_servers_failure(code) && code != ErrorCode::try_again;
+}
+
 }  // namespace
 
 CacheRebuild::CacheRebuild(Context context, std::string key, std::string lock_key, CacheTerms terms)
@@ -62,7 +67,7 @@ std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& ri
     return false;
   }
   if (failures[copy]) {
-    if (copy + 1 == copies_.size() || !is_servers_failure(failures[copy]->code()))
+    if (copy + 1 == copies_.size() || !means_no_answer(failures[copy]->code()))
       throw Failure(*failures[copy]);
     return std::nullopt;
   }
