@@ -171,12 +171,10 @@ std::optional<std::string> parse_base64(std::string_view text) {
 }
 
 void append_all(std::string& out, std::initializer_list<std::string_view> parts) {
-  const std::size_t before = out.size();
-  std::size_t size = before;
+  std::size_t size = out.size();
   for (const std::string_view part : parts) size += part.size();
-  out.resize(size);
-  char* at = out.data() + before;
-  for (const std::string_view part : parts) at = std::copy_n(part.data(), part.size(), at);
+  if (size > out.capacity()) out.reserve(std::max(size, 2 * out.capacity()));
+  for (const std::string_view part : parts) out += part;
 }
 
 bool is_utf8(std::string_view bytes) {
@@ -190,9 +188,16 @@ bool is_utf8(std::string_view bytes) {
 }
 
 std::string percent_encode(std::string_view bytes) {
-  if (std::none_of(bytes.begin(), bytes.end(), needs_encoding)) return std::string(bytes);
   std::string text;
-  text.reserve(bytes.size());
+  append_percent_encoded(text, bytes);
+  return text;
+}
+
+void append_percent_encoded(std::string& text, std::string_view bytes) {
+  if (std::none_of(bytes.begin(), bytes.end(), needs_encoding)) {
+    text += bytes;
+    return;
+  }
   for (const char c : bytes) {
     const auto byte = static_cast<unsigned char>(c);
     if (needs_encoding(byte)) {
@@ -203,7 +208,6 @@ std::string percent_encode(std::string_view bytes) {
       text += c;
     }
   }
-  return text;
 }
 
 std::optional<std::string> percent_decode(std::string_view text) {

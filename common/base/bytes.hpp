@@ -31,6 +31,7 @@ bool is_utf8(std::string_view bytes);
 // Percent-encodes every byte that may not stand in a key part: control characters, space, DEL, '%', ':' and
 // bytes >= 0x80.
 std::string percent_encode(std::string_view bytes);
+void append_percent_encoded(std::string& text, std::string_view bytes);
 std::optional<std::string> percent_decode(std::string_view text);
 
 // The parts between separators; one more than there are separators.

@@ -198,9 +198,10 @@ std::string quote_bytes(std::string_view bytes) {
 std::optional<std::string> unquote_bytes(std::string_view text) {
   const bool encoded = text.starts_with("b\"") && text.size() >= 3 && text.ends_with('"');
   if (encoded) return parse_base64(text.substr(2, text.size() - 3));
-  const bool plain = text.size() >= 2 && text.front() == '"' && text.back() == '"' &&
-                     text.find_first_of("\\\"", 1) == text.size() - 1;
-  if (plain) return std::string(text.substr(1, text.size() - 2));
+  const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+  const std::string_view inside = quoted ? text.substr(1, text.size() - 2) : std::string_view();
+  if (quoted && (is_plain_json(inside) || inside.find_first_of("\\\"") == std::string_view::npos))
+    return std::string(inside);
   return json_unquote(text);
 }
 

@@ -30,6 +30,10 @@ class JsonObject {
   // `json` must already be valid JSON.
   JsonObject& raw(std::string_view name, std::string_view json);
 
+  // A beginning that many objects share is written once: cut back to its size, the object takes other fields behind it.
+  std::size_t size() const { return body_.size(); }
+  void cut(std::size_t size) { body_.resize(size); }
+
   // `{…}`.
   std::string text() const { return body_.empty() ? "{}" : body_ + '}'; }
   void append_to(std::string& out) const {

@@ -1,8 +1,10 @@
 #include "common/primitives/element_index.hpp"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <unordered_set>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
@@ -28,6 +30,49 @@ std::size_t shard_of(std::string_view name) {
 std::int64_t unix_seconds(WallTime time) {
   return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
 }
+
+// Each name once, in the order they first came. A set of strings would allocate for each, a million times in a fetch.
+class DistinctNames {
+ public:
+  void add(std::string&& name) {
+    if (2 * names_.size() >= slots_.size()) grow();
+    Slot& slot = slot_of(name);
+    if (slot.number != 0) return;
+    names_.push_back(std::move(name));
+    slot.number = static_cast<std::uint32_t>(names_.size());
+  }
+  std::vector<std::string> take() && { return std::move(names_); }
+
+ private:
+  struct Slot {
+    std::uint32_t hash = 0;
+    std::uint32_t number = 0;  // in names_, from 1; 0: free
+  };
+
+  // Where the name is, or belongs; its hash is in it.
+  Slot& slot_of(std::string_view name) {
+    const auto hash = static_cast<std::uint32_t>(std::hash<std::string_view>{}(name));
+    for (std::size_t i = hash;; ++i) {
+      Slot& slot = slots_[i & (slots_.size() - 1)];
+      if (slot.number == 0) slot.hash = hash;
+      if (slot.number == 0 || (slot.hash == hash && names_[slot.number - 1] == name)) return slot;
+    }
+  }
+
+  void grow() {
+    const std::vector<Slot> before =
+        std::exchange(slots_, std::vector<Slot>(std::max<std::size_t>(64, 2 * slots_.size())));
+    for (const Slot& one : before) {
+      if (one.number == 0) continue;
+      std::size_t i = one.hash;
+      while (slots_[i & (slots_.size() - 1)].number != 0) ++i;
+      slots_[i & (slots_.size() - 1)] = one;
+    }
+  }
+
+  std::vector<std::string> names_;
+  std::vector<Slot> slots_;  // a power of two, at most half full
+};
 
 // When a line was written, by its writer's clock.
 std::int64_t seconds_of(const JournalLine& line) {
@@ -98,18 +143,16 @@ ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)
 }
 
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
-  std::vector<std::string> names;
-  if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return names;
-  const JournalContents contents = roots_->reader.take(shard + 1);
+  if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
+  DistinctNames names;
+  const JournalContents contents = roots_->reader.take(shard + 1, [&](const JournalLineView& line) {
+    ++lines_;
+    if (line.change != Change::add) return;
+    if (auto name = unquote_bytes(line.element)) names.add(std::move(*name));
+  });
   ++shards_;
-  lines_ += contents.lines.size();
   if (contents.lost_segments != 0 || contents.foreign != 0) states_[shard] = Shard::lost;
-  std::unordered_set<std::string_view> seen;
-  for (const JournalLine& line : contents.lines) {
-    if (line.change != Change::add || !seen.insert(line.element).second) continue;
-    if (auto name = unquote_bytes(line.element)) names.push_back(std::move(*name));
-  }
-  return names;
+  return std::move(names).take();
 }
 
 ElementIndex::Look ElementIndex::look(bool despite_failures) const {

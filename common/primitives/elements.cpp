@@ -182,19 +182,19 @@ class Elements::Fetching {
       if (copies_ > 1) names[copy].insert(lists[copy].begin(), lists[copy].end());
     }
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      for (const std::string& name : lists[copy]) {
+      for (std::string& name : lists[copy]) {
         const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
                                       [&](const Names& before) { return before.contains(name); });
-        if (!told) take_name(name, names);
+        if (!told) take_name(copies_ > 1 ? name : std::move(name), names);
       }
     }
   }
 
-  void take_name(const std::string& name, const std::vector<Names>& names) {
+  void take_name(std::string name, const std::vector<Names>& names) {
     ++listing_.names;
-    filling_.names.push_back(name);
     for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
       filling_.listed[copy].push_back(names[copy].contains(name));
+    filling_.names.push_back(std::move(name));
     if (filling_.names.size() >= largest_) flush();
   }
 
@@ -209,7 +209,7 @@ class Elements::Fetching {
 
   void take_asked() {
     if (!asked_) return;
-    const Window window = *std::exchange(asked_, std::nullopt);
+    Window window = *std::exchange(asked_, std::nullopt);
     PerCopy results(copies_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       const auto& failure = window.failures[copy];
@@ -224,8 +224,8 @@ class Elements::Fetching {
   }
 
   // The bytes of the i-th name's value.
-  std::size_t take(const Window& window, std::size_t i, PerCopy& results) {
-    const ElementResult* known = nullptr;
+  std::size_t take(Window& window, std::size_t i, PerCopy& results) {
+    ElementResult* known = nullptr;
     std::size_t failed = 0;
     for (std::size_t number = 0; number < copies_; ++number) {
       auto& copy = results[number];
@@ -239,7 +239,7 @@ class Elements::Fetching {
     if (known == nullptr || !known->yes) return 0;
     note_missed(window, i, *known, results);
     ++listing_.present;
-    Found found{window.names[i], known->value, known->server, shard_};
+    Found found{std::move(window.names[i]), std::move(known->value), known->server, shard_};
     const std::size_t size = found.value.size();
     visit_(found);
     return size;

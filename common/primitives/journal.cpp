@@ -1,6 +1,7 @@
 #include "common/primitives/journal.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
@@ -59,16 +60,23 @@ const std::string& JournalReader::incarnation(std::size_t index) const {
   return readings_->all.at(index).contents.incarnation;
 }
 
-JournalContents JournalReader::take(std::size_t index) {
+// With its segments.
+JournalReading& JournalReader::read_whole(std::size_t index) {
   JournalReading& reading = readings_->all.at(index);
   if (reading.failure) std::rethrow_exception(reading.failure);
   for (int round = 0; round < most_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);
     if (!reading.complete) reading.reread_root(context_);
   }
-  JournalContents contents = reading.finish();
-  reading = JournalReading();
-  return contents;
+  return reading;
+}
+
+JournalContents JournalReader::take(std::size_t index) {
+  return std::exchange(read_whole(index), JournalReading()).finish();
+}
+
+JournalContents JournalReader::take(std::size_t index, const TellLine& tell) {
+  return std::exchange(read_whole(index), JournalReading()).finish(tell);
 }
 
 JournalContents Journal::read() const {

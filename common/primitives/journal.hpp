@@ -148,6 +148,8 @@ class Journal {
   Options options_;
 };
 
+struct JournalReading;
+
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
 // memory at a time. A root that could not be read is told when it is taken.
 class JournalReader {
@@ -162,9 +164,12 @@ class JournalReader {
   const std::string& incarnation(std::size_t index) const;
   // The journal of keys[index]; once.
   JournalContents take(std::size_t index);
+  // The same, but tells the lines, repeated ids too, instead of keeping them.
+  JournalContents take(std::size_t index, const TellLine& tell);
 
  private:
   struct Readings;
+  JournalReading& read_whole(std::size_t index);
   const Context& context_;
   std::unique_ptr<Readings> readings_;
 };

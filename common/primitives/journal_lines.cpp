@@ -25,7 +25,7 @@ void for_each_line(std::string_view text, Function function) {
   }
 }
 
-std::optional<JournalLine> decode_line(std::string_view line) {
+std::optional<JournalLineView> decode_line(std::string_view line) {
   const auto body = unseal(line);
   if (!body) return std::nullopt;
   std::string_view rest = *body;
@@ -34,7 +34,7 @@ std::optional<JournalLine> decode_line(std::string_view line) {
     return std::nullopt;
   const auto id = take_word(rest);
   if (id.size() < 18 || id[16] != '.') return std::nullopt;
-  return JournalLine{static_cast<Change>(kind[0]), std::string(id), std::string(rest)};
+  return JournalLineView{static_cast<Change>(kind[0]), id, rest};
 }
 
 }  // namespace
@@ -92,16 +92,24 @@ std::optional<JournalRoot> decode_journal_root(std::string_view value) {
   return root;
 }
 
-DecodedLines decode_journal_lines(std::string_view text) {
-  DecodedLines decoded;
+std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell) {
+  std::uint64_t foreign = 0;
   for_each_line(text, [&](std::string_view line, bool whole) {
     if (line.starts_with('#') && whole) return;
-    auto one = whole ? decode_line(line) : std::nullopt;
+    const auto one = whole ? decode_line(line) : std::nullopt;
     if (one) {
-      decoded.lines.push_back(std::move(*one));
+      tell(*one);
     } else {
-      ++decoded.foreign;
+      ++foreign;
     }
+  });
+  return foreign;
+}
+
+DecodedLines decode_journal_lines(std::string_view text) {
+  DecodedLines decoded;
+  decoded.foreign = tell_journal_lines(text, [&](const JournalLineView& line) {
+    decoded.lines.push_back({line.change, std::string(line.id), std::string(line.element)});
   });
   return decoded;
 }

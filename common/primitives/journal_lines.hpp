@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,16 @@ std::string journal_header(std::string_view incarnation);
 std::string encode(const JournalRoot& root);
 // nullopt: this is no journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);
+
+// A line where it stands.
+struct JournalLineView {
+  Change change;
+  std::string_view id;
+  std::string_view element;
+};
+using TellLine = std::function<void(const JournalLineView& line)>;
+// Tells every line that is ours, in order; returns how many are not.
+std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell);
 
 struct DecodedLines {
   std::vector<JournalLine> lines;

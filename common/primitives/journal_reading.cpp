@@ -84,14 +84,24 @@ void JournalReading::reread_root(const Context& context) {
 }
 
 JournalContents JournalReading::finish() {
+  std::vector<JournalLine> lines;
+  JournalContents all = finish([&](const JournalLineView& line) {
+    lines.push_back({line.change, std::string(line.id), std::string(line.element)});
+  });
+  all.lines = first_of_each(std::move(lines));
+  return all;
+}
+
+JournalContents JournalReading::finish(const TellLine& tell) {
   if (!contents.found) return std::move(contents);
   const auto take = [&](std::string_view text) {
-    DecodedLines decoded = decode_journal_lines(text);
-    const bool cleared = std::any_of(decoded.lines.begin(), decoded.lines.end(),
-                                     [](const JournalLine& line) { return line.change == Change::clear; });
+    bool cleared = false;
+    const std::uint64_t foreign = tell_journal_lines(text, [&](const JournalLineView& line) {
+      cleared = cleared || line.change == Change::clear;
+      tell(line);
+    });
     if (cleared) contents.lost_segments = contents.foreign = 0;
-    contents.foreign += decoded.foreign;
-    std::move(decoded.lines.begin(), decoded.lines.end(), std::back_inserter(contents.lines));
+    contents.foreign += foreign;
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     contents.segments.push_back(segment_key(key, root.segments[i].id));
@@ -103,7 +113,6 @@ JournalContents JournalReading::finish() {
     take(segment_values[i]);
   }
   take(root.tail);
-  contents.lines = first_of_each(std::move(contents.lines));
   return std::move(contents);
 }
 

@@ -36,6 +36,8 @@ struct JournalReading {
   // A segment is missing: was it compacted away, so that the root names others by now?
   void reread_root(const Context& context);
   JournalContents finish();
+  // Tells the lines, repeated ids too, instead of keeping them.
+  JournalContents finish(const TellLine& tell);
 };
 
 }  // namespace mcds

@@ -48,12 +48,15 @@ std::string whole_key(std::string_view key_prefix, std::string_view key) {
 }
 
 std::string element_key(std::string_view base, std::string_view element) {
-  std::string encoded = percent_encode(element);
-  if (encoded.starts_with('~') || base.size() + 1 + encoded.size() > max_key_size) {
-    encoded = '~' + digest128(element);
-  }
+  const std::size_t start = base.size() + 1;
   std::string key;
-  append_all(key, {base, ":", encoded});
+  key.reserve(start + element.size());
+  key.append(base).append(1, ':');
+  append_percent_encoded(key, element);
+  if (key.size() > max_key_size || (key.size() > start && key[start] == '~')) {
+    key.resize(start);
+    append_all(key, {"~", digest128(element)});
+  }
   return key;
 }
 

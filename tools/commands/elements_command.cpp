@@ -105,7 +105,12 @@ ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptio
 class Printer {
  public:
   Printer(Session& session, const ElementsKind& kind, const ElementsOptions& options, bool values)
-      : session_(session), kind_(kind), options_(options), values_(values) {
+      : session_(session),
+        kind_(kind),
+        options_(options),
+        values_(values),
+        answer_(start_answer(kind, options)),
+        beginning_(answer_.size()) {
     if (isatty(STDOUT_FILENO) == 0)
       progress_.emplace(session.clock(), std::string(kind.element) + "s", index_shards);
   }
@@ -114,10 +119,11 @@ class Printer {
     if (progress_) progress_->advance(1, found.shard);
     const bool bare = session_.output().mode() == OutputMode::value;
     if (bare) return session_.output().answer({}, values_ ? found.name + '\t' + found.value : found.name);
-    JsonObject answer = element_answer(kind_, options_, found.name);
-    if (values_) answer.bytes("value", found.value);
-    answer.bytes("server", session_.server_address(found.server));
-    session_.output().answer(answer, {});
+    answer_.cut(beginning_);
+    answer_.bytes(kind_.element, found.name);
+    if (values_) answer_.bytes("value", found.value);
+    answer_.bytes("server", session_.server_address(found.server));
+    session_.output().answer(answer_, {});
   }
 
   ExitStatus end(const Elements::Listing& listing) {
@@ -138,6 +144,8 @@ class Printer {
   const ElementsKind& kind_;
   const ElementsOptions& options_;
   bool values_;
+  JsonObject answer_;  // the one being printed
+  std::size_t beginning_;
   std::optional<Progress> progress_;
 };
 
