@@ -55,27 +55,36 @@ class World:
         self.environment["MCDS_SERVERS"] = f"m1=unix:{self.path('m1.sock')}"
         self.environment["PATH"] = f"{os.path.dirname(mcds)}:{self.environment['PATH']}"
         self.started = []
+        self.servers = {}
         self.start_server()
 
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def start_server(self):
+    def start_server(self, name="m1"):
         user = ["-u", "root"] if os.geteuid() == 0 else []
+        path = self.path(name + ".sock")
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path("m1.sock"))
-        self.server = subprocess.Popen(["memcached", "-s", self.path("m1.sock"), "-m", "64", "-t", "2", *user],
-                                       stdin=subprocess.DEVNULL)
-        wait_for(self.answers)
+            os.unlink(path)
+        self.servers[name] = subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "2", *user],
+                                              stdin=subprocess.DEVNULL)
+        wait_for(lambda: self.answers(path))
 
-    def answers(self):
+    def start_pool(self, *names):
+        self.environment["MCDS_SERVERS"] = ",".join(f"{name}=unix:{self.path(name + '.sock')}" for name in names)
+        for name in set(names) - set(self.servers):
+            self.start_server(name)
+
+    @staticmethod
+    def answers(path):
         with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(self.path("m1.sock")) == 0
+            return probe.connect_ex(path) == 0
 
-    def kill_server(self):
-        self.server.send_signal(signal.SIGCONT)
-        self.server.kill()
-        self.server.wait()
+    def kill_server(self, name="m1"):
+        server = self.servers.pop(name)
+        server.send_signal(signal.SIGCONT)
+        server.kill()
+        server.wait()
 
     def read(self, name):
         with open(self.path(name), encoding="utf-8") as file:
@@ -106,7 +115,8 @@ class World:
             for stream in (process.stdout, process.stderr):
                 if stream:
                     stream.close()
-        self.kill_server()
+        for name in list(self.servers):
+            self.kill_server(name)
 
 
 # Says that it runs, waits to be let go, prints.
@@ -215,7 +225,7 @@ def server_that_dies_or_freezes_meanwhile_costs_only_the_cache(world):
     assert rebuilder.communicate(timeout=60)[0] == "kept going\n"
     assert rebuilder.returncode == 0
     world.start_server()
-    world.server.send_signal(signal.SIGSTOP)
+    world.servers["m1"].send_signal(signal.SIGSTOP)
     code, output, errors = world.call("run", "k", "--timeout", "200ms", "--", "sh", "-c", "echo open; exit 4")
     assert (code, output) == (4, "open\n") and "without the cache" in errors, (code, output, errors)
 
@@ -286,6 +296,47 @@ def invalidations_are_never_undone(world):
         time.sleep(0.005)
     assert fresh > 0 and version > 0
     return f"seed {SEED}: {version} invalidations, {fresh} answers, {killed} readers killed"
+
+
+@test
+def either_server_of_two_copies_may_be_killed(world):
+    world.start_pool("m1", "m2", "m3")
+    for key, once in (("k", "one"), ("l", "two"), ("m", "three")):
+        twice = ("run", key, "--copies", "2", "--")
+        assert world.call(*twice, "sh", "-c", f"echo run >>runs; echo {once}")[1] == once + "\n"
+        placed = json.loads(world.call("where", key, "--copies", "2")[1].splitlines()[0])
+        for copy in placed["copies"]:
+            name = os.path.basename(copy["server"]).removesuffix(".sock")
+            world.kill_server(name)
+            assert world.call(*twice, "sh", "-c", "echo run >>runs; echo never") == (0, once + "\n", "")
+            world.start_server(name)
+            # Empty as it is, the other one has it, and the next rebuild fills it.
+            assert world.call("expire", key, "--copies", "2")[0] == 0
+            once += "!"
+            assert world.call(*twice, "sh", "-c", f"echo run >>runs; echo {once}")[1] == once + "\n"
+    assert len(runs(world)) == 9, runs(world)
+
+
+@test
+def with_either_of_two_servers_dead_an_expired_entry_is_rebuilt_once(world):
+    world.start_pool("m1", "m2")
+    os.mkfifo(world.path("go"))
+    for number, victim in enumerate(("m1", "m2"), 1):
+        assert world.call("run", "k", "--copies", "2", "--refresh", "--", "echo", "old")[0] == 0
+        assert world.call("expire", "k", "--copies", "2")[0] == 0
+        world.kill_server(victim)
+        callers = [world.start("run", "k", "--copies", "2", "--wait", "500ms", "--", "sh", "-c", BLOCKED)
+                   for _ in range(CALLERS)]
+        wait_for(lambda: sum(caller.poll() is not None for caller in callers) == CALLERS - 1, 60)
+        assert len(runs(world)) == number, runs(world)
+        stale = [caller.communicate()[0] for caller in callers if caller.poll() is not None]
+        assert stale == ["old\n"] * (CALLERS - 1), set(stale)
+        # Back and empty: who asks it first for the lock finds the rebuilder on the other.
+        world.start_server(victim)
+        assert world.call("run", "k", "--copies", "2", "--wait", "0", "--", "echo", "never")[1] == "old\n"
+        let_go(world, "new")
+        assert sorted(caller.wait(timeout=20) for caller in callers) == [0] * CALLERS
+        assert world.call("run", "k", "--copies", "2", "--", "echo", "never")[1] == "new\n"
 
 
 def main():
