@@ -214,4 +214,17 @@ TEST_CASE("counter: a limit allows its maximum in each window, and what it denie
   CHECK_THROWS_AS(counter.limit("l", 5, 10s, 0), InvalidInput);
 }
 
+TEST_CASE("counter: a limit answered after its window's key may have ended allows nothing") {
+  World world;
+  Counter counter = world.counter();
+  world.clock.advance(10s - world.clock.wall().time_since_epoch() % 10s);
+  world.faults.choose([&](const Request&) {
+    world.clock.advance(15s);
+    return std::nullopt;
+  });
+  const LimitResult late = counter.limit("l", 5, 10s);
+  CHECK_FALSE(late.allowed);
+  CHECK(late.retry_after == 0s);
+}
+
 }  // namespace mcds
