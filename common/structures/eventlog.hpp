@@ -39,8 +39,9 @@
 //   Each copy is a log of its own, with its own parts and directory: events are appended to all of them under one id, and a
 //   read unites them by id. A gap is reported only where no copy has all of its own parts. A read that is no poll
 //   appends what a copy lacks of what another has (a copy that lost a chunk, or missed a write). A cursor counts in each
-//   copy; an event that one copy got later than the cursor read it in another is not delivered again as long as that
-//   other is there; if it is lost too, events that were re-filled since the cursor's last read come twice.
+//   copy, and goes on exactly when one is lost of which it had read all that it read elsewhere. An event that one copy got
+//   later than the cursor read it in another is not delivered again as long as that other is there; it comes twice if
+//   that other is lost, or does not answer, when the cursor reads next: so do all events that were re-filled meanwhile.
 //
 // When things fail
 //   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a

@@ -12,8 +12,9 @@ namespace {
 constexpr int attempts = 3;        // at one append or creation whose replies get lost
 constexpr int largest_walk = 200;  // steps over parts before giving up against rivals
 
-// Below this a refusal is not for the size of the batch.
-constexpr std::size_t smallest_batch = 16 << 10;
+// Below this a refusal is not for the size of the batch: items are of at least 1 KiB (-I). One for want of memory comes
+// again with the first half, at once, down to this size.
+constexpr std::size_t smallest_batch = 512;
 
 bool holds(std::string_view part, std::string_view lines) {
   return part.find(lines.substr(0, event_id_size)) != std::string_view::npos;

@@ -108,6 +108,8 @@ struct Visitors::Claim {
   State state = State::open;
   bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
   std::exception_ptr failure{};
+  std::vector<bool> ours_perhaps{};  // which copies may have our mark
+  std::vector<bool> others{};        // which have another's, that one may have to yield to
 };
 
 std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
@@ -172,6 +174,13 @@ std::string Visitors::mark() const {
 
 // nullopt: only a look can tell.
 std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const std::vector<Reply>& replies) const {
+  one.ours_perhaps.resize(replies.size());
+  one.others.resize(replies.size());
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    const bool refused_there = replies[i].outcome == Outcome::not_stored;
+    one.others[i] = one.others[i] || (refused_there && !one.ours_perhaps[i]);
+    one.ours_perhaps[i] = one.ours_perhaps[i] || is_stored(replies[i]) || replies[i].unknown();
+  }
   const auto count = [&](auto matches) { return static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), matches)); };
   const std::size_t stored = count(is_stored);
   const std::size_t refused = count([](const Reply& reply) { return reply.outcome == Outcome::not_stored; });
@@ -211,10 +220,13 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
   const auto replies = execute_copies(context_, batch);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const std::string* oldest = nullptr;
-    for (const Reply& reply : replies[i]) {
+    bool hidden = false;
+    for (std::size_t copy = 0; copy < replies[i].size(); ++copy) {
+      const Reply& reply = replies[i][copy];
+      hidden = hidden || (reply.failed() && sent[i]->others[copy]);
       if (reply.outcome == Outcome::hit && (oldest == nullptr || reply.value < *oldest)) oldest = &reply.value;
     }
-    if (oldest == nullptr) continue;
+    if (oldest == nullptr || hidden) continue;
     sent[i]->state = *oldest == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;
   }
 }

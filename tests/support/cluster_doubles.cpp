@@ -21,6 +21,12 @@ Reply reply_of(Mishap mishap, std::size_t server) {
 
 }  // namespace
 
+std::vector<Reply> Listening::execute(std::span<const Request> batch) {
+  auto replies = inner().execute(batch);
+  for (const Reply& reply : replies) (reply.failed() ? silent : answered).insert(reply.server);
+  return replies;
+}
+
 std::vector<Reply> Spoiled::execute(std::span<const Request> batch) {
   std::vector<Request> requests(batch.begin(), batch.end());
   for (Request& request : requests) {

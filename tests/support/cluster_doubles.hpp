@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "common/base/random.hpp"
@@ -35,6 +36,15 @@ class TripCounter final : public Decorator {
  private:
   std::size_t trips_ = 0;
   std::size_t requests_ = 0;
+};
+
+// Which servers left requests unanswered, which answered some.
+class Listening final : public Decorator {
+ public:
+  using Cluster::execute;
+  using Decorator::Decorator;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  std::set<std::size_t> silent, answered;
 };
 
 // Changes requests on their way, to see whether a simulation would notice.

@@ -29,7 +29,8 @@ void DueWrites::healed(std::size_t since) {
   }
 }
 
-void DueWrites::server_lost() {
+void DueWrites::server_lost(std::size_t server) {
+  lost_.push_back(server);
   whole_ = false;
   for (Write& write : writes_) {
     const bool on_its_way = write.done == 0;
@@ -43,8 +44,9 @@ void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, 
   MemoryCluster& servers = client.simulation().servers();
   for (int i = 0; i < losses; ++i) {
     client.sleep_for(std::chrono::milliseconds(context.random.below(4000)));
-    servers.restart(context.random.below(servers.size()));
-    writes.server_lost();
+    const std::size_t server = context.random.below(servers.size());
+    servers.restart(server);
+    writes.server_lost(server);
     for (int attempt = 0;; ++attempt) {
       const std::size_t since = writes.healing();
       bool whole = false;

@@ -29,7 +29,10 @@ class DueWrites {
   // From a healing read's begin to its end, if it made all copies whole.
   std::size_t healing() { return ++now_; }
   void healed(std::size_t since);
-  void server_lost();
+  void server_lost(std::size_t server);
+  // No server was lost since the last read that made all copies whole.
+  bool whole() const { return whole_; }
+  const std::vector<std::size_t>& lost_servers() const { return lost_; }
 
  private:
   struct Write {
@@ -42,6 +45,7 @@ class DueWrites {
   std::vector<Write> writes_;
   std::size_t now_ = 0;
   bool whole_ = true;
+  std::vector<std::size_t> lost_;
 };
 
 // Whether all copies are whole now.

@@ -145,6 +145,17 @@ TEST_CASE("visitors copies: the largest copy is the count, in one trip, and no i
   CHECK(value.copies.size() == 2);
 }
 
+TEST_CASE("visitors copies: an id that one copy lost does not count again because the other does not answer the look") {
+  CopiedWorld world;
+  Visitors visitors = world.visitors();
+  CHECK(visitors.hit("a").counted);
+  world.clock.advance(1s);
+  world.memory.restart(copy_servers(world.context, visitors.keys()[1] + ":a")[0]);
+  world.faults.once(Op::get, test::Mishap::lost_reply, 1);
+  CHECK_FALSE(visitors.hit("a").counted);
+  CHECK(visitors.value().current <= 1);
+}
+
 TEST_CASE("visitors copies: one lost copy loses no hit") {
   CopiedWorld world;
   Visitors visitors = world.visitors();
