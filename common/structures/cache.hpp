@@ -46,6 +46,8 @@
 //     that one which is executed late is nobody's; of a store: read again, our build means stored; of
 //     `expire`: the same, a further attempt is another build; of `remove`: repeated. A removal that comes
 //     late takes a newer value with it, which is then built again.
+//   a server hangs, then goes on: it does late what it was asked. A placeholder is nobody's; a lock that nobody
+//     waits for holds rebuilds up until it ends, at most for a rebuild ttl.
 //   the lock's servers fail: the rebuild goes on without a lock, guarded by cas all the same.
 //   the entry's servers fail: thrown. The caller runs its command as if there were no cache.
 //   some of the entry's servers fail: the others are used. One that was cut off, lost nothing and comes back may
@@ -139,7 +141,8 @@ class CacheRebuild {
   std::vector<Lock> locks_;  // one per server
   std::size_t locked_ = 0;   // which of them is used
   std::optional<Lease> lease_;
-  std::vector<std::string> replaces_;  // each copy's identity
+  std::vector<std::string> replaces_;              // each copy's identity
+  std::vector<std::optional<Failure>> unclaimed_;  // why a copy's is not known
   WallTime begun_at_{};
   WallTime keep_until_{};  // of what is replaced
   std::vector<CopyOutcome> outcomes_;

@@ -107,14 +107,14 @@ CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
 std::optional<CacheRecord> CacheRebuild::claim() {
   const WallTime asked_at = context_.clock.wall();
   std::vector<Claim> claims(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) { claims[i] = claim_copy(copies_.at(i)); });
+  unclaimed_ = on_any_copy(copies_, [&](std::size_t i) { claims[i] = claim_copy(copies_.at(i)); });
   CacheCopies found;
   for (Claim& claim : claims) {
     if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
     replaces_.push_back(std::move(claim.identity));
     found.push_back(std::move(claim.record));
   }
-  outcomes_ = found_outcomes(context_, key_, failures, found);
+  outcomes_ = found_outcomes(context_, key_, unclaimed_, found);
   CacheRecord* newest = newest_of(found);
   begun_at_ = newest == nullptr ? asked_at : newest->next_beginning(asked_at);
   if (newest != nullptr && newest->fresh(context_.clock.wall()) && !terms_.refresh) return std::move(*newest);
@@ -143,8 +143,10 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.stale_until = plus(record.fresh_until, terms_.stale);
   const Write write{encode(record), Exptime::after(terms_.ttl + terms_.stale + cache_slack, now), 0};
   std::vector<bool> stored(copies_.size());
-  const auto failures =
-      on_any_copy(copies_, [&](std::size_t i) { stored[i] = store_copy(i, record.build, write); });
+  const auto failures = on_any_copy(copies_, [&](std::size_t i) {
+    if (unclaimed_[i]) throw Failure(*unclaimed_[i]);
+    stored[i] = store_copy(i, record.build, write);
+  });
   outcomes_ = cache_outcomes(context_, key_, failures, stored);
   return std::find(stored.begin(), stored.end(), true) == stored.end() ? Stored::superseded : Stored::stored;
 }

@@ -226,7 +226,9 @@ TEST_CASE("cache, copies: what one copy missed is older than what the other has"
     world.terms.refresh = true;
     world.cut_off(world.server(cut));
     auto answer = world.ask();
+    const std::size_t failures = world.faults.injected();
     CHECK(store(answer, "new") == Stored::stored);
+    CHECK(world.faults.injected() == failures);  // what was not claimed is not asked again
     CHECK(yes_of(answer.rebuild->copies()) == Yes{cut != 0, cut != 1});
     CHECK(answer.rebuild->copies().at(cut).failure.has_value());
     answer.rebuild->end(true);
