@@ -26,7 +26,8 @@
 //   Every copy of a counter counts; the largest is the value, as for plain counters (counter.hpp). An id is added to all
 //   copies; where some had it and some did not, the oldest mark counts and the others are written by the add itself. Its
 //   mark is then `V<16 hex digits of the time><16 hex digits>`. So after a loss an id counts again when its other copies
-//   do not answer, or when a client hits it again whose clock is behind that of the first by more than has passed since;
+//   do not answer, or when a client hits it again whose clock is behind that of the first by more than has passed since
+//   (or whose hit takes that long: the mark is made at its beginning);
 //   and without one, when of two that hit it at the same moment one does not reach every copy.
 //
 // When things fail
