@@ -1,6 +1,7 @@
 /* The limit of a batch: one connection, commands pipelined by hand, every reply checked.
- *   pipeline SOCKET_PATH KIND NUMBER     KIND: set incr append ma mgma get; prints the seconds it took
- * Keys are n1 … nNUMBER with values of 8 bytes; get asks for 60 keys at a time. Exits 1 at the first wrong reply. */
+ *   pipeline SOCKET_PATH KIND NUMBER [KEYS]     KIND: set incr append ma mgma get; prints the seconds it took
+ * Keys are n1 … nNUMBER with values of 8 bytes, for get also the first NUMBER lines of the file KEYS, whatever their
+ * values; get asks for 60 keys at a time. Exits 1 at the first wrong reply. */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -34,13 +35,37 @@ static int connect_to(const char *path) {
   return connect(server, (struct sockaddr *)&address, sizeof address) == 0 ? server : -1;
 }
 
+/* The keys of a file, one behind the other with their zeros; NULL: n1, n2 … */
+static const char *keys;
+
+static int read_keys(const char *path, long number) {
+  FILE *file = fopen(path, "r");
+  if (file == NULL) return 0;
+  char *at = malloc((size_t)number * 256);
+  keys = at;
+  for (long i = 0; i < number; ++i, at += strlen(at) + 1) {
+    if (fgets(at, 256, file) == NULL) return 0;
+    at[strcspn(at, "\n")] = '\0';
+  }
+  return fclose(file) == 0;
+}
+
+static size_t put_key(char *out, long number) {
+  if (keys == NULL) return (size_t)sprintf(out, " n%ld", number);
+  const size_t size = strlen(keys);
+  *out = ' ';
+  memcpy(out + 1, keys, size);
+  keys += size + 1;
+  return size + 1;
+}
+
 static size_t put(char *out, const struct kind *kind, long *next, long number) {
   if (kind->format != NULL) {
     const long key = (*next)++;
     return (size_t)sprintf(out, kind->format, key, key);
   }
   size_t size = (size_t)sprintf(out, "get");
-  for (int i = 0; i < keys_of_a_get && *next <= number; ++i) size += (size_t)sprintf(out + size, " n%ld", (*next)++);
+  for (int i = 0; i < keys_of_a_get && *next <= number; ++i) size += put_key(out + size, (*next)++);
   return size + (size_t)sprintf(out + size, "\r\n");
 }
 
@@ -56,16 +81,17 @@ static long check(const struct kind *kind, const char *bytes, size_t size, int *
 }
 
 int main(int count, char **words) {
-  if (count != 4) return 64;
+  if (count != 4 && count != 5) return 64;
   const struct kind *kind = kinds;
   while (kind < kinds + sizeof kinds / sizeof *kinds && strcmp(kind->name, words[2]) != 0) ++kind;
   if (kind == kinds + sizeof kinds / sizeof *kinds) return 64;
   const long number = atol(words[3]);
+  if (count == 5 && !read_keys(words[4], number)) return 66;
   const int server = connect_to(words[1]);
   if (server < 0) return 69;
   const long gets = (number + keys_of_a_get - 1) / keys_of_a_get;
   const long expected = kind->format != NULL ? number * kind->lines : number * 2 + gets;
-  static char out[window + 4096], in[window];
+  static char out[window + 60 * 256], in[window];
   size_t filled = 0, sent = 0;
   long next = 1, lines = 0;
   int at_start = 1;

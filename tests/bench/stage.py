@@ -186,9 +186,18 @@ class Stage:
             thread.join(TIME_LIMIT)
         return time.monotonic() - started
 
-    def pipeline(self, kind, count):
-        return float(subprocess.run([self.tool("pipeline"), self.path, kind, str(count)], capture_output=True, text=True,
-                                    timeout=TIME_LIMIT, check=True).stdout)
+    def pipeline(self, kind, count, keys=None):
+        words = [self.tool("pipeline"), self.path, kind, str(count), *([keys] if keys else [])]
+        return float(subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT, check=True).stdout)
+
+    def keys_fetched(self, command, name):
+        """A file of the elements' keys, in the order in which fetch asks for them."""
+        path = os.path.join(self.directory, "keys")
+        out = subprocess.run([self.mcds, command, "fetch", name, "-o", "value"], env=self.environment, stdout=subprocess.PIPE,
+                             text=True, check=True).stdout
+        with open(path, "w", encoding="ascii") as file:
+            file.writelines(f"{command}:{name}:v:{line.partition(chr(9))[0]}\n" for line in out.splitlines())
+        return path
 
     def generate_hash_seconds(self, count):
         """libmemcached's own placement in a loop; None without its headers."""
