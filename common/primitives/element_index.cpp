@@ -225,6 +225,7 @@ std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::Ad
     if (result.failure) throw Failure(*result.failure);
     if (result.appended.created) name_in_manifest(shard, result.appended.incarnation);
   } catch (const Failure& failure) {
+    if (!result.failure && beside_copies_) return std::nullopt;
     // Listed or not, it is no element: that much is known.
     if (failure.code() != ErrorCode::unknown_outcome) return failure;
     return NotApplied(ErrorCode::unavailable,

@@ -51,8 +51,10 @@ class ElementIndex {
   // Which of these names are elements now; what is not known counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
-  ElementIndex(const Context& context, std::string base, Present present)
-      : context_(context), base_(std::move(base)), present_(std::move(present)) {}
+  // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest. This copy of the
+  // index then looks damaged, until somebody who has read all copies accepts it.
+  ElementIndex(const Context& context, std::string base, Present present, bool beside_copies)
+      : context_(context), base_(std::move(base)), present_(std::move(present)), beside_copies_(beside_copies) {}
 
   // Whether each name is listed: no failure.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
@@ -112,6 +114,7 @@ class ElementIndex {
   Context context_;
   std::string base_;
   Present present_;
+  bool beside_copies_;
 };
 
 }  // namespace mcds

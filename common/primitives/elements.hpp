@@ -31,7 +31,9 @@
 //                  `relist`, then accept(), makes it whole.
 //   skew           below half the grace: none.
 // Copies: every copy is all of the above on other servers, written side by side in the same round trips.
-//   set is done when one copy has it, remove when all have: a copy that was not reached would bring the element back.
+//   A name counts as listed when any copy's index lists it, and compaction drops only names that are no element in any
+//   copy: the copies of an index and of an element lie on different servers, so one that is down may take the index from
+//   one copy and the element from the other. set is done when one copy has it, remove when all have: a copy that was not reached would bring the element back.
 //   get takes the first copy, in the order of the placement, that knows of the element: its value or its tombstone. One
 //   that was not reached by a set and lost nothing may so answer the value before.
 //   fetch unites the copies' indexes, and heals: elements and names that a copy lost are added there again, and when all
@@ -97,7 +99,9 @@ class Elements {
 
  private:
   class Fetching;
+  class Setting;
   using PerCopy = std::vector<std::vector<ElementResult>>;
+  PerCopy set_copies(std::span<const Element> elements, bool relist);
   // What `act` makes of each copy; a copy whose run fails has that failure in every result.
   PerCopy on_all(std::size_t count,
                  const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const;

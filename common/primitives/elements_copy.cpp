@@ -8,8 +8,6 @@ namespace mcds {
 
 namespace {
 
-constexpr int most_rounds = 6;
-
 std::optional<Failure> failure_of(const Cluster& cluster, const Reply& reply) {
   try {
     expect(cluster, reply);
@@ -34,30 +32,35 @@ Request tombstone(std::string key, WallTime now) {
 
 }  // namespace
 
-// One element on its way through set().
-struct ElementsCopy::Setting {
-  const Element* element = nullptr;
-  ElementResult result;
-  bool done = false;
-  bool listed = false;
-  SteadyTime listed_at{};
-
-  void fail(Failure failure) {
-    result.failure = std::move(failure);
-    done = true;
-  }
-};
-
-ElementsCopy::ElementsCopy(const Context& context, std::string base, bool tombstones)
+ElementsCopy::ElementsCopy(const Context& context, const Context& whole, std::string base)
     : context_(context),
+      whole_(whole),
       base_(std::move(base)),
       values_base_(base_ + ":v"),
-      tombstones_(tombstones),
-      index_(context, base_, [this](std::span<const std::string> names) {
-        std::vector<bool> present;
-        for (const ElementResult& result : get(names)) present.push_back(result.yes || result.failure);
-        return present;
-      }) {}
+      tombstones_(whole.copies > 1),
+      index_(context, base_, [this](std::span<const std::string> names) { return present(names); }, tombstones_) {}
+
+// In any copy: a name may be listed here alone, and the element be elsewhere alone. What is not known counts.
+std::vector<bool> ElementsCopy::present(std::span<const std::string> names) const {
+  std::vector<Request> batch;
+  batch.reserve(names.size() * whole_.copies);
+  for (const std::string& name : names) {
+    const std::string key = key_of(name);
+    for (const std::size_t server : copy_servers(whole_, key)) batch.push_back(Request::get(key).on(server));
+  }
+  const auto results = found(context_.cluster.execute(batch));
+  std::vector<bool> present(names.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].yes || results[i].failure) present[i / whole_.copies] = true;
+  }
+  return present;
+}
+
+std::vector<ElementResult> failed_results(std::size_t count, const Failure& failure) {
+  ElementResult result;
+  result.failure = failure;
+  return std::vector<ElementResult>(count, result);
+}
 
 void check_element(const Element& element) {
   const auto limit = [](const char* what, std::size_t size, std::size_t most) {
@@ -73,39 +76,10 @@ std::string ElementsCopy::key_of(std::string_view name) const {
   return element_key(values_base_, name);
 }
 
-std::vector<ElementResult> ElementsCopy::set(std::span<const Element> elements, bool relist) {
-  std::vector<Setting> all(elements.size());
-  for (std::size_t i = 0; i < elements.size(); ++i) all[i].element = &elements[i];
-  if (relist) {
-    std::vector<Setting*> each;
-    for (Setting& one : all) each.push_back(&one);
-    list_missing(each);
-  }
-  for (int round = 0; round < most_rounds; ++round) {
-    std::vector<Setting*> open;
-    for (Setting& one : all) {
-      if (!one.done) open.push_back(&one);
-    }
-    if (open.empty()) break;
-    replace_existing(open);
-    list_missing(open);
-    if (!open.empty()) add_missing(open);
-  }
-  std::vector<ElementResult> results;
-  results.reserve(all.size());
-  for (Setting& one : all) {
-    if (!one.done)
-      one.fail(Contention("others keep creating and removing this element; it was not set, try again"));
-    results.push_back(std::move(one.result));
-  }
-  return results;
-}
-
-// Leaves those that there are none of.
-void ElementsCopy::replace_existing(std::vector<Setting*>& open) {
+void ElementsCopy::replace(std::span<ElementSetting* const> open) {
   std::vector<Request> batch;
   batch.reserve(open.size() * 2);
-  for (const Setting* one : open) {
+  for (const ElementSetting* one : open) {
     std::string key = key_of(one->element->name);
     if (tombstones_) batch.push_back(Request::get(key));
     batch.push_back(Request::replace(std::move(key), one->element->value, Exptime::never()));
@@ -113,68 +87,30 @@ void ElementsCopy::replace_existing(std::vector<Setting*>& open) {
   const auto replies = context_.cluster.execute(batch);
   const std::size_t each = tombstones_ ? 2 : 1;
   for (std::size_t i = 0; i < open.size(); ++i) {
-    Setting& one = *open[i];
+    ElementSetting& one = *open[i];
     const Reply& replaced = replies[i * each + each - 1];
     one.result.server = replaced.server;
     one.result.failure = failure_of(context_.cluster, replaced);
     one.result.yes = tombstones_ && replaced.outcome == Outcome::stored && is_tombstone(replies[i * each]);
+    // Who removed it need not have known it, so a name whose tombstone was replaced may not be listed.
+    one.unlisted = one.result.yes;
     one.done = replaced.outcome != Outcome::not_stored;
   }
-  // Who removed it need not have known it, so a name whose tombstone was replaced may not be listed.
-  std::vector<Setting*> revived;
-  std::copy_if(open.begin(), open.end(), std::back_inserter(revived),
-               [](const Setting* one) { return one->result.yes && !one->result.failure; });
-  list_again(revived);
-  std::erase_if(open, [](const Setting* one) { return one->done; });
 }
 
-// Leaves those that are listed.
-void ElementsCopy::list_missing(std::vector<Setting*>& missing) {
-  std::vector<Setting*> unlisted;
-  std::vector<const std::string*> names;
-  for (Setting* one : missing) {
-    if (one->listed) continue;
-    unlisted.push_back(one);
-    names.push_back(&one->element->name);
-  }
-  if (names.empty()) return;
-  const SteadyTime before = context_.clock.steady();
-  const auto failures = index_.list(names);
-  for (std::size_t i = 0; i < unlisted.size(); ++i) {
-    unlisted[i]->listed = true;
-    unlisted[i]->listed_at = before;
-    if (failures[i]) unlisted[i]->fail(*failures[i]);
-  }
-  std::erase_if(missing, [](const Setting* one) { return one->done; });
-}
-
-void ElementsCopy::add_missing(std::vector<Setting*>& missing) {
+void ElementsCopy::add(std::span<ElementSetting* const> missing) {
   std::vector<Request> batch;
   batch.reserve(missing.size());
-  for (const Setting* one : missing)
+  for (const ElementSetting* one : missing)
     batch.push_back(Request::add(key_of(one->element->name), one->element->value, Exptime::never()));
   const auto replies = context_.cluster.execute(batch);
   const SteadyTime after = context_.clock.steady();
-  std::vector<Setting*> late;
   for (std::size_t i = 0; i < missing.size(); ++i) {
-    Setting& one = *missing[i];
+    ElementSetting& one = *missing[i];
     one.result.failure = failure_of(context_.cluster, replies[i]);
     one.result.yes = replies[i].outcome == Outcome::stored;
     one.done = replies[i].outcome != Outcome::not_stored;
-    if (one.result.yes && after - one.listed_at > ElementIndex::grace / 2) late.push_back(&one);
-  }
-  list_again(late);
-}
-
-void ElementsCopy::list_again(std::span<Setting* const> late) {
-  if (late.empty()) return;
-  std::vector<const std::string*> names;
-  for (const Setting* one : late) names.push_back(&one->element->name);
-  const auto failures = index_.list(names);
-  for (std::size_t i = 0; i < late.size(); ++i) {
-    if (failures[i])
-      late[i]->fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
-                                   failures[i]->server()));
+    one.added_at = after;
   }
 }
 
@@ -239,21 +175,31 @@ std::vector<ElementResult> ElementsCopy::remove(std::span<const std::string> nam
   return results;
 }
 
-void ElementsCopy::refill(std::span<const std::string* const> names, std::span<const Element> elements) {
+void ElementsCopy::list(std::span<const std::string* const> names) {
   for (const auto& failure : index_.list(names)) {
     if (failure) throw Failure(*failure);
   }
-  std::vector<Setting> all(elements.size());
-  std::vector<Setting*> missing;
+}
+
+void ElementsCopy::refill(std::span<const std::string* const> names, std::span<const Element> elements) {
+  std::vector<ElementSetting> all(elements.size());
+  std::vector<ElementSetting*> missing;
+  std::vector<const std::string*> added;
   for (std::size_t i = 0; i < elements.size(); ++i) {
     all[i].element = &elements[i];
     missing.push_back(&all[i]);
+    added.push_back(&elements[i].name);
   }
-  list_missing(missing);
-  if (!missing.empty()) add_missing(missing);
-  for (const Setting& one : all) {
+  std::vector<const std::string*> listed(names.begin(), names.end());
+  listed.insert(listed.end(), added.begin(), added.end());
+  const SteadyTime before = context_.clock.steady();
+  list(listed);
+  if (missing.empty()) return;
+  add(missing);
+  for (const ElementSetting& one : all) {
     if (one.result.failure) throw Failure(*one.result.failure);
   }
+  if (context_.clock.steady() - before > ElementIndex::grace / 2) list(added);
 }
 
 }  // namespace mcds

@@ -37,14 +37,31 @@ struct ElementResult {
   std::vector<CopyOutcome> copies;  // with several: what became of each
 };
 
+// One element on its way into one copy.
+struct ElementSetting {
+  const Element* element = nullptr;
+  ElementResult result;
+  bool done = false;
+  bool unlisted = false;  // it is set, and nobody need have listed it
+  std::optional<SteadyTime> added_at;
+
+  void fail(Failure failure) {
+    result.failure = std::move(failure);
+    done = true;
+  }
+};
+
 class ElementsCopy {
  public:
-  ElementsCopy(const Context& context, std::string base, bool tombstones);
+  // `whole` is the context of all copies, of which `context` has one.
+  ElementsCopy(const Context& context, const Context& whole, std::string base);
   ElementsCopy(const ElementsCopy&) = delete;
   ElementsCopy& operator=(const ElementsCopy&) = delete;
 
-  // In the order of the batch. `relist`: lists those that exist too.
-  std::vector<ElementResult> set(std::span<const Element> elements, bool relist);
+  // The steps of setting; the names are listed between them. Done are those that existed, or failed.
+  void replace(std::span<ElementSetting* const> open);
+  // Done are all but those that exist by now.
+  void add(std::span<ElementSetting* const> missing);
   std::vector<ElementResult> get(std::span<const std::string> names) const;
   // get in two steps.
   std::unique_ptr<Pending> begin_get(std::span<const std::string> names) const;
@@ -59,20 +76,21 @@ class ElementsCopy {
   std::string key_of(std::string_view name) const;
 
  private:
-  struct Setting;
+  std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<Request> gets(std::span<const std::string> names) const;
   std::vector<ElementResult> found(std::vector<Reply> replies) const;
-  void replace_existing(std::vector<Setting*>& open);
-  void list_missing(std::vector<Setting*>& missing);
-  void add_missing(std::vector<Setting*>& missing);
-  void list_again(std::span<Setting* const> late);
+  void list(std::span<const std::string* const> names);
 
   Context context_;
+  Context whole_;
   std::string base_;
   std::string values_base_;
-  bool tombstones_;
+  bool tombstones_;  // there are other copies
   ElementIndex index_;
 };
+
+// Of a copy whose run failed.
+std::vector<ElementResult> failed_results(std::size_t count, const Failure& failure);
 
 // Throws Failure(bad_data) for a name or value that is too long.
 void check_element(const Element& element);

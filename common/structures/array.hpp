@@ -32,7 +32,8 @@
 //            certain against later ones only when a fetch has given it to the others. What removes, and finds some
 //            copies without a journal, creates it there, 2 trips more: else a fetch under way could make them whole
 //            without the removal.
-//   json     has one copy: refused.
+//   json     has one copy: refused. Its key is looked for before a journal is created; a server of it that does not answer
+//            keeps no journal from being created.
 // When things fail
 //   crash          a change is one append or one cas: nothing half done.
 //   lost reply     journal: found out by the operation's id; json: by the value, else unknown.

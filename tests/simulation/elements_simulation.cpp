@@ -47,15 +47,17 @@ class SlowAdds final : public Cluster {
   Random& random_;
 };
 
+std::vector<bool> all_present(std::span<const std::string> names) {
+  return std::vector<bool>(names.size(), true);
+}
+
 std::optional<Failure> set_before_listing(Context& context, Elements& elements, const Element& element) {
   const std::string key = elements.key_of(element.name);
   const Reply replaced = expect(
       context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
   if (replaced.outcome == Outcome::stored) return std::nullopt;
   expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
-  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) {
-    return std::vector<bool>(names.size(), true);
-  });
+  ElementIndex index(context, "hash:h", all_present, false);
   const std::string* name = &element.name;
   return index.list(std::span(&name, 1)).front();
 }
@@ -65,9 +67,7 @@ std::optional<Failure> set_listed_once(Context& context, Elements& elements, con
   const Reply replaced = expect(
       context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
   if (replaced.outcome == Outcome::stored) return std::nullopt;
-  ElementIndex index(context, "hash:h", [](std::span<const std::string> names) {
-    return std::vector<bool>(names.size(), true);
-  });
+  ElementIndex index(context, "hash:h", all_present, false);
   const std::string* name = &element.name;
   if (auto failure = index.list(std::span(&name, 1)).front()) return failure;
   expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
