@@ -93,7 +93,7 @@ void ElementsCopy::replace(std::span<ElementSetting* const> open) {
     one.result.failure = failure_of(context_.cluster, replaced);
     one.result.yes = tombstones_ && replaced.outcome == Outcome::stored && is_tombstone(replies[i * each]);
     // Who removed it need not have known it, so a name whose tombstone was replaced may not be listed.
-    one.unlisted = one.result.yes;
+    one.to_list = one.result.yes;
     one.done = replaced.outcome != Outcome::not_stored;
   }
 }

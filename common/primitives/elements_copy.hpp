@@ -34,6 +34,7 @@ struct ElementResult {
   std::string value;     // get
   std::size_t server = 0;
   std::optional<Failure> failure;   // then `yes` says nothing
+  std::optional<Failure> unlisted;  // set, of one copy: its index does not list the name, another's does
   std::vector<CopyOutcome> copies;  // with several: what became of each
 };
 
@@ -42,7 +43,7 @@ struct ElementSetting {
   const Element* element = nullptr;
   ElementResult result;
   bool done = false;
-  bool unlisted = false;  // it is set, and nobody need have listed it
+  bool to_list = false;  // it is set, and nobody need have listed it
   std::optional<SteadyTime> added_at;
 
   void fail(Failure failure) {

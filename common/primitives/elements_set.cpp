@@ -25,7 +25,7 @@ class Elements::Setting {
     if (relist) list_where([](std::size_t) { return true; });
     for (int round = 0; round < most_rounds && any_open(); ++round) {
       on_open(&ElementsCopy::replace);
-      list_where([&](std::size_t i) { return (missing(i) && !listed_at_[i]) || unlisted(i); });
+      list_where([&](std::size_t i) { return (missing(i) && !listed_at_[i]) || to_list(i); });
       on_open(&ElementsCopy::add);
       list_where([&](std::size_t i) { return added_late(i); });
     }
@@ -40,8 +40,8 @@ class Elements::Setting {
   bool missing(std::size_t i) const {
     return in_any(i, [](const ElementSetting& one) { return !one.done; });
   }
-  bool unlisted(std::size_t i) const {
-    return in_any(i, [](const ElementSetting& one) { return one.unlisted; });
+  bool to_list(std::size_t i) const {
+    return in_any(i, [](const ElementSetting& one) { return one.to_list; });
   }
   bool any_open() const {
     for (std::size_t i = 0; i < batch_.size(); ++i) {
@@ -54,9 +54,9 @@ class Elements::Setting {
   bool added_late(std::size_t i) {
     for (auto& copy : settings_) {
       ElementSetting& one = copy[i];
-      one.unlisted = one.added_at && one.result.yes && *one.added_at - *listed_at_[i] > ElementIndex::grace / 2;
+      one.to_list = one.added_at && one.result.yes && *one.added_at - *listed_at_[i] > ElementIndex::grace / 2;
     }
-    return unlisted(i);
+    return to_list(i);
   }
 
   void on_open(void (ElementsCopy::*step)(std::span<ElementSetting* const>)) {
@@ -95,19 +95,21 @@ class Elements::Setting {
       std::vector<std::optional<Failure>> of_name;
       for (std::size_t copy = 0; copy < lists.size(); ++copy)
         of_name.push_back(failures[copy] ? failures[copy] : lists[copy][n]);
-      note_listing(numbers[n], before, failure_of_all(of_name));
+      note_listing(numbers[n], before, of_name);
     }
   }
 
-  void note_listing(std::size_t i, SteadyTime when, const std::optional<Failure>& failure) {
-    if (!failure) listed_at_[i] = when;
-    for (auto& copy : settings_) {
-      ElementSetting& one = copy[i];
-      if (failure && !one.done) one.fail(*failure);
-      if (failure && one.unlisted) {
-        one.fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist", failure->server()));
+  void note_listing(std::size_t i, SteadyTime when, const std::vector<std::optional<Failure>>& failures) {
+    const auto nowhere = failure_of_all(failures);
+    if (!nowhere) listed_at_[i] = when;
+    for (std::size_t copy = 0; copy < settings_.size(); ++copy) {
+      ElementSetting& one = settings_[copy][i];
+      one.result.unlisted = failures[copy];
+      if (nowhere && !one.done) one.fail(*nowhere);
+      if (nowhere && one.to_list) {
+        one.fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist", nowhere->server()));
       }
-      one.unlisted = false;
+      one.to_list = false;
     }
   }
 
