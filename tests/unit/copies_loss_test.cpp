@@ -113,4 +113,24 @@ TEST_CASE("copies: a server lost before any trip of a write costs nothing that w
   }
 }
 
+TEST_CASE("copies: while one server does not answer everything can be begun, written and read") {
+  for (const Subject& subject : subjects) {
+    for (std::size_t away = 0; away < 3; ++away) {
+      CAPTURE(subject.name);
+      CAPTURE(away);
+      FakeClock clock;
+      SeededRandom random{away + 1};
+      MemoryCluster memory(clock.time(), 3);
+      memory.kill(away);
+      Context context{memory, clock, random, {}, 2};
+      std::set<std::string> written;
+      for (const std::string text : {"0", "1", "2", "3", "4", "5", "6", "7", "8"}) {
+        CHECK_NOTHROW(subject.write(context, text));
+        written.insert(text);
+      }
+      CHECK(subject.read(context) == written);
+    }
+  }
+}
+
 }  // namespace mcds

@@ -19,8 +19,9 @@ struct World {
   FakeClock clock;
   MemoryCluster servers{clock.time(), 3};
   test::TripCounter cluster{servers};
+  test::ScriptedFaults faults{cluster};
   SeededRandom random{7};
-  Context context{cluster, clock, random, "", 2};
+  Context context{faults, clock, random, "", 2};
   Hash cfg{context, "cfg"};
   Elements& elements = cfg.elements();
 
@@ -65,6 +66,31 @@ TEST_CASE(
     CHECK(world.fetched() == fields);
   }
   CHECK(world.elements.fetch([](Elements::Found&) {}).healed == 0);
+}
+
+TEST_CASE("elements, copies: while one server is away everything new is set, and it stays listed when it is back") {
+  for (const std::size_t away : {0U, 1U, 2U}) {
+    for (const bool compacts : {false, true}) {
+      World world;
+      world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+        if (request.server == away) return test::Mishap::unreachable;
+        return std::nullopt;
+      });
+      const Map fields = numbered(100);
+      world.set(fields);
+      CHECK(world.fetched() == fields);
+      world.faults.none();
+      // Longer than the grace: a name that is no element would be dropped.
+      world.clock.advance(std::chrono::minutes(2));
+      if (compacts) world.elements.compact();
+      CHECK(world.fetched() == fields);
+      CHECK(world.elements.fetch([](Elements::Found&) {}).copies_whole);
+      for (std::size_t server = 0; server < 3; ++server) {
+        world.servers.restart(server);
+        CHECK(world.fetched() == fields);
+      }
+    }
+  }
 }
 
 TEST_CASE("elements, copies: what is removed does not come back from a copy, nor by healing") {
