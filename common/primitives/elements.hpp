@@ -83,7 +83,8 @@ class Elements {
     bool complete() const { return lost.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
-  // visited the next is on its way. Throws NotApplied, CorruptData.
+  // visited the next is on its way. The first has up to 1024 elements, whatever their size; the others are as large as
+  // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit) const;
 

@@ -21,7 +21,8 @@
 //                others, which would count increments in flight twice; `set` makes all equal again.
 //   exact        the copies merge and heal (counter_copies.hpp), 3 trips an increment. They only count up: take, decr
 //                and set depend on the value, and copies that lose servers cannot agree on one. take is refused for
-//                plain ones too.
+//                plain ones too. Say so with every increment: one that does not begins a lost copy anew as a plain
+//                counter when no other copy answers just then, and healing drops that.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook it.
 //   crash        nothing to clean up.

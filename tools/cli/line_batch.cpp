@@ -37,10 +37,11 @@ void LineBatch::read() {
     bytes += line->size() + 1;
     take_or_fail(std::move(*line));
     if (progress_) progress_->advance(1, bytes);
+    if (!lines_.ready()) {
+      send();
+      session_.output().flush();
+    }
     if (fail_fast_ && worst_ > ExitStatus::no) return;
-    if (lines_.ready()) continue;
-    send();
-    session_.output().flush();
   }
 }
 

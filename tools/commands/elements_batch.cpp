@@ -64,10 +64,11 @@ ExitStatus ElementBatch::of_lines(Session& session, const ElementsOptions& optio
 
 ExitStatus ElementBatch::of(Session& session, std::vector<Element> elements) const {
   const auto results = run(elements);
+  const auto names = names_of(elements);
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].failure) {
-      session.output().error(*results[i].failure);
+      session.output().error_of(names[i], names, *results[i].failure);
       status = worse(status, status_of(results[i].failure->code()));
     } else {
       status = worse(status, answer(elements[i], results[i]));
