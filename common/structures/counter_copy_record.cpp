@@ -36,14 +36,7 @@ std::string CounterCopyRecord::text() const {
     if (!body.ends_with(' ')) body += ',';
     body += name + ':' + std::to_string(state.changes) + ':' + std::to_string(state.sum);
   }
-  body += ' ';
-  for (const std::string& id : ids) {
-    if (!body.ends_with(' ')) body += ',';
-    body += id;
-  }
-  if (ids.empty()) body += '-';
-  if (expires_at) body += " @" + std::to_string(*expires_at);
-  return seal(body);
+  return seal(body + ' ' + CounterRecordEnd{ids, expires_at}.text());
 }
 
 std::optional<CounterCopyRecord> CounterCopyRecord::parse(std::string_view text) {
@@ -51,23 +44,17 @@ std::optional<CounterCopyRecord> CounterCopyRecord::parse(std::string_view text)
   if (!body) return std::nullopt;
   if (body->starts_with("C1 ")) return from_single(text);
   const auto words = split(*body, ' ');
-  if (words.size() < 4 || words.size() > 5 || words[0] != "C2" || !parse_hex64(words[1])) return std::nullopt;
+  if (words.size() < 4 || words[0] != "C2" || !parse_hex64(words[1])) return std::nullopt;
   CounterCopyRecord record;
   record.life = words[1];
   for (const std::string_view entry : split(words[2], ',')) {
     if (!read_life(entry, record)) return std::nullopt;
   }
   if (!record.lives.contains(record.life)) return std::nullopt;
-  for (const std::string_view id : split(words[3], ',')) {
-    if (words[3] == "-") break;
-    if (!parse_hex64(id)) return std::nullopt;
-    record.ids.emplace_back(id);
-  }
-  if (words.size() == 5) {
-    if (!words[4].starts_with('@')) return std::nullopt;
-    record.expires_at = parse_i64(words[4].substr(1));
-    if (!record.expires_at) return std::nullopt;
-  }
+  auto end = CounterRecordEnd::parse(std::span(words).subspan(3));
+  if (!end) return std::nullopt;
+  record.ids = std::move(end->ids);
+  record.expires_at = end->expires_at;
   return record;
 }
 

@@ -8,34 +8,42 @@
 namespace mcds {
 
 std::string CounterRecord::text() const {
-  std::string body = "C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ';
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    if (i != 0) body += ',';
-    body += ids[i];
+  return seal("C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ' + CounterRecordEnd{ids, expires_at}.text());
+}
+
+std::string CounterRecordEnd::text() const {
+  std::string text;
+  for (const std::string& id : ids) text += (text.empty() ? "" : ",") + id;
+  if (ids.empty()) text += '-';
+  if (expires_at) text += " @" + std::to_string(*expires_at);
+  return text;
+}
+
+std::optional<CounterRecordEnd> CounterRecordEnd::parse(std::span<const std::string_view> words) {
+  if (words.empty() || words.size() > 2) return std::nullopt;
+  CounterRecordEnd end;
+  for (const std::string_view id : split(words[0], ',')) {
+    if (words[0] == "-") break;
+    if (!parse_hex64(id)) return std::nullopt;
+    end.ids.emplace_back(id);
   }
-  if (expires_at) body += " @" + std::to_string(*expires_at);
-  return seal(body);
+  if (words.size() == 1) return end;
+  if (!words[1].starts_with('@')) return std::nullopt;
+  end.expires_at = parse_i64(words[1].substr(1));
+  return end.expires_at ? std::optional(std::move(end)) : std::nullopt;
 }
 
 std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {
   const auto body = unseal(text);
   if (!body) return std::nullopt;
   const auto words = split(*body, ' ');
-  if (words.size() < 4 || words.size() > 5 || words[0] != "C1") return std::nullopt;
+  if (words.size() < 4 || words[0] != "C1") return std::nullopt;
   const auto sequence = parse_u64(words[1]);
   const auto sum = parse_u64(words[2]);
   if (!sequence || !sum) return std::nullopt;
-  CounterRecord record{*sequence, *sum, {}, {}};
-  for (const std::string_view id : split(words[3], ',')) {
-    if (!parse_hex64(id)) return std::nullopt;
-    record.ids.emplace_back(id);
-  }
-  if (words.size() == 5) {
-    if (!words[4].starts_with('@')) return std::nullopt;
-    record.expires_at = parse_i64(words[4].substr(1));
-    if (!record.expires_at) return std::nullopt;
-  }
-  return record;
+  auto end = CounterRecordEnd::parse(std::span(words).subspan(3));
+  if (!end) return std::nullopt;
+  return CounterRecord{*sequence, *sum, std::move(end->ids), end->expires_at};
 }
 
 bool CounterRecord::has(std::string_view id) const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,16 @@
 #include "common/base/clock.hpp"
 
 namespace mcds {
+
+// What all records of counters end with: `<id>,<id>…`, or `-` for none, and perhaps a word more, `@<expiry>`.
+struct CounterRecordEnd {
+  std::vector<std::string> ids;            // of the last changes, the newest last
+  std::optional<std::int64_t> expires_at;  // UNIX seconds
+
+  std::string text() const;
+  // nullopt: these words are none.
+  static std::optional<CounterRecordEnd> parse(std::span<const std::string_view> words);
+};
 
 struct CounterRecord {
   // Changes that a lost reply can still be looked up among.

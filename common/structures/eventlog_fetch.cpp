@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "common/structures/eventlog.hpp"
-#include "common/structures/eventlog_read.hpp"
+#include "common/structures/eventlog_delivery.hpp"
 
 namespace mcds {
 

@@ -99,33 +99,4 @@ class ChunkReader {
   std::map<std::int64_t, LogDirectory> directories_;
 };
 
-// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them. False: the
-// sink or the limit ended the read.
-class ChunkDelivery {
- public:
-  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state,
-                LogSink& sink, LogSummary& summary)
-      : cluster_(cluster), shape_(shape), keys_(keys), state_(state), sink_(sink), summary_(summary) {}
-
-  // `promised`: the chunk must still be there. Decreases `left` by the events delivered.
-  bool deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left);
-
- private:
-  struct Part;
-  std::vector<Part> open_parts(const ChunkText& chunk);
-  bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts);
-  std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const;
-  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
-               std::set<EventId>* seen);
-  void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const;
-  void damage(const Part& part, const std::string& what);
-
-  Cluster& cluster_;
-  const RingShape& shape_;
-  const LogKeys& keys_;
-  CursorState& state_;
-  LogSink& sink_;
-  LogSummary& summary_;
-};
-
 }  // namespace mcds

@@ -1,0 +1,177 @@
+#include "common/structures/eventlog_delivery.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace mcds {
+
+namespace {
+
+PartName stored_name(const PartName& name) { return {name.chunk, name.part % parts_per_copy}; }
+
+}  // namespace
+
+// A part that is there, and how far it was consumed.
+struct ChunkDelivery::Part {
+  PartName name;
+  const PartText* text;
+  std::string_view incarnation;
+  std::size_t start;  // of the undelivered bytes
+  std::optional<EventId> last;
+  bool replaced = false;  // what had been consumed of it is not what stands there
+};
+
+bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left) {
+  std::vector<Part> parts = open_parts(chunk);
+  if (promised && !chunk.whole && report_losses(chunk, parts)) {
+    sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
+  }
+  std::vector<EventLine> events;
+  bool whole = true;
+  // Several copies have the same events: only what is new counts towards the limit.
+  const bool repeats = left && !parts.empty() && parts.back().name.part >= parts_per_copy;
+  std::set<EventId> seen;
+  if (repeats) {
+    const auto before = consumed_ids(parts);
+    seen.insert(before.begin(), before.end());
+  }
+  for (Part& part : parts) {
+    summary_.bytes += part.text->value.size();
+    whole = collect(part, events, left, repeats ? &seen : nullptr) && whole;
+  }
+  summary_.parts += parts.size();
+  summary_.chunks += parts.empty() ? 0 : 1;
+  drop_repeated(parts, events);
+  for (const Part& part : parts) {
+    state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
+  }
+  for (const EventLine& event : events) {
+    ++summary_.events;
+    if (!sink_.event(event)) return false;
+  }
+  return whole;
+}
+
+std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chunk) {
+  std::vector<Part> parts;
+  for (const auto& [number, text] : chunk.parts) {
+    if (text.unreachable) continue;
+    Part part{.name = {chunk.chunk, number}, .text = &text, .incarnation = {}, .start = 0, .last = {}};
+    const auto header = parse_part_header(text.value, stored_name(part.name));
+    if (!header) {
+      damage(part, "is no part of an event log");
+      continue;
+    }
+    part.incarnation = header->incarnation;
+    // Its writer was slow to create it after all.
+    state_.lost.erase({part.name, std::string(part.incarnation)});
+    part.start = header->size;
+    const auto known = state_.parts.find(part.name);
+    if (known != state_.parts.end() && known->second.incarnation == part.incarnation) {
+      const auto& consumed = known->second;
+      part.replaced = consumed.bytes > text.value.size() || consumed.bytes < header->size ||
+                      text.value[consumed.bytes - 1] != '\n';
+      if (!part.replaced) std::tie(part.start, part.last) = std::tie(consumed.bytes, consumed.last);
+    }
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+// Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
+bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
+  const std::string unnamed(16, '0');
+  auto expected = chunk.named;
+  for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
+    if (known->first.chunk != chunk.chunk) break;
+    expected.emplace_back(known->first, known->second.incarnation);
+  }
+  for (const Part& part : parts) {
+    const std::int64_t first = part.name.part - stored_name(part.name).part;
+    for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= first; --before.part) {
+      if (chunk.parts.contains(before.part)) break;
+      const auto reported = state_.lost.lower_bound({before, ""});
+      const bool again = reported != state_.lost.end() && reported->first == before;
+      if (!again) expected.emplace_back(before, unnamed);
+    }
+  }
+  if (chunk.directory_lost && chunk.parts.empty()) expected.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+  bool lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.replaced; });
+  for (const auto& [name, incarnation] : expected) {
+    const auto text = chunk.parts.find(name.part);
+    if (text != chunk.parts.end() && text->second.unreachable) continue;
+    const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };
+    if (std::any_of(parts.begin(), parts.end(), same)) continue;
+    const auto known = state_.parts.find(name);
+    if (known != state_.parts.end() && known->second.incarnation == incarnation) state_.parts.erase(known);
+    lost = state_.lost.emplace(name, incarnation).second || lost;
+  }
+  return lost;
+}
+
+// The part's undelivered events; false when the limit ends before them.
+bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
+                            std::set<EventId>* seen) {
+  std::string_view rest = std::string_view(part.text->value).substr(part.start);
+  while (!rest.empty()) {
+    std::string_view after = rest;
+    const std::string_view line = take_line(after);
+    const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
+    const bool again = id && seen->contains(*id);
+    if (left && *left == 0 && !again) return false;
+    if (line.size() == rest.size()) {
+      damage(part, "ends in the middle of a line");
+      return true;
+    }
+    auto event = parse_event_line(line);
+    if (!event) {
+      damage(part, "has a line that is no event, at byte " + std::to_string(part.start));
+      event = salvage_event_line(line);
+    }
+    part.start += line.size() + 1;
+    rest = after;
+    if (!event) continue;
+    part.last = event->id;
+    if (again) continue;
+    if (seen != nullptr) seen->insert(event->id);
+    events.push_back(*event);
+    if (left) --*left;
+  }
+  return true;
+}
+
+// Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
+void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const {
+  if (events.empty()) return;
+  const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
+  const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
+  std::stable_sort(events.begin(), events.end(), by_id);
+  events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
+  const std::vector<EventId> before = consumed_ids(parts);
+  std::erase_if(events, [&](const EventLine& event) {
+    return std::binary_search(before.begin(), before.end(), event.id);
+  });
+}
+
+// Sorted.
+std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts) const {
+  std::vector<EventId> before;
+  for (const Part& part : parts) {
+    const auto known = state_.parts.find(part.name);
+    if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)
+      continue;
+    std::string_view consumed = std::string_view(part.text->value).substr(0, known->second.bytes);
+    while (!consumed.empty()) {
+      if (const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size))) before.push_back(*id);
+    }
+  }
+  std::sort(before.begin(), before.end());
+  return before;
+}
+
+void ChunkDelivery::damage(const Part& part, const std::string& what) {
+  sink_.damaged(CorruptData(keys_.part(stored_name(part.name)) + ' ' + what + ": somebody else writes to this key",
+                            cluster_.address_of(part.text->server)));
+}
+
+}  // namespace mcds

@@ -1,0 +1,42 @@
+// From what was read of a chunk to events in order, each once, and what is missing. Used by eventlog_fetch.cpp.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/structures/eventlog_read.hpp"
+
+namespace mcds {
+
+// Hands one chunk's undelivered events to the sink, in order, and what was lost of it before them. False: the
+// sink or the limit ended the read.
+class ChunkDelivery {
+ public:
+  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state,
+                LogSink& sink, LogSummary& summary)
+      : cluster_(cluster), shape_(shape), keys_(keys), state_(state), sink_(sink), summary_(summary) {}
+
+  // `promised`: the chunk must still be there. Decreases `left` by the events delivered.
+  bool deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left);
+
+ private:
+  struct Part;
+  std::vector<Part> open_parts(const ChunkText& chunk);
+  bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts);
+  std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const;
+  bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
+               std::set<EventId>* seen);
+  void drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const;
+  void damage(const Part& part, const std::string& what);
+
+  Cluster& cluster_;
+  const RingShape& shape_;
+  const LogKeys& keys_;
+  CursorState& state_;
+  LogSink& sink_;
+  LogSummary& summary_;
+};
+
+}  // namespace mcds
