@@ -295,6 +295,31 @@ TEST_CASE("at the connection limit an existing key is never missing") {
   }
 }
 
+namespace {
+
+// What became of increments of `n` by 1.
+struct Tally {
+  std::uint64_t acknowledged = 0, unknown = 0;
+
+  void count(const std::vector<Reply>& replies) {
+    for (const Reply& reply : replies) {
+      acknowledged += reply.outcome == Outcome::stored;
+      unknown += reply.unknown();
+    }
+  }
+  // Returns the value.
+  std::uint64_t check(Cluster& cluster) const {
+    cluster.execute(Request::get("n"));
+    const std::uint64_t value = std::stoull(cluster.execute(Request::get("n")).value);
+    CHECK(acknowledged > 0);
+    CHECK(acknowledged <= value);
+    CHECK(value <= acknowledged + unknown);
+    return value;
+  }
+};
+
+}  // namespace
+
 TEST_CASE(
     "under random lost and cut replies every acknowledged increment counts, unknown ones at most once") {
   SeededRandom random(seed());
@@ -306,21 +331,13 @@ TEST_CASE(
     const auto cluster = client_of({proxy.server()}, protocol);
     proxy.randomly(
         0.1, {Fault::cut_reply, Fault::cut_request, Fault::hang_up, Fault::delay_reply, Fault::lose_reply});
-    std::uint64_t acknowledged = 0, unknown = 0;
-    for (int i = 0; i < 100; ++i) {
-      std::vector<Request> batch(5, Request::incr_or_create("n", 1, 1, never));
-      for (const Reply& reply : cluster->execute(batch)) {
-        acknowledged += reply.outcome == Outcome::stored;
-        unknown += reply.unknown();
-      }
-    }
+    Tally tally;
+    for (int i = 0; i < 100; ++i)
+      tally.count(cluster->execute(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, never))));
     proxy.always(Fault::none);
-    cluster->execute(Request::get("n"));
-    const std::uint64_t value = std::stoull(cluster->execute(Request::get("n")).value);
-    CHECK(acknowledged <= value);
-    CHECK(value <= acknowledged + unknown);
+    const std::uint64_t value = tally.check(*cluster);
     CHECK(proxy.faults() > 0);
-    MESSAGE(protocol << ": " << acknowledged << " acknowledged, " << unknown << " unknown, value " << value
+    MESSAGE(protocol << ": " << tally.acknowledged << " acknowledged, " << tally.unknown << " unknown, value " << value
                      << ", " << proxy.faults() << " faults");
   }
 }
@@ -403,24 +420,15 @@ TEST_CASE("under random faults batches on their way count as others do, in every
   FaultProxy proxy(memcached.server(), random.bits());
   const auto cluster = client_of({proxy.server()}, "meta");
   proxy.randomly(0.1, {Fault::cut_reply, Fault::cut_request, Fault::hang_up});
-  std::uint64_t acknowledged = 0, unknown = 0;
+  Tally tally;
   for (int i = 0; i < 100; ++i) {
     std::vector<std::unique_ptr<Pending>> pending;
     for (int batch = 0; batch < 3; ++batch)
       pending.push_back(cluster->begin(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, never))));
     if (random.bits() % 2 == 0) std::swap(pending.front(), pending.back());
-    for (const auto& one : pending) {
-      for (const Reply& reply : one->finish()) {
-        acknowledged += reply.outcome == Outcome::stored;
-        unknown += reply.unknown();
-      }
-    }
+    for (const auto& one : pending) tally.count(one->finish());
   }
   proxy.always(Fault::none);
-  cluster->execute(Request::get("n"));
-  const std::uint64_t value = std::stoull(cluster->execute(Request::get("n")).value);
-  CHECK(acknowledged <= value);
-  CHECK(value <= acknowledged + unknown);
+  tally.check(*cluster);
   CHECK(proxy.faults() > 0);
-  CHECK(acknowledged > 0);
 }

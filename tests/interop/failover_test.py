@@ -5,14 +5,12 @@ Usage: failover_test.py BUILD_DIR [--all]
 Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats a run's keys and pools.
 """
 import os
-import random
 import subprocess
 import sys
-import tempfile
 
 from clients import CLIENTS
-from placement_test import WRITERS, Bench, Finding, as_profile, disagreement, places, text_keys
-from servers import Asker, Memcacheds
+from placement_test import WRITERS, Finding, as_profile, disagreement, opened_bench, places, text_keys
+from servers import Asker
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
@@ -64,16 +62,11 @@ def written_and_found(bench, client, configuration, servers, dead):
 
 
 def main():
-    seed = int(os.environ.get("MCDS_TEST_SEED", random.randrange(10 ** 9)))
-    print(f"seed {seed}")
-    choice = random.Random(seed)
-    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-    with tempfile.TemporaryDirectory(prefix="mcds-failover-") as directory, Memcacheds(directory) as memcacheds:
-        bench = Bench(mcds, directory, choice, memcacheds)
+    with opened_bench(sys.argv[1]) as bench:
         servers = bench.pools.plain
-        dead = choice.sample(servers, 2)
+        dead = bench.choice.sample(servers, 2)
         for server in dead:
-            memcacheds.kill(server)
+            bench.memcacheds.kill(server)
         bench.environment["DEAD_SERVERS"] = str(len(dead))
         for client, configuration in cases():
             try:

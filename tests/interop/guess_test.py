@@ -6,14 +6,11 @@ Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats
 """
 import json
 import os
-import random
 import subprocess
 import sys
-import tempfile
 
 from clients import CLIENTS
-from placement_test import WRITERS, Bench, Finding, text_keys
-from servers import Memcacheds
+from placement_test import WRITERS, Finding, opened_bench, text_keys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
@@ -56,12 +53,7 @@ def guess(bench, client, configuration, servers):
 
 
 def main():
-    seed = int(os.environ.get("MCDS_TEST_SEED", random.randrange(10 ** 9)))
-    print(f"seed {seed}")
-    choice = random.Random(seed)
-    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-    with tempfile.TemporaryDirectory(prefix="mcds-guess-") as directory, Memcacheds(directory) as memcacheds:
-        bench = Bench(mcds, directory, choice, memcacheds)
+    with opened_bench(sys.argv[1]) as bench:
         for client, configuration in cases():
             try:
                 guess(bench, client, configuration, bench.pools.plain)

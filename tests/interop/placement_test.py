@@ -5,6 +5,7 @@ Usage: placement_test.py BUILD_DIR [--all] [--client NAME]â€¦ [--profile NAME]â€
 Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats a run's keys and pools.
 """
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -79,6 +80,7 @@ class Bench:
         self.mcds = mcds
         self.directory = directory
         self.choice = choice
+        self.memcacheds = memcacheds
         self.pools = Pools(memcacheds, choice)
         self.left_configuration = os.path.join(directory, "configuration")
         self.next_number = choice.randrange(10 ** 6, 10 ** 7)
@@ -208,6 +210,16 @@ def version_of(client):
     return done.stdout if done.returncode == 0 else "not installed"
 
 
+@contextlib.contextmanager
+def opened_bench(build):
+    """A bench with servers of its own, which chooses as MCDS_TEST_SEED says."""
+    seed = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
+    print(f"seed {seed}")
+    mcds = os.path.join(os.path.abspath(build), "tools", "mcds")
+    with tempfile.TemporaryDirectory(prefix="mcds-interop-") as directory, Memcacheds(directory) as memcacheds:
+        yield Bench(mcds, directory, random.Random(seed), memcacheds)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("build")
@@ -216,14 +228,9 @@ def main():
     parser.add_argument("--profile", action="append", default=[])
     parser.add_argument("--verbose", action="store_true")
     options = parser.parse_args()
-    seed = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-    print(f"seed {seed}")
-    choice = random.Random(seed)
-    mcds = os.path.join(os.path.abspath(options.build), "tools", "mcds")
     passed = 0
     failures = []
-    with tempfile.TemporaryDirectory(prefix="mcds-interop-") as directory, Memcacheds(directory) as memcacheds:
-        bench = Bench(mcds, directory, choice, memcacheds)
+    with opened_bench(options.build) as bench:
         offered = bench.offered()
         for client in CLIENTS:
             if not (client.name in options.client if options.client else options.all or client.ci):
