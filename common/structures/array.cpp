@@ -8,7 +8,7 @@
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 
 namespace mcds {
 

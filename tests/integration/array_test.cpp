@@ -9,7 +9,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"

@@ -11,7 +11,7 @@
 #include "common/structures/counter.hpp"
 #include "common/structures/eventlog.hpp"
 #include "common/structures/hash.hpp"
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/memcached_process.hpp"

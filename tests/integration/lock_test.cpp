@@ -1,5 +1,5 @@
 // One lock and 64 processes that die at random, on a real server. MCDS_TEST_LOCK_SECONDS sets for how long.
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 
 #include <doctest/doctest.h>
 

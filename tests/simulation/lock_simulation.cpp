@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "common/base/errors.hpp"
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 

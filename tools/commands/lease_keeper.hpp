@@ -12,7 +12,7 @@
 #include <string_view>
 #include <thread>
 
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
 
 namespace mcds {

@@ -1,4 +1,4 @@
-// mcds lock: parsing and printing; the algorithm is in common/structures/lock.hpp, `run` in lock_run.cpp.
+// mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in lock_run.cpp.
 #include <sys/types.h>
 
 #include <memory>

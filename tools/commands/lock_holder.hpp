@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 
 namespace mcds {
 

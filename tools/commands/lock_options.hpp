@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/session.hpp"
 

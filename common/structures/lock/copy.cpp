@@ -1,4 +1,4 @@
-#include "common/structures/lock_copy.hpp"
+#include "common/structures/lock/copy.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -4,8 +4,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "common/structures/lock.hpp"
-#include "common/structures/lock_vote.hpp"
+#include "common/structures/lock/lock.hpp"
+#include "common/structures/lock/vote.hpp"
 
 namespace mcds {
 

@@ -15,7 +15,7 @@
 
 #include <string>
 
-#include "common/structures/lock_copy.hpp"
+#include "common/structures/lock/copy.hpp"
 
 namespace mcds {
 

@@ -61,7 +61,7 @@
 #include <vector>
 
 #include "common/primitives/copies.hpp"
-#include "common/structures/lock_copy.hpp"
+#include "common/structures/lock/copy.hpp"
 
 namespace mcds {
 

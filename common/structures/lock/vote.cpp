@@ -1,4 +1,4 @@
-#include "common/structures/lock_vote.hpp"
+#include "common/structures/lock/vote.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "common/structures/lock.hpp"
+#include "common/structures/lock/lock.hpp"
 
 #include <algorithm>
 #include <cctype>
