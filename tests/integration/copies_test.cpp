@@ -8,7 +8,7 @@
 #include <set>
 
 #include "common/structures/array.hpp"
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 #include "common/structures/eventlog.hpp"
 #include "common/structures/hash.hpp"
 #include "common/structures/lock/lock.hpp"

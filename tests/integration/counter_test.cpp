@@ -1,5 +1,5 @@
 // Counters bumped by many processes, on real servers. MCDS_TEST_INCREMENTS sets how often each of 64 does it.
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 // that is healed in time.
 #include <doctest/doctest.h>
 
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/server_losses.hpp"
 

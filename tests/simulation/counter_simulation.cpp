@@ -5,8 +5,8 @@
 #include <map>
 
 #include "common/base/bytes.hpp"
-#include "common/structures/counter.hpp"
-#include "common/structures/counter_update.hpp"
+#include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/update.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

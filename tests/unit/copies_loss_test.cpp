@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/structures/array.hpp"
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 #include "common/structures/eventlog.hpp"
 #include "common/structures/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"

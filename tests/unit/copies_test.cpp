@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "common/structures/counter.hpp"
-#include "common/structures/counter_copy_record.hpp"
+#include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/copy_record.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 

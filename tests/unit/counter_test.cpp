@@ -1,8 +1,8 @@
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 
 #include <doctest/doctest.h>
 
-#include "common/structures/counter_record.hpp"
+#include "common/structures/counter/record.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 

@@ -1,5 +1,5 @@
-// mcds counter: parsing and printing; the algorithm is in common/structures/counter.cpp.
-#include "common/structures/counter.hpp"
+// mcds counter: parsing and printing; the algorithm is in common/structures/counter/counter.cpp.
+#include "common/structures/counter/counter.hpp"
 
 #include <map>
 #include <memory>

@@ -1,10 +1,10 @@
-#include "common/structures/counter_copy_record.hpp"
+#include "common/structures/counter/copy_record.hpp"
 
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
-#include "common/structures/counter_record.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 

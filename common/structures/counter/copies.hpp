@@ -18,7 +18,7 @@
 
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/structures/counter_copy_record.hpp"
+#include "common/structures/counter/copy_record.hpp"
 
 namespace mcds {
 

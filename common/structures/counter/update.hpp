@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/counter_record.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/counter_update.hpp"
+#include "common/structures/counter/update.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "common/structures/counter_record.hpp"
+#include "common/structures/counter/record.hpp"
 
 #include <algorithm>
 

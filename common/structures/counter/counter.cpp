@@ -1,12 +1,12 @@
-#include "common/structures/counter.hpp"
+#include "common/structures/counter/counter.hpp"
 
 #include <algorithm>
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/counter_copies.hpp"
-#include "common/structures/counter_update.hpp"
+#include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/update.hpp"
 
 namespace mcds {
 

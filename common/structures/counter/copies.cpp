@@ -1,9 +1,9 @@
-#include "common/structures/counter_copies.hpp"
+#include "common/structures/counter/copies.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "common/structures/counter_record.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
