@@ -7,7 +7,7 @@
 #include <atomic>
 #include <map>
 
-#include "common/structures/visitors.hpp"
+#include "common/structures/visitors/visitors.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/fault_proxy.hpp"

@@ -2,7 +2,7 @@
 // the truth, and right by the copy that lives from the start.
 #include <doctest/doctest.h>
 
-#include "common/structures/visitors.hpp"
+#include "common/structures/visitors/visitors.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/structures/visitors.hpp"
+#include "common/structures/visitors/visitors.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

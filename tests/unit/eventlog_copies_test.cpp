@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/structures/eventlog.hpp"
-#include "common/structures/visitors.hpp"
+#include "common/structures/visitors/visitors.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/memory_cluster.hpp"

@@ -1,4 +1,4 @@
-#include "common/structures/visitors.hpp"
+#include "common/structures/visitors/visitors.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// mcds visitors: parsing and printing; the algorithm is in common/structures/visitors.hpp.
-#include "common/structures/visitors.hpp"
+// mcds visitors: parsing and printing; the algorithm is in common/structures/visitors/visitors.hpp.
+#include "common/structures/visitors/visitors.hpp"
 
 #include <cmath>
 #include <memory>
