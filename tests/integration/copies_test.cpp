@@ -9,7 +9,7 @@
 
 #include "common/structures/array.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/hash.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"

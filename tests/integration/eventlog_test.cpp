@@ -1,6 +1,6 @@
 // Event logs written by many processes through a proxy that loses replies, and visitors counted by them, on
 // real servers. MCDS_TEST_EVENTS sets how many events each of 64 processes puts.
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/server_losses.hpp"

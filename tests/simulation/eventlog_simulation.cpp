@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 
 namespace mcds {
 

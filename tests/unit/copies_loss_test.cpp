@@ -7,7 +7,7 @@
 
 #include "common/structures/array.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"

@@ -1,7 +1,7 @@
 // Event logs whose keys have copies, and visitors.
 #include <doctest/doctest.h>
 
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog_cursor.hpp"
+#include "common/structures/eventlog/cursor.hpp"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

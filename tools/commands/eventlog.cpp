@@ -1,5 +1,5 @@
-// mcds eventlog: the command line, put, info and where; the algorithm is in common/structures/eventlog.hpp.
-#include "common/structures/eventlog.hpp"
+// mcds eventlog: the command line, put, info and where; the algorithm is in common/structures/eventlog/eventlog.hpp.
+#include "common/structures/eventlog/eventlog.hpp"
 
 #include <memory>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/session.hpp"
 

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog_writer.hpp"
+#include "common/structures/eventlog/writer.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog_format.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 #include <algorithm>
 #include <cassert>

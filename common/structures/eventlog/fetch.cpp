@@ -1,8 +1,8 @@
 // The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in eventlog_read.cpp.
 #include <algorithm>
 
-#include "common/structures/eventlog.hpp"
-#include "common/structures/eventlog_delivery.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/eventlog/delivery.hpp"
 
 namespace mcds {
 

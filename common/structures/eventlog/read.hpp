@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 
 #include <algorithm>
 #include <cassert>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/eventlog_read.hpp"
+#include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog_delivery.hpp"
+#include "common/structures/eventlog/delivery.hpp"
 
 #include <algorithm>
 #include <tuple>

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/structures/eventlog_format.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/primitives/context.hpp"
-#include "common/structures/eventlog_format.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 

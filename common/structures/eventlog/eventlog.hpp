@@ -70,9 +70,9 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/structures/eventlog_cursor.hpp"
-#include "common/structures/eventlog_format.hpp"
-#include "common/structures/eventlog_writer.hpp"
+#include "common/structures/eventlog/cursor.hpp"
+#include "common/structures/eventlog/format.hpp"
+#include "common/structures/eventlog/writer.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/eventlog_read.hpp"
+#include "common/structures/eventlog/read.hpp"
 
 #include <algorithm>
 #include <tuple>
