@@ -1,6 +1,6 @@
 // Arrays changed by many processes through proxies that lose replies, while others compact and read them, on
 // real servers. MCDS_TEST_SECONDS sets for how long; 3 without it.
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/json.hpp"
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/server_losses.hpp"
 

@@ -9,7 +9,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

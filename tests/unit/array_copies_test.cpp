@@ -1,7 +1,7 @@
 // Arrays whose journals have copies.
 #include <doctest/doctest.h>
 
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 

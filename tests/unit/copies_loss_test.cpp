@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/hash.hpp"

@@ -1,5 +1,5 @@
-// mcds array: parsing and printing; the algorithm is in common/structures/array.hpp.
-#include "common/structures/array.hpp"
+// mcds array: parsing and printing; the algorithm is in common/structures/array/array.hpp.
+#include "common/structures/array/array.hpp"
 
 #include <algorithm>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 
 #include <algorithm>
 #include <unordered_map>

@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "common/base/errors.hpp"
-#include "common/structures/array.hpp"
+#include "common/structures/array/array.hpp"
 
 namespace mcds {
 
