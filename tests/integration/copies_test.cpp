@@ -10,7 +10,7 @@
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
-#include "common/structures/hash.hpp"
+#include "common/structures/elements/hash.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"

@@ -1,6 +1,6 @@
 // Tables and hashes changed by many processes, on real servers through a proxy that loses requests and
 // replies, while others compact. MCDS_TEST_SECONDS sets how long.
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 #include "common/primitives/journal.hpp"
 #include "tests/support/simulation.hpp"
 

@@ -8,7 +8,7 @@
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
-#include "common/structures/hash.hpp"
+#include "common/structures/elements/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/memory_cluster.hpp"

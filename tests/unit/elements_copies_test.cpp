@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "common/structures/hash.hpp"
+#include "common/structures/elements/hash.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"

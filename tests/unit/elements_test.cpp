@@ -1,11 +1,11 @@
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "common/structures/hash.hpp"
-#include "common/structures/table.hpp"
+#include "common/structures/elements/hash.hpp"
+#include "common/structures/elements/table.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"

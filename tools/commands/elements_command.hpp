@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 

@@ -1,5 +1,5 @@
-// mcds hash: parsing and printing; the algorithm is in common/structures/hash.hpp.
-#include "common/structures/hash.hpp"
+// mcds hash: parsing and printing; the algorithm is in common/structures/elements/hash.hpp.
+#include "common/structures/elements/hash.hpp"
 
 #include "common/base/bytes.hpp"
 #include "tools/cli/copy_list.hpp"

@@ -1,5 +1,5 @@
-// mcds table: parsing and printing; the algorithm is in common/structures/table.hpp.
-#include "common/structures/table.hpp"
+// mcds table: parsing and printing; the algorithm is in common/structures/elements/table.hpp.
+#include "common/structures/elements/table.hpp"
 
 #include "tools/cli/copy_list.hpp"
 #include "tools/commands/commands.hpp"

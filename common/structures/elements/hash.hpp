@@ -2,12 +2,12 @@
 //
 // Key layout
 //   hash:<name>:v:<field>        the value's exact bytes
-//   hash:<name>:i, …:i:<shard>   where to look for fields; see common/primitives/element_index.hpp
+//   hash:<name>:i, …:i:<shard>   where to look for fields; see common/structures/elements/index.hpp
 //   E.g. hash:cfg:v:color = blue
 // Invariants
 //   A field is there exactly while its key exists, with the value last set: any memcached client may read and
 //   overwrite it. fetch lists every acknowledged field; why, crash point by crash point, says
-//   common/primitives/elements.hpp.
+//   common/structures/elements/elements.hpp.
 // Round trips, whatever the number of fields
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
@@ -18,7 +18,7 @@
 //   The article's hash: a table with values.
 #pragma once
 
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/primitives/elements_copy.hpp"
+#include "common/structures/elements/copy.hpp"
 
 #include <algorithm>
 

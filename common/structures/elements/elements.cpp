@@ -1,4 +1,4 @@
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -3,7 +3,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 namespace mcds {
 

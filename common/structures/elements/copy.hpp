@@ -16,7 +16,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/primitives/element_index.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 

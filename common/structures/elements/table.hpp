@@ -2,11 +2,11 @@
 //
 // Key layout
 //   table:<name>:v:<member>       1
-//   table:<name>:i, …:i:<shard>   where to look for members; see common/primitives/element_index.hpp
+//   table:<name>:i, …:i:<shard>   where to look for members; see common/structures/elements/index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
 // Invariants
 //   A member is in the table exactly while its key exists: any memcached client may ask for it. fetch lists every
-//   acknowledged member; why, crash point by crash point, says common/primitives/elements.hpp.
+//   acknowledged member; why, crash point by crash point, says common/structures/elements/elements.hpp.
 // Round trips, whatever the number of members
 //   has, remove 1; add of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
@@ -16,7 +16,7 @@
 //   The article's table, whose index was one list that readers and writers locked.
 #pragma once
 
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 namespace mcds {
 

@@ -1,7 +1,7 @@
 // Setting the elements of a table or hash: the steps that elements.hpp argues about, each in all copies side by side.
 #include <algorithm>
 
-#include "common/primitives/elements.hpp"
+#include "common/structures/elements/elements.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/primitives/element_index.hpp"
+#include "common/structures/elements/index.hpp"
 
 #include <algorithm>
 #include <array>

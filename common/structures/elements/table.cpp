@@ -1,4 +1,4 @@
-#include "common/structures/table.hpp"
+#include "common/structures/elements/table.hpp"
 
 namespace mcds {
 

@@ -50,7 +50,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/primitives/elements_copy.hpp"
+#include "common/structures/elements/copy.hpp"
 
 namespace mcds {
 
