@@ -4,7 +4,7 @@
 #include <array>
 
 #include "common/base/errors.hpp"
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"

@@ -8,7 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

@@ -1,7 +1,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"

@@ -1,4 +1,4 @@
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 
 #include <doctest/doctest.h>
 

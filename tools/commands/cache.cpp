@@ -1,5 +1,5 @@
-// mcds cache: parsing and printing; the algorithm is in common/structures/cache.hpp, `run` in cache_run.cpp.
-#include "common/structures/cache.hpp"
+// mcds cache: parsing and printing; the algorithm is in common/structures/cache/cache.hpp, `run` in cache_run.cpp.
+#include "common/structures/cache/cache.hpp"
 
 #include <memory>
 

@@ -6,7 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/relay.hpp"
 #include "tools/commands/cache_key.hpp"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/primitives/copies.hpp"
-#include "common/structures/cache_record.hpp"
+#include "common/structures/cache/record.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/structures/cache_copy.hpp"
+#include "common/structures/cache/copy.hpp"
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"

@@ -69,7 +69,7 @@
 
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/structures/cache_record.hpp"
+#include "common/structures/cache/record.hpp"
 #include "common/structures/lock/lock.hpp"
 
 namespace mcds {

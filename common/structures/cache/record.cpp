@@ -1,4 +1,4 @@
-#include "common/structures/cache_record.hpp"
+#include "common/structures/cache/record.hpp"
 
 #include <algorithm>
 #include <array>

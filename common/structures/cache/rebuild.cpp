@@ -3,8 +3,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/cache.hpp"
-#include "common/structures/cache_copy.hpp"
+#include "common/structures/cache/cache.hpp"
+#include "common/structures/cache/copy.hpp"
 
 namespace mcds {
 

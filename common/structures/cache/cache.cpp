@@ -1,4 +1,4 @@
-#include "common/structures/cache.hpp"
+#include "common/structures/cache/cache.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/structures/cache_copy.hpp"
+#include "common/structures/cache/copy.hpp"
 
 namespace mcds {
 
