@@ -8,7 +8,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/elements/elements.hpp"
-#include "common/primitives/journal.hpp"
+#include "common/primitives/journal/journal.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

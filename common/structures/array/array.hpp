@@ -1,7 +1,7 @@
 // A list that many clients change at once, each change whole or not at all.
 //
 // Key layout
-//   array:<name>              the journal (default encoding): see common/primitives/journal.hpp
+//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp
 //   array:<name>:s:<id>       its segments, once it has outgrown one item
 //   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
 //   array:<name>:json:lock    the lock of --lock, see lock.hpp
@@ -51,7 +51,7 @@
 #include <vector>
 
 #include "common/primitives/copies.hpp"
-#include "common/primitives/journal.hpp"
+#include "common/primitives/journal/journal.hpp"
 
 namespace mcds {
 

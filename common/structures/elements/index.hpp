@@ -34,7 +34,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
-#include "common/primitives/journal.hpp"
+#include "common/primitives/journal/journal.hpp"
 
 namespace mcds {
 

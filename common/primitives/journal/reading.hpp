@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/journal.hpp"
+#include "common/primitives/journal/journal.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/primitives/journal.hpp"
+#include "common/primitives/journal/journal.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/journal_reading.hpp"
+#include "common/primitives/journal/reading.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/primitives/journal_lines.hpp"
+#include "common/primitives/journal/lines.hpp"
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"

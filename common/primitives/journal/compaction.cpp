@@ -3,7 +3,7 @@
 #include <unordered_set>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/journal_reading.hpp"
+#include "common/primitives/journal/reading.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/primitives/journal_reading.hpp"
+#include "common/primitives/journal/reading.hpp"
 
 #include <algorithm>
 #include <unordered_set>

@@ -57,7 +57,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
-#include "common/primitives/journal_lines.hpp"
+#include "common/primitives/journal/lines.hpp"
 
 namespace mcds {
 
