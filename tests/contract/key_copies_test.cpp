@@ -1,5 +1,5 @@
 // Probing and pruning against every backend.
-#include "common/structures/key_copies.hpp"
+#include "common/cluster/keys/probe.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Listing every key of every server.
-#include "common/cluster/live_keys.hpp"
+#include "common/cluster/keys/live.hpp"
 
 #include <doctest/doctest.h>
 

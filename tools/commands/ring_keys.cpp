@@ -1,7 +1,7 @@
 #include "tools/commands/ring_keys.hpp"
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/live_keys.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/line_batch.hpp"
 #include "tools/cli/progress.hpp"

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <map>
 
-#include "common/cluster/live_keys.hpp"
+#include "common/cluster/keys/live.hpp"
 #include "common/placement/guess.hpp"
 #include "common/placement/profile.hpp"
-#include "common/structures/key_copies.hpp"
+#include "common/cluster/keys/probe.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where_options.hpp"

@@ -1,4 +1,4 @@
-#include "common/cluster/live_keys.hpp"
+#include "common/cluster/keys/live.hpp"
 
 #include <poll.h>
 

@@ -1,4 +1,4 @@
-#include "common/structures/key_copies.hpp"
+#include "common/cluster/keys/probe.hpp"
 
 #include <algorithm>
 
