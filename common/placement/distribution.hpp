@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "common/base/errors.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

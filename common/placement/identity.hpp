@@ -1,7 +1,7 @@
 // What each client hashes for a server. A name the user gave (NAME=HOST:PORT) always wins.
 #pragma once
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds::identity {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

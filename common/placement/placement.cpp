@@ -6,7 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/placement/distribution.hpp"
 #include "common/placement/failover.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
 
 namespace mcds {

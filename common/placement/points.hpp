@@ -2,7 +2,7 @@
 // count from 0.
 #pragma once
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds::points {
 

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common/base/units.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "common/placement/ring_diff.hpp"
 #include "common/placement/ring_shares.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "common/placement/continuum.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

@@ -6,7 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/placement.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 using namespace mcds;
 

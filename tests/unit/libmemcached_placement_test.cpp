@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

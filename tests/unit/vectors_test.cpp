@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
 

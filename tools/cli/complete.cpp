@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/parse.hpp"
 

@@ -12,7 +12,7 @@
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
 #include "common/placement/pool.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/input.hpp"
 

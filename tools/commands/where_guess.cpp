@@ -4,7 +4,7 @@
 
 #include "common/cluster/keys/live.hpp"
 #include "common/placement/guess.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"

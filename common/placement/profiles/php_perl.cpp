@@ -1,5 +1,5 @@
 // PHP's and Perl's own clients.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 

@@ -1,5 +1,5 @@
 // Node's clients.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 

@@ -1,5 +1,5 @@
 // Proxies: twemproxy, mcrouter, nginx, memcached's own.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 

@@ -1,5 +1,5 @@
 // Clients for the JVM. They hash UTF-16 code units where they have a hash of their own, UTF-8 elsewhere.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 

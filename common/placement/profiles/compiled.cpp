@@ -1,5 +1,5 @@
 // Clients written in C, C++, C#, Go and Rust.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 

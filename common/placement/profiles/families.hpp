@@ -3,7 +3,7 @@
 
 #include "common/placement/identity.hpp"
 #include "common/placement/points.hpp"
-#include "common/placement/profile.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
 
 namespace mcds::families {

@@ -3,7 +3,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/suggest.hpp"
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds {
 

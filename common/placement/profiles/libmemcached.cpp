@@ -1,7 +1,7 @@
 // libmemcached and the clients built on it. Their options act in the order they are set:
 // DISTRIBUTION=CONSISTENT makes points of the key hash in use at that time, and forgets weights until a
 // server that weighs more is added.
-#include "common/placement/profile_families.hpp"
+#include "common/placement/profiles/families.hpp"
 
 namespace mcds::families {
 
