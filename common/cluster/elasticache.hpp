@@ -4,7 +4,7 @@
 #include <string>
 
 #include "common/base/clock.hpp"
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds {
 

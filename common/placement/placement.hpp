@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds {
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds::test {
 

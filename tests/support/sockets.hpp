@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds::test {
 

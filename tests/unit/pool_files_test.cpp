@@ -1,4 +1,4 @@
-#include "common/placement/pool_files.hpp"
+#include "common/placement/pools/files.hpp"
 
 #include <doctest/doctest.h>
 

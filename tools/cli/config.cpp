@@ -11,7 +11,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/input.hpp"

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "common/base/clock.hpp"
-#include "common/placement/pool_files.hpp"
+#include "common/placement/pools/files.hpp"
 
 namespace mcds {
 

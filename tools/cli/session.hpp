@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/cluster/cluster.hpp"
-#include "common/placement/pool_files.hpp"
+#include "common/placement/pools/files.hpp"
 #include "common/primitives/context.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"

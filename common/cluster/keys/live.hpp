@@ -16,7 +16,7 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/reply.hpp"
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 namespace mcds::meta {
 

@@ -1,4 +1,4 @@
-#include "common/placement/pool.hpp"
+#include "common/placement/pools/pool.hpp"
 
 #include <arpa/inet.h>
 

@@ -1,4 +1,4 @@
-#include "common/placement/yaml.hpp"
+#include "common/placement/pools/yaml.hpp"
 
 #include <yaml.h>
 

@@ -1,4 +1,4 @@
-#include "common/placement/pool_files.hpp"
+#include "common/placement/pools/files.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -8,7 +8,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "common/placement/yaml.hpp"
+#include "common/placement/pools/yaml.hpp"
 
 namespace mcds {
 
