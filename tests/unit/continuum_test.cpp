@@ -1,4 +1,4 @@
-#include "common/placement/continuum.hpp"
+#include "common/placement/ring/continuum.hpp"
 
 #include <doctest/doctest.h>
 

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/placement/continuum.hpp"
-#include "common/placement/points.hpp"
+#include "common/placement/ring/continuum.hpp"
+#include "common/placement/ring/points.hpp"
 
 namespace mcds {
 

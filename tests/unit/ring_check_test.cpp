@@ -1,4 +1,4 @@
-#include "common/placement/ring_check.hpp"
+#include "common/placement/ring/check.hpp"
 
 #include <doctest/doctest.h>
 

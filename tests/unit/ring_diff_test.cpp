@@ -1,8 +1,8 @@
-#include "common/placement/ring_diff.hpp"
+#include "common/placement/ring/diff.hpp"
 
 #include <doctest/doctest.h>
 
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 
 using namespace mcds;
 

@@ -1,10 +1,10 @@
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
 
-#include "common/placement/continuum.hpp"
+#include "common/placement/ring/continuum.hpp"
 
 using namespace mcds;
 

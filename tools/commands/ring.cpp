@@ -10,7 +10,7 @@
 
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"

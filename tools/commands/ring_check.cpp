@@ -1,5 +1,5 @@
 // mcds ring check: what is wrong with the pool as this client sees it.
-#include "common/placement/ring_check.hpp"
+#include "common/placement/ring/check.hpp"
 
 #include "common/base/json.hpp"
 #include "tools/cli/program.hpp"

@@ -1,12 +1,12 @@
 // mcds ring diff: what a change of the pool or of the client moves.
-#include "common/placement/ring_diff.hpp"
+#include "common/placement/ring/diff.hpp"
 
 #include <memory>
 #include <optional>
 
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/ring_keys.hpp"

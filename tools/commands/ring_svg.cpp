@@ -7,7 +7,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
-#include "common/placement/continuum.hpp"
+#include "common/placement/ring/continuum.hpp"
 
 namespace mcds {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 
 namespace mcds {
 

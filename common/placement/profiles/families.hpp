@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/placement/identity.hpp"
-#include "common/placement/points.hpp"
+#include "common/placement/ring/points.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/placement/continuum.hpp"
+#include "common/placement/ring/continuum.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/placement/placement.hpp"
 

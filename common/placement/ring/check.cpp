@@ -1,12 +1,12 @@
-#include "common/placement/ring_check.hpp"
+#include "common/placement/ring/check.hpp"
 
 #include <algorithm>
 #include <map>
 
 #include "common/base/units.hpp"
 #include "common/placement/profiles/profile.hpp"
-#include "common/placement/ring_diff.hpp"
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/diff.hpp"
+#include "common/placement/ring/shares.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "common/placement/points.hpp"
+#include "common/placement/ring/points.hpp"
 
 #include <algorithm>
 #include <cmath>

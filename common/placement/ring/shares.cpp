@@ -1,9 +1,9 @@
-#include "common/placement/ring_shares.hpp"
+#include "common/placement/ring/shares.hpp"
 
 #include <algorithm>
 #include <cmath>
 
-#include "common/placement/continuum.hpp"
+#include "common/placement/ring/continuum.hpp"
 #include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
