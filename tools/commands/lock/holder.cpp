@@ -1,4 +1,4 @@
-#include "tools/commands/lock_holder.hpp"
+#include "tools/commands/lock/holder.hpp"
 
 #include <pwd.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "tools/commands/cache_key.hpp"
+#include "tools/commands/cache/key.hpp"
 
 #include <unistd.h>
 

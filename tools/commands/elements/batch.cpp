@@ -1,6 +1,6 @@
 #include "tools/cli/input.hpp"
 #include "tools/cli/line_batch.hpp"
-#include "tools/commands/elements_command.hpp"
+#include "tools/commands/elements/command.hpp"
 
 namespace mcds {
 

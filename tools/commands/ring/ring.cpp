@@ -14,9 +14,9 @@
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/ring_keys.hpp"
-#include "tools/commands/ring_options.hpp"
-#include "tools/commands/ring_svg.hpp"
+#include "tools/commands/ring/keys.hpp"
+#include "tools/commands/ring/options.hpp"
+#include "tools/commands/ring/svg.hpp"
 
 namespace mcds {
 

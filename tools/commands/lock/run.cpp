@@ -7,9 +7,9 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "tools/commands/lease_keeper.hpp"
-#include "tools/commands/lock_holder.hpp"
-#include "tools/commands/lock_options.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
+#include "tools/commands/lock/holder.hpp"
+#include "tools/commands/lock/options.hpp"
 #include "tools/commands/run_report.hpp"
 
 namespace mcds {

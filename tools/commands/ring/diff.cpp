@@ -9,8 +9,8 @@
 #include "common/placement/ring/shares.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/ring_keys.hpp"
-#include "tools/commands/ring_options.hpp"
+#include "tools/commands/ring/keys.hpp"
+#include "tools/commands/ring/options.hpp"
 
 namespace mcds {
 

@@ -4,7 +4,7 @@
 #include "common/base/json.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/ring_options.hpp"
+#include "tools/commands/ring/options.hpp"
 
 namespace mcds {
 

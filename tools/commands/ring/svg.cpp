@@ -1,4 +1,4 @@
-#include "tools/commands/ring_svg.hpp"
+#include "tools/commands/ring/svg.hpp"
 
 #include <algorithm>
 #include <array>

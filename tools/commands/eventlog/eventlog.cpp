@@ -11,7 +11,7 @@
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/eventlog_options.hpp"
+#include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
 

@@ -1,4 +1,4 @@
-#include "tools/commands/lease_keeper.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
 
 #include <sys/eventfd.h>
 #include <unistd.h>

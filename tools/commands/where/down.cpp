@@ -4,7 +4,7 @@
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
-#include "tools/commands/where_options.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 

@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "common/base/units.hpp"
-#include "tools/commands/eventlog_options.hpp"
+#include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
 

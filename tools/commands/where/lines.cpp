@@ -2,7 +2,7 @@
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/line_batch.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/where_options.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 

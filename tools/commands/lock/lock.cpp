@@ -10,7 +10,7 @@
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/lock_options.hpp"
+#include "tools/commands/lock/options.hpp"
 
 namespace mcds {
 

@@ -7,7 +7,7 @@
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/where_options.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 

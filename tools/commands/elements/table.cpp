@@ -3,7 +3,7 @@
 
 #include "tools/cli/copy_list.hpp"
 #include "tools/commands/commands.hpp"
-#include "tools/commands/elements_command.hpp"
+#include "tools/commands/elements/command.hpp"
 
 namespace mcds {
 

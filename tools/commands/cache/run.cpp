@@ -9,9 +9,9 @@
 #include "common/structures/cache/cache.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/relay.hpp"
-#include "tools/commands/cache_key.hpp"
-#include "tools/commands/lease_keeper.hpp"
-#include "tools/commands/lock_holder.hpp"
+#include "tools/commands/cache/key.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
+#include "tools/commands/lock/holder.hpp"
 #include "tools/commands/run_report.hpp"
 
 namespace mcds {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/commands/cache_options.hpp"
+#include "tools/commands/cache/options.hpp"
 
 namespace mcds {
 

@@ -4,7 +4,7 @@
 
 #include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/commands/eventlog_options.hpp"
+#include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
 

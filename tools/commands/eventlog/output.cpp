@@ -1,7 +1,7 @@
 #include <algorithm>
 
 #include "common/base/units.hpp"
-#include "tools/commands/eventlog_options.hpp"
+#include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
 

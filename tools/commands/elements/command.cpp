@@ -1,4 +1,4 @@
-#include "tools/commands/elements_command.hpp"
+#include "tools/commands/elements/command.hpp"
 
 #include <unistd.h>
 

@@ -6,7 +6,7 @@
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
-#include "tools/commands/cache_key.hpp"
+#include "tools/commands/cache/key.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {

@@ -1,4 +1,4 @@
-#include "tools/commands/ring_keys.hpp"
+#include "tools/commands/ring/keys.hpp"
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/keys/live.hpp"

@@ -8,7 +8,7 @@
 #include "common/cluster/keys/probe.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/where_options.hpp"
+#include "tools/commands/where/options.hpp"
 
 namespace mcds {
 
