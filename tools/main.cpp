@@ -65,7 +65,8 @@ int main(int count, char** words) {
   } catch (const std::bad_alloc&) {
     return report(Session(invocation.globals), Failure(ErrorCode::system, "out of memory"));
   } catch (const std::exception& error) {
-    return report(Session(invocation.globals), Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));
+    return report(Session(invocation.globals),
+                  Failure(ErrorCode::internal, std::string("a bug in mcds: ") + error.what()));
   }
   return static_cast<int>(ExitStatus::internal);
 }

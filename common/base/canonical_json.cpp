@@ -16,7 +16,9 @@ namespace mcds {
 
 namespace {
 
-Failure bad_json(const std::string& why) { return {ErrorCode::bad_data, why}; }
+Failure bad_json(const std::string& why) {
+  return {ErrorCode::bad_data, why};
+}
 
 // UTF-8 bytes in the order of the UTF-16 code units they stand for: U+E000…U+FFFF (lead bytes ee, ef) sort after the
 // surrogate pairs of U+10000 and above (lead bytes f0…f4); everything else is in byte order already.
@@ -33,7 +35,9 @@ bool utf16_less(std::string_view a, std::string_view b) {
 std::string number_text(double value) {
   if (value == 0) return "0";
   std::array<char, 64> buffer{};
-  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::abs(value), std::chars_format::scientific).ptr;
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::abs(value),
+                                 std::chars_format::scientific)
+                       .ptr;
   const std::string_view shortest(buffer.data(), static_cast<std::size_t>(end - buffer.data()));
   const std::size_t e = shortest.find('e');
   std::string digits(1, shortest[0]);
@@ -46,7 +50,8 @@ std::string number_text(double value) {
   if (point >= count && point <= 21) {
     text = digits + std::string(static_cast<std::size_t>(point - count), '0');
   } else if (point > 0 && point <= 21) {
-    text = digits.substr(0, static_cast<std::size_t>(point)) + '.' + digits.substr(static_cast<std::size_t>(point));
+    text = digits.substr(0, static_cast<std::size_t>(point)) + '.' +
+           digits.substr(static_cast<std::size_t>(point));
   } else if (point > -6 && point <= 0) {
     text = "0." + std::string(static_cast<std::size_t>(-point), '0') + digits;
   } else {
@@ -58,7 +63,8 @@ std::string number_text(double value) {
 
 void refuse_inexact(double value, const std::string& literal) {
   std::array<char, 400> exact{};
-  const auto end = std::to_chars(exact.data(), exact.data() + exact.size(), value, std::chars_format::fixed, 0).ptr;
+  const auto end =
+      std::to_chars(exact.data(), exact.data() + exact.size(), value, std::chars_format::fixed, 0).ptr;
   if (literal != std::string_view(exact.data(), static_cast<std::size_t>(end - exact.data()))) {
     throw bad_json("the integer " + literal.substr(0, 40) +
                    " has no exact double, so it has no canonical form; write it as a string");
@@ -71,8 +77,12 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override { return value("null"); }
   bool boolean(bool is_true) override { return value(is_true ? "true" : "false"); }
-  bool number_integer(number_integer_t number) override { return integer(static_cast<double>(number), std::to_string(number)); }
-  bool number_unsigned(number_unsigned_t number) override { return integer(static_cast<double>(number), std::to_string(number)); }
+  bool number_integer(number_integer_t number) override {
+    return integer(static_cast<double>(number), std::to_string(number));
+  }
+  bool number_unsigned(number_unsigned_t number) override {
+    return integer(static_cast<double>(number), std::to_string(number));
+  }
   bool number_float(number_float_t number, const string_t& literal) override {
     if (!std::isfinite(number)) throw bad_json("the number " + literal.substr(0, 40) + " is beyond a double");
     if (literal.find_first_of(".eE") == std::string::npos && number != 0) return integer(number, literal);
@@ -89,7 +99,8 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
   bool end_object() override {
     Members members = std::move(frames_.back().members);
     frames_.pop_back();
-    std::sort(members.begin(), members.end(), [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
+    std::sort(members.begin(), members.end(),
+              [](const auto& a, const auto& b) { return utf16_less(a.first, b.first); });
     std::string text = "{";
     for (std::size_t i = 0; i < members.size(); ++i) {
       if (i != 0 && members[i].first == members[i - 1].first) {

@@ -18,7 +18,9 @@ WallTime SystemClock::wall() const {
   return WallTime(std::chrono::duration_cast<std::chrono::microseconds>(read(CLOCK_REALTIME)));
 }
 
-SteadyTime SystemClock::steady() const { return SteadyTime(read(CLOCK_BOOTTIME)); }
+SteadyTime SystemClock::steady() const {
+  return SteadyTime(read(CLOCK_BOOTTIME));
+}
 
 void SystemClock::sleep_for(Duration duration) {
   if (duration <= Duration::zero()) return;

@@ -6,8 +6,10 @@
 namespace mcds {
 
 using Duration = std::chrono::nanoseconds;
-using WallTime = std::chrono::sys_time<std::chrono::microseconds>;   // what other machines understand; may be wrong
-using SteadyTime = std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // leases, deadlines
+using WallTime =
+    std::chrono::sys_time<std::chrono::microseconds>;  // what other machines understand; may be wrong
+using SteadyTime =
+    std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // leases, deadlines
 
 class Clock {
  public:

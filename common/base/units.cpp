@@ -21,7 +21,8 @@ struct Unit {
   double seconds;
 };
 
-constexpr std::array<Unit, 6> units{{{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
+constexpr std::array<Unit, 6> units{
+    {{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
 
 std::string quoted(std::string_view text) {
   return is_utf8(text) ? json_quote(text.substr(0, 60)) : std::string("bytes that are not UTF-8");
@@ -30,7 +31,8 @@ std::string quoted(std::string_view text) {
 // Takes the leading digits and decimal point off `text`.
 std::optional<double> take_number(std::string_view& text) {
   std::size_t size = 0;
-  while (size < text.size() && (std::isdigit(static_cast<unsigned char>(text[size])) != 0 || text[size] == '.')) {
+  while (size < text.size() &&
+         (std::isdigit(static_cast<unsigned char>(text[size])) != 0 || text[size] == '.')) {
     ++size;
   }
   const auto number = parse_double(text.substr(0, size));
@@ -94,7 +96,8 @@ std::optional<std::chrono::microseconds> parse_fraction_and_zone(std::string_vie
 }
 
 std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':') return std::nullopt;
+  if (text.size() < 20 || text[4] != '-' || text[7] != '-' || text[13] != ':' || text[16] != ':')
+    return std::nullopt;
   if (text[10] != 'T' && text[10] != 't' && text[10] != ' ') return std::nullopt;
   const int year = digits(text, 0, 4);
   const int month = digits(text, 5, 2);
@@ -102,9 +105,11 @@ std::optional<WallTime> parse_rfc3339(std::string_view text) {
   const int hour = digits(text, 11, 2);
   const int minute = digits(text, 14, 2);
   const int second = digits(text, 17, 2);
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(static_cast<unsigned>(month)),
+  const std::chrono::year_month_day date{std::chrono::year(year),
+                                         std::chrono::month(static_cast<unsigned>(month)),
                                          std::chrono::day(static_cast<unsigned>(day))};
-  if (year < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 || second > 60) {
+  if (year < 0 || !date.ok() || hour < 0 || hour > 23 || minute < 0 || minute > 59 || second < 0 ||
+      second > 60) {
     return std::nullopt;
   }
   const auto shift = parse_fraction_and_zone(text.substr(19));
@@ -121,7 +126,8 @@ Duration parse_duration(std::string_view text, std::string_view what) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
                        " is no duration; write it as 250ms, 30s, 5m, 1h30m or 7d");
   }
-  if (*seconds > longest_seconds) throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
+  if (*seconds > longest_seconds)
+    throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
   return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9 + 0.5));
 }
 
@@ -133,10 +139,20 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
   unsigned shift = 0;
   std::string_view number = text;
   switch (text.back()) {
-    case 'k': case 'K': shift = 10; break;
-    case 'm': case 'M': shift = 20; break;
-    case 'g': case 'G': shift = 30; break;
-    default: break;
+    case 'k':
+    case 'K':
+      shift = 10;
+      break;
+    case 'm':
+    case 'M':
+      shift = 20;
+      break;
+    case 'g':
+    case 'G':
+      shift = 30;
+      break;
+    default:
+      break;
   }
   if (shift != 0) number.remove_suffix(1);
   const auto value = parse_u64(number);
@@ -164,7 +180,8 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
 std::string format_time(WallTime time) {
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);
-  const auto ms = static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(time - days).count());
+  const auto ms =
+      static_cast<std::uint64_t>(std::chrono::floor<std::chrono::milliseconds>(time - days).count());
   std::string text = "-00-00T00:00:00.000Z";
   const auto put = [&](std::size_t at, std::size_t digits, std::uint64_t value) {
     for (std::size_t i = at + digits; i-- > at; value /= 10) text[i] = static_cast<char>('0' + value % 10);
@@ -201,17 +218,23 @@ double parse_share(std::string_view text, std::string_view what) {
   const auto number = parse_double(percent ? text.substr(0, text.size() - 1) : text);
   const double share = percent ? number.value_or(-1) / 100 : number.value_or(-1);
   if (share >= 0 && share <= 1) return share;
-  throw InvalidInput(std::string(what) + ": " + quoted(text) + " is no share; write 30% or 0.3, at most 100%");
+  throw InvalidInput(std::string(what) + ": " + quoted(text) +
+                     " is no share; write 30% or 0.3, at most 100%");
 }
 
 std::string format_fixed(double value, int decimals) {
   std::array<char, 400> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
+  const auto end =
+      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
   return {text.data(), end.ptr};
 }
 
-std::string format_percent(double share) { return format_fixed(share * 100, 2) + '%'; }
+std::string format_percent(double share) {
+  return format_fixed(share * 100, 2) + '%';
+}
 
-std::int64_t ceil_seconds(Duration duration) { return std::chrono::ceil<std::chrono::seconds>(duration).count(); }
+std::int64_t ceil_seconds(Duration duration) {
+  return std::chrono::ceil<std::chrono::seconds>(duration).count();
+}
 
 }  // namespace mcds

@@ -53,7 +53,8 @@ class AutomaticTransport final : public Cluster {
       if (taken && !meta_->speaks(replies[i].server)) refused.push_back(i);
     }
     if (refused.empty()) return;
-    if (classic_ == nullptr) classic_ = std::make_unique<Composites>(make_classic_transport(placement_, options_));
+    if (classic_ == nullptr)
+      classic_ = std::make_unique<Composites>(make_classic_transport(placement_, options_));
     run(*classic_, batch, refused, replies);
   }
 

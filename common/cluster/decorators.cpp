@@ -10,7 +10,8 @@ namespace {
 // One request on its way; `step` is the primitive sent next.
 class Progress {
  public:
-  Progress(const Request& request, bool composite) : request_(&request), composite_(composite), step_(request.op) {
+  Progress(const Request& request, bool composite)
+      : request_(&request), composite_(composite), step_(request.op) {
     if (!composite) return;
     if (request.op == Op::incr_or_create) step_ = Op::incr;
     if (request.op == Op::append_or_create) step_ = Op::append;
@@ -23,7 +24,8 @@ class Progress {
 
   Request primitive() const {
     if (!composite()) return *request_;
-    Request primitive{.op = step_, .key = request_->key, .flags = request_->flags, .server = request_->server};
+    Request primitive{
+        .op = step_, .key = request_->key, .flags = request_->flags, .server = request_->server};
     if (step_ == Op::incr) primitive.delta = request_->delta;
     if (step_ == Op::append) primitive.value = request_->value;
     if (step_ == Op::add) {
@@ -52,7 +54,8 @@ class Progress {
       return finish(std::move(reply));
     }
     if (reply.outcome == Outcome::not_stored) return again(reply.server);
-    if (request_->op == Op::incr_or_create || !reply.is(ReplyFailure::Kind::refused)) return finish(std::move(reply));
+    if (request_->op == Op::incr_or_create || !reply.is(ReplyFailure::Kind::refused))
+      return finish(std::move(reply));
     answer_ = std::move(reply);
     step_ = Op::get;
   }
@@ -64,11 +67,12 @@ class Progress {
   }
 
   void again(std::size_t server) {
-    if (request_->op == Op::append_or_create && rounds_ == 2) return finish(Reply::of(Outcome::not_stored, server));
+    if (request_->op == Op::append_or_create && rounds_ == 2)
+      return finish(Reply::of(Outcome::not_stored, server));
     if (rounds_ == Composites::max_rounds)
-      return finish(Reply::failed_with(ReplyFailure::Kind::refused,
-                                       "others keep creating and removing this key; nothing was changed, try again",
-                                       server));
+      return finish(Reply::failed_with(
+          ReplyFailure::Kind::refused,
+          "others keep creating and removing this key; nothing was changed, try again", server));
     step_ = request_->op == Op::incr_or_create ? Op::incr : Op::append;
   }
 
@@ -143,10 +147,14 @@ std::vector<Reply> Tracing::execute(std::span<const Request> batch) {
 std::string_view word_of(const Reply& reply) {
   if (!reply.failure) return name_of(reply.outcome);
   switch (reply.failure->kind) {
-    case ReplyFailure::Kind::unreachable: return "unreachable";
-    case ReplyFailure::Kind::refused: return "refused";
-    case ReplyFailure::Kind::not_a_number: return "not_a_number";
-    case ReplyFailure::Kind::unknown: return "unknown";
+    case ReplyFailure::Kind::unreachable:
+      return "unreachable";
+    case ReplyFailure::Kind::refused:
+      return "refused";
+    case ReplyFailure::Kind::not_a_number:
+      return "not_a_number";
+    case ReplyFailure::Kind::unknown:
+      return "unknown";
   }
   return "";
 }

@@ -33,7 +33,8 @@ class Exchange {
 
   std::string ask(std::string_view command) {
     wait_for(POLLOUT);
-    if (send(socket_, command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size())) throw silent();
+    if (send(socket_, command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size()))
+      throw silent();
     std::string answer;
     while (!answer.ends_with("END\r\n") && !answer.starts_with("ERROR") && answer.size() < longest_answer) {
       wait_for(POLLIN);
@@ -47,14 +48,16 @@ class Exchange {
 
  private:
   NotApplied silent() const {
-    return {ErrorCode::unavailable, "the configuration endpoint gives no answer; is it up, and is the port right?", address_};
+    return {ErrorCode::unavailable,
+            "the configuration endpoint gives no answer; is it up, and is the port right?", address_};
   }
 
   void connect_to(const Server& endpoint) {
     addrinfo hints{};
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found) != 0) throw silent();
+    if (getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found) != 0)
+      throw silent();
     const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
     socket_ = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (socket_ < 0) throw silent();
@@ -80,9 +83,11 @@ std::string elasticache_config(const Server& endpoint, Duration timeout, const C
   const std::string answer = Exchange(endpoint, timeout, clock).ask("config get cluster\r\n");
   const auto line_end = answer.find("\r\n");
   const std::string_view line = std::string_view(answer).substr(0, line_end);
-  const auto length = line.starts_with("CONFIG cluster ") ? parse_u64(line.substr(line.rfind(' ') + 1)) : std::nullopt;
+  const auto length =
+      line.starts_with("CONFIG cluster ") ? parse_u64(line.substr(line.rfind(' ') + 1)) : std::nullopt;
   if (!length || line_end + 2 + *length > answer.size()) {
-    throw NotApplied(ErrorCode::refused, "no ElastiCache configuration endpoint: it does not know `config get cluster`",
+    throw NotApplied(ErrorCode::refused,
+                     "no ElastiCache configuration endpoint: it does not know `config get cluster`",
                      endpoint.address());
   }
   return answer.substr(line_end + 2, *length);

@@ -52,7 +52,8 @@ struct Reply {
   CasUnique cas;  // gets, probe; after a store only under meta, else 0
   std::string value;
   ItemAge age;
-  std::optional<std::chrono::microseconds> round_trip;  // since its server was asked, as far as the transport tells
+  std::optional<std::chrono::microseconds>
+      round_trip;                               // since its server was asked, as far as the transport tells
   std::shared_ptr<const ReplyFailure> failure;  // set exactly when outcome is failed
 
   bool failed() const { return outcome == Outcome::failed; }

@@ -26,7 +26,7 @@ struct CopyOutcome {
   std::size_t server = 0;
   std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or no number
   std::optional<Failure> failure = {};       // then it was not written, or perhaps
-  std::optional<bool> yes = {};              // a lock's: whether it is held there; a cache entry's: found, or stored
+  std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
 };
 
 // Throws InvalidInput when the pool has too few servers.

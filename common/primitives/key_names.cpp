@@ -16,7 +16,8 @@ bool is_unsafe(char c) {
 
 void check_bytes(std::string_view bytes, std::string_view what) {
   if (std::none_of(bytes.begin(), bytes.end(), is_unsafe)) return;
-  throw InvalidInput(std::string(what) + " must not contain spaces or control characters; memcached cannot hold them");
+  throw InvalidInput(std::string(what) +
+                     " must not contain spaces or control characters; memcached cannot hold them");
 }
 
 void check_key(std::string_view key, std::string_view what, std::size_t limit) {
@@ -29,7 +30,9 @@ void check_key(std::string_view key, std::string_view what, std::size_t limit) {
 
 }  // namespace
 
-void check_key_prefix(std::string_view key_prefix) { check_bytes(key_prefix, "the namespace"); }
+void check_key_prefix(std::string_view key_prefix) {
+  check_bytes(key_prefix, "the namespace");
+}
 
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name) {
   if (name.empty()) throw InvalidInput("an empty name; give the " + std::string(structure) + " a name");

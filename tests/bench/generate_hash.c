@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-int main(int count, char **words) {
+int main(int count, char** words) {
   if (count != 2) return 64;
   const long keys = atol(words[1]);
-  memcached_st *client = memcached_create(NULL);
+  memcached_st* client = memcached_create(NULL);
   memcached_behavior_set(client, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1);
   char text[64];
   for (int i = 1; i <= 10; ++i) {
@@ -22,7 +22,8 @@ int main(int count, char **words) {
     sum += memcached_generate_hash(client, text, (size_t)size);
   }
   clock_gettime(CLOCK_MONOTONIC, &end);
-  printf("%.0f\n", (double)keys / ((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9));
+  printf("%.0f\n",
+         (double)keys / ((double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9));
   memcached_free(client);
   return sum == 0;
 }

@@ -15,10 +15,10 @@
 enum { window = 1 << 17, keys_of_a_get = 60 };
 
 struct kind {
-  const char *name;
-  const char *format; /* of one command; its number twice at most */
+  const char* name;
+  const char* format; /* of one command; its number twice at most */
   int lines;          /* of its reply */
-  const char *starts; /* each line's first letters */
+  const char* starts; /* each line's first letters */
 };
 
 static const struct kind kinds[] = {{"set", "set n%ld 0 0 8\r\n12345678\r\n", 1, "S"},
@@ -28,20 +28,20 @@ static const struct kind kinds[] = {{"set", "set n%ld 0 0 8\r\n12345678\r\n", 1,
                                     {"mgma", "mg n%ld\r\nma n%ld N0 J1 D1 v\r\n", 3, "EHV0123456789"},
                                     {"get", NULL, 0, "VE0123456789"}};
 
-static int connect_to(const char *path) {
+static int connect_to(const char* path) {
   struct sockaddr_un address = {.sun_family = AF_UNIX};
   strncpy(address.sun_path, path, sizeof address.sun_path - 1);
   const int server = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  return connect(server, (struct sockaddr *)&address, sizeof address) == 0 ? server : -1;
+  return connect(server, (struct sockaddr*)&address, sizeof address) == 0 ? server : -1;
 }
 
 /* The keys of a file, one behind the other with their zeros; NULL: n1, n2 … */
-static const char *keys;
+static const char* keys;
 
-static int read_keys(const char *path, long number) {
-  FILE *file = fopen(path, "r");
+static int read_keys(const char* path, long number) {
+  FILE* file = fopen(path, "r");
   if (file == NULL) return 0;
-  char *at = malloc((size_t)number * 256);
+  char* at = malloc((size_t)number * 256);
   keys = at;
   for (long i = 0; i < number; ++i, at += strlen(at) + 1) {
     if (fgets(at, 256, file) == NULL) return 0;
@@ -50,7 +50,7 @@ static int read_keys(const char *path, long number) {
   return fclose(file) == 0;
 }
 
-static size_t put_key(char *out, long number) {
+static size_t put_key(char* out, long number) {
   if (keys == NULL) return (size_t)sprintf(out, " n%ld", number);
   const size_t size = strlen(keys);
   *out = ' ';
@@ -59,7 +59,7 @@ static size_t put_key(char *out, long number) {
   return size + 1;
 }
 
-static size_t put(char *out, const struct kind *kind, long *next, long number) {
+static size_t put(char* out, const struct kind* kind, long* next, long number) {
   if (kind->format != NULL) {
     const long key = (*next)++;
     return (size_t)sprintf(out, kind->format, key, key);
@@ -70,7 +70,7 @@ static size_t put(char *out, const struct kind *kind, long *next, long number) {
 }
 
 /* Lines read so far of `expected`; -1: not what was asked for. */
-static long check(const struct kind *kind, const char *bytes, size_t size, int *at_start) {
+static long check(const struct kind* kind, const char* bytes, size_t size, int* at_start) {
   long lines = 0;
   for (size_t i = 0; i < size; ++i) {
     if (*at_start && strchr(kind->starts, bytes[i]) == NULL) return -1;
@@ -80,9 +80,9 @@ static long check(const struct kind *kind, const char *bytes, size_t size, int *
   return lines;
 }
 
-int main(int count, char **words) {
+int main(int count, char** words) {
   if (count != 4 && count != 5) return 64;
-  const struct kind *kind = kinds;
+  const struct kind* kind = kinds;
   while (kind < kinds + sizeof kinds / sizeof *kinds && strcmp(kind->name, words[2]) != 0) ++kind;
   if (kind == kinds + sizeof kinds / sizeof *kinds) return 64;
   const long number = atol(words[3]);

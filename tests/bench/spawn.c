@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-extern char **environ;
+extern char** environ;
 
 enum { most_commands = 32 };
 
@@ -23,26 +23,27 @@ static double now_us(void) {
   return (double)time.tv_sec * 1e6 + (double)time.tv_nsec / 1e3;
 }
 
-static double run_once(char **words, const posix_spawn_file_actions_t *quiet) {
+static double run_once(char** words, const posix_spawn_file_actions_t* quiet) {
   pid_t child;
   int status;
   const double start = now_us();
-  if (posix_spawnp(&child, words[0], quiet, NULL, words, environ) != 0 || waitpid(child, &status, 0) != child || status != 0) {
+  if (posix_spawnp(&child, words[0], quiet, NULL, words, environ) != 0 ||
+      waitpid(child, &status, 0) != child || status != 0) {
     fprintf(stderr, "spawn: %s failed\n", words[0]);
     exit(1);
   }
   return now_us() - start;
 }
 
-static int ascending(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
+static int ascending(const void* a, const void* b) {
+  const double x = *(const double*)a, y = *(const double*)b;
   return (x > y) - (x < y);
 }
 
-int main(int count, char **words) {
+int main(int count, char** words) {
   if (count < 3) return 64;
   const int rounds = atoi(words[1]);
-  char **commands[most_commands];
+  char** commands[most_commands];
   int number = 0;
   commands[number++] = words + 2;
   for (int i = 2; i < count; ++i) {
@@ -54,7 +55,7 @@ int main(int count, char **words) {
   posix_spawn_file_actions_t quiet;
   posix_spawn_file_actions_init(&quiet);
   posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  double *times = calloc((size_t)number * (size_t)rounds + 1, sizeof *times);
+  double* times = calloc((size_t)number * (size_t)rounds + 1, sizeof *times);
   if (times == NULL || rounds < 0) return 64;
   if (rounds == 0) {
     struct rusage usage;
@@ -67,7 +68,7 @@ int main(int count, char **words) {
     for (int c = 0; c < number; ++c) times[c * rounds + r] = run_once(commands[c], &quiet);
   }
   for (int c = 0; c < number; ++c) {
-    double *of_command = times + c * rounds;
+    double* of_command = times + c * rounds;
     qsort(of_command, (size_t)rounds, sizeof *of_command, ascending);
     printf("%.1f %.1f\n", of_command[rounds / 2], of_command[rounds / 4]);
   }

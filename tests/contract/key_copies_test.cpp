@@ -1,8 +1,7 @@
 // Probing and pruning against every backend.
-#include "common/cluster/keys/probe.hpp"
-
 #include <doctest/doctest.h>
 
+#include "common/cluster/keys/probe.hpp"
 #include "tests/support/backends.hpp"
 #include "tests/support/sockets.hpp"
 

@@ -1,10 +1,9 @@
 // Listing every key of every server.
-#include "common/cluster/keys/live.hpp"
-
 #include <doctest/doctest.h>
 
 #include <map>
 
+#include "common/cluster/keys/live.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"

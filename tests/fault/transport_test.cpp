@@ -337,8 +337,8 @@ TEST_CASE(
     proxy.always(Fault::none);
     const std::uint64_t value = tally.check(*cluster);
     CHECK(proxy.faults() > 0);
-    MESSAGE(protocol << ": " << tally.acknowledged << " acknowledged, " << tally.unknown << " unknown, value " << value
-                     << ", " << proxy.faults() << " faults");
+    MESSAGE(protocol << ": " << tally.acknowledged << " acknowledged, " << tally.unknown << " unknown, value "
+                     << value << ", " << proxy.faults() << " faults");
   }
 }
 

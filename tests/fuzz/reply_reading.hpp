@@ -40,7 +40,8 @@ inline Reading read_replies(std::span<const Request> requests, std::string_view 
   for (std::size_t arrived = 0; command < commands.size() && arrived < answer.size();) {
     arrived = std::min(answer.size(), arrived + piece);
     while (command < commands.size()) {
-      result.last = reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position);
+      result.last =
+          reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position);
       assert(result.position <= arrived);
       if (result.last == Step::need_more) break;
       if (result.last == Step::progress) continue;

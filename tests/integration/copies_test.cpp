@@ -9,8 +9,8 @@
 
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/elements/hash.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/collecting_sink.hpp"
@@ -32,7 +32,8 @@ const RingShape shape{10, 60};
 enum class Fate : std::uint8_t { none, acknowledged, unknown };
 
 struct Record {
-  std::atomic<Fate> event[most_clients][most_rounds], field[most_clients][most_rounds], element[most_clients][most_rounds];
+  std::atomic<Fate> event[most_clients][most_rounds], field[most_clients][most_rounds],
+      element[most_clients][most_rounds];
   std::atomic<std::uint64_t> rounds[most_clients];
   std::atomic<std::uint64_t> exact, exact_unknown, plain, plain_unknown, failures;
   std::atomic<std::int64_t> held_until;  // steady nanoseconds
@@ -48,7 +49,9 @@ std::vector<Server> servers_of(const std::vector<std::unique_ptr<test::Memcached
 
 struct CopiesClient {
   explicit CopiesClient(const std::vector<Server>& servers)
-      : client(test::pool_of(servers), ConnectOptions::Protocol::automatic, 1s), context(client.context()), locked(context) {
+      : client(test::pool_of(servers), ConnectOptions::Protocol::automatic, 1s),
+        context(client.context()),
+        locked(context) {
     context.copies = 2;
     locked.copies = 3;
   }
@@ -77,7 +80,8 @@ void take_lock(CopiesClient& client, Record& record) {
     auto answer = lock.acquire({.ttl = 500ms, .holder = {}, .fence = true});
     if (!answer.lease) return;
     const Clock& clock = client.context.clock;
-    if (record.held_until.exchange(answer.lease->deadline.time_since_epoch().count()) > clock.steady().time_since_epoch().count())
+    if (record.held_until.exchange(answer.lease->deadline.time_since_epoch().count()) >
+        clock.steady().time_since_epoch().count())
       ++record.doubled;
     ++record.acquired;
     client.context.clock.sleep_for(5ms);
@@ -107,7 +111,8 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
       const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
       if (result.failure) throw Failure(*result.failure);
     });
-    record.element[index][round] = fate_of(record, [&] { array.change(std::vector<std::string>{'"' + name + '"'}, {}); });
+    record.element[index][round] =
+        fate_of(record, [&] { array.change(std::vector<std::string>{'"' + name + '"'}, {}); });
     take_lock(client, record);
     ++record.rounds[index];
     client.context.clock.sleep_for(std::chrono::milliseconds(20 + client.context.random.below(40)));
@@ -134,11 +139,14 @@ Found read_all(CopiesClient& client) {
   EventLog(client.context, "x", shape).fetch({}, sink);
   for (const std::string& text : sink.texts()) found.events.insert(text);
   Hash hash(client.context, "h");
-  found.complete = hash.elements().fetch([&](Elements::Found& one) {
-    if (one.value == "v" + one.name) found.fields.insert(one.name);
-  }).complete();
+  found.complete = hash.elements()
+                       .fetch([&](Elements::Found& one) {
+                         if (one.value == "v" + one.name) found.fields.insert(one.name);
+                       })
+                       .complete();
   const auto array = Array(client.context, "a").fetch();
-  for (const std::string& element : array.elements) found.elements.insert(element.substr(1, element.size() - 2));
+  for (const std::string& element : array.elements)
+    found.elements.insert(element.substr(1, element.size() - 2));
   found.complete = found.complete && array.complete;
   return found;
 }
@@ -155,11 +163,14 @@ Found heal(CopiesClient& client) {
   }
 }
 
-std::size_t missing(const std::atomic<Fate> (&fates)[most_clients][most_rounds], const std::set<std::string>& found) {
+std::size_t missing(const std::atomic<Fate> (&fates)[most_clients][most_rounds],
+                    const std::set<std::string>& found) {
   std::size_t count = 0;
   for (std::size_t client = 0; client < most_clients; ++client) {
     for (std::size_t round = 0; round < most_rounds; ++round) {
-      if (fates[client][round] == Fate::acknowledged && !found.contains(std::to_string(client) + '.' + std::to_string(round))) ++count;
+      if (fates[client][round] == Fate::acknowledged &&
+          !found.contains(std::to_string(client) + '.' + std::to_string(round)))
+        ++count;
     }
   }
   return count;
@@ -214,10 +225,12 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   const std::size_t events = missing(record->event, found.events);
   const std::size_t fields = missing(record->field, found.fields);
   const std::size_t elements = missing(record->element, found.elements);
-  MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ", record->exact_unknown.load(), " unknown; plain ",
-          found.plain, " of ", record->plain.load(), "; events ", found.events.size(), " lost ", events, "; fields ", found.fields.size(),
-          " lost ", fields, "; elements ", found.elements.size(), " lost ", elements, "; locks ", record->acquired.load(), " doubled ",
-          record->doubled.load(), "; not applied ", record->failures.load());
+  MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
+          record->exact_unknown.load(), " unknown; plain ", found.plain, " of ", record->plain.load(),
+          "; events ", found.events.size(), " lost ", events, "; fields ", found.fields.size(), " lost ",
+          fields, "; elements ", found.elements.size(), " lost ", elements, "; locks ",
+          record->acquired.load(), " doubled ", record->doubled.load(), "; not applied ",
+          record->failures.load());
   CHECK(found.exact >= record->exact);
   CHECK(found.exact <= record->exact + record->exact_unknown);
   CHECK(plain_below == 0);

@@ -55,12 +55,14 @@ struct History {
   std::set<std::string> absent(const Judge& is_due) const {
     std::set<std::string> elements;
     for (const auto& [element, life] : lives) {
-      if (life.refused || (life.removal && life.removal_settles && is_due(*life.removal))) elements.insert(element);
+      if (life.refused || (life.removal && life.removal_settles && is_due(*life.removal)))
+        elements.insert(element);
     }
     return elements;
   }
   // What had to be there, or not, before and after the fetch.
-  void check(const Elements& elements, const std::set<std::string>& there, const std::set<std::string>& gone) {
+  void check(const Elements& elements, const std::set<std::string>& there,
+             const std::set<std::string>& gone) {
     std::set<std::string> seen;
     for (const std::string& element : elements) {
       if (!seen.insert(element).second) violation = element + " is there twice";
@@ -73,7 +75,9 @@ struct History {
   }
 };
 
-Array array(Context& context) { return {context, "x", small_segments}; }
+Array array(Context& context) {
+  return {context, "x", small_segments};
+}
 
 class Writer {
  public:
@@ -94,7 +98,8 @@ class Writer {
 
  private:
   void add(int number) {
-    const std::string text = std::to_string(client_.index()) + '.' + std::to_string(number) + '.' + std::string(context_.random.below(150), 'x');
+    const std::string text = std::to_string(client_.index()) + '.' + std::to_string(number) + '.' +
+                             std::string(context_.random.below(150), 'x');
     const Elements element{quote_bytes(text)};
     const DueWrites::Id write = history_.writes.begin();
     Life& life = history_.lives.emplace(element[0], Life{write}).first->second;
@@ -128,10 +133,12 @@ class Writer {
       const Elements elements = array(context_).fetch().elements;
       const auto still = [&](const std::set<std::string>& before, const std::set<std::string>& after) {
         std::set<std::string> both;
-        std::set_intersection(before.begin(), before.end(), after.begin(), after.end(), std::inserter(both, both.end()));
+        std::set_intersection(before.begin(), before.end(), after.begin(), after.end(),
+                              std::inserter(both, both.end()));
         return both;
       };
-      history_.check(elements, still(there, history_.present(is_visible)), still(gone, history_.absent(is_visible)));
+      history_.check(elements, still(there, history_.present(is_visible)),
+                     still(gone, history_.absent(is_visible)));
     } catch (const Failure&) {
     }
   }
@@ -216,9 +223,14 @@ void write_without_comparing(Request& request) {
 
 }  // namespace
 
-TEST_CASE("array copies: one server after the other loses everything, healed between: nothing is lost or comes back") {
-  check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = seed % 4 == 0 ? 3U : 2U, .servers = seed % 2 == 0 ? 3U : 2U}); },
-                  0.1);
+TEST_CASE(
+    "array copies: one server after the other loses everything, healed between: nothing is lost or comes "
+    "back") {
+  check_schedules(
+      [](std::uint64_t seed) {
+        return schedule(seed, {.copies = seed % 4 == 0 ? 3U : 2U, .servers = seed % 2 == 0 ? 3U : 2U});
+      },
+      0.1);
 }
 
 TEST_CASE("array copies: compactions lose nothing and bring nothing back") {
@@ -226,7 +238,8 @@ TEST_CASE("array copies: compactions lose nothing and bring nothing back") {
 }
 
 TEST_CASE("array copies: the simulation catches copies rewritten without comparing") {
-  CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, {.spoil = write_without_comparing}); }));
+  CHECK(
+      finds_violation([](std::uint64_t seed) { return schedule(seed, {.spoil = write_without_comparing}); }));
 }
 
 }  // namespace mcds

@@ -42,8 +42,10 @@ struct History {
     return sum;
   }
   void check(std::uint64_t least, std::uint64_t value) {
-    if (value < least) violation = std::to_string(value) + " counted, " + std::to_string(least) + " acknowledged and not lost";
-    if (value > most()) violation = std::to_string(value) + " counted, at most " + std::to_string(most()) + " added";
+    if (value < least)
+      violation = std::to_string(value) + " counted, " + std::to_string(least) + " acknowledged and not lost";
+    if (value > most())
+      violation = std::to_string(value) + " counted, at most " + std::to_string(most()) + " added";
   }
 };
 
@@ -86,14 +88,16 @@ void raise_lost_copies(Context& context) {
   if (!value) return;
   for (const Reply& reply : replies) {
     const Request raise = Request::add("counter:n", std::to_string(value->value), Exptime::never());
-    if (reply.outcome == Outcome::miss) static_cast<void>(context.cluster.execute(Request(raise).on(reply.server)));
+    if (reply.outcome == Outcome::miss)
+      static_cast<void>(context.cluster.execute(Request(raise).on(reply.server)));
   }
 }
 
 // An exact counter's copies are equal.
 bool heal(Context& context) {
   const auto value = value_of(context);
-  return !value || (value->exact && std::all_of(value->copies.begin(), value->copies.end(), [&](const CopyOutcome& copy) {
+  return !value || (value->exact &&
+                    std::all_of(value->copies.begin(), value->copies.end(), [&](const CopyOutcome& copy) {
                       return !copy.failure && copy.number == value->value;
                     }));
 }
@@ -167,16 +171,23 @@ void count_lost_copies_again(Request& request) {
 
 }  // namespace
 
-TEST_CASE("counter copies: a plain counter is never above the truth, and right by the copy that lives from the start") {
+TEST_CASE(
+    "counter copies: a plain counter is never above the truth, and right by the copy that lives from the "
+    "start") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = 2 + seed % 2}); }, 0.3);
 }
 
 TEST_CASE("counter copies: a plain counter whose copies are lost at any time is never above the truth") {
-  check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = 2, .faults = Faults::all()}); }, 0.01);
+  check_schedules([](std::uint64_t seed) { return schedule(seed, {.copies = 2, .faults = Faults::all()}); },
+                  0.01);
 }
 
-TEST_CASE("counter copies: of an exact counter nothing is lost that is healed before the next loss, nor counted twice") {
-  check_schedules([](std::uint64_t seed) { return schedule(seed, {.exact = true, .copies = seed % 4 == 0 ? 3U : 2U}); }, 0.3);
+TEST_CASE(
+    "counter copies: of an exact counter nothing is lost that is healed before the next loss, nor counted "
+    "twice") {
+  check_schedules(
+      [](std::uint64_t seed) { return schedule(seed, {.exact = true, .copies = seed % 4 == 0 ? 3U : 2U}); },
+      0.3);
 }
 
 TEST_CASE("counter copies: the simulation catches lost copies of a plain counter raised to the others") {
@@ -185,7 +196,8 @@ TEST_CASE("counter copies: the simulation catches lost copies of a plain counter
 
 TEST_CASE("counter copies: the simulation catches exact copies written without comparing") {
   for (const auto spoil : {write_without_comparing, count_lost_copies_again})
-    CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, {.exact = true, .spoil = spoil}); }));
+    CHECK(
+        finds_violation([&](std::uint64_t seed) { return schedule(seed, {.exact = true, .spoil = spoil}); }));
 }
 
 }  // namespace mcds

@@ -7,8 +7,8 @@
 #include <set>
 
 #include "common/base/errors.hpp"
-#include "common/structures/elements/elements.hpp"
 #include "common/primitives/journal/journal.hpp"
+#include "common/structures/elements/elements.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {

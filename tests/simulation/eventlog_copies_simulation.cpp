@@ -52,7 +52,9 @@ struct History {
   }
 };
 
-EventLog log_of(Context& context) { return {context, "x", shape}; }
+EventLog log_of(Context& context) {
+  return {context, "x", shape};
+}
 
 void put_some(Context& context, SimulatedClient& client, History& history) {
   for (int i = 0; i < 5; ++i) {
@@ -140,7 +142,8 @@ bool settled(Context& observer, const History& history) {
       for (std::int64_t part = 0; part < most_parts; ++part) {
         const auto item = servers.server(where[copy]).peek(keys.part({chunk, part}));
         if (!item) continue;
-        const auto consumed = history.cursor.parts.find({chunk, static_cast<std::int64_t>(copy) * parts_per_copy + part});
+        const auto consumed =
+            history.cursor.parts.find({chunk, static_cast<std::int64_t>(copy) * parts_per_copy + part});
         const auto header = parse_part_header(item->value, {chunk, part});
         if (consumed == history.cursor.parts.end() || consumed->second.bytes != item->value.size() ||
             consumed->second.incarnation != header->incarnation)
@@ -207,7 +210,10 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
 Setting some_setting(std::uint64_t seed, bool fetches) {
   // Small items on some schedules: chunks then continue in parts.
   const std::size_t item_size = seed % 2 == 1 ? 700 : std::size_t{1} << 20;
-  return {.copies = seed % 8 == 0 ? 3U : 2U, .servers = seed % 4 == 3 ? 2U : 3U, .item_size = item_size, .fetches = fetches};
+  return {.copies = seed % 8 == 0 ? 3U : 2U,
+          .servers = seed % 4 == 3 ? 2U : 3U,
+          .item_size = item_size,
+          .fetches = fetches};
 }
 
 // A chunk that is created anew to make its copy whole then goes before its time.
@@ -217,16 +223,21 @@ void expire_soon_after_creation(Request& request) {
 
 }  // namespace
 
-TEST_CASE("eventlog copies: one server after the other loses everything, healed between: every event is fetched, once") {
+TEST_CASE(
+    "eventlog copies: one server after the other loses everything, healed between: every event is fetched, "
+    "once") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, some_setting(seed, true)); }, 0.04);
 }
 
-TEST_CASE("eventlog copies: one server after the other loses everything: a cursor delivers each event exactly once") {
+TEST_CASE(
+    "eventlog copies: one server after the other loses everything: a cursor delivers each event exactly "
+    "once") {
   check_schedules([](std::uint64_t seed) { return schedule(seed, some_setting(seed, false)); }, 0.04);
 }
 
 TEST_CASE("eventlog copies: the simulation catches copies that expire some time after their creation") {
-  CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, {.spoil = expire_soon_after_creation}); }));
+  CHECK(finds_violation(
+      [](std::uint64_t seed) { return schedule(seed, {.spoil = expire_soon_after_creation}); }));
 }
 
 }  // namespace mcds

@@ -133,7 +133,8 @@ void believe_every_server(Request& request) {
 TEST_CASE("lock copies: the simulation finds two holders where servers vote that may have forgotten") {
   Faults faults;
   faults.restarts = true;
-  CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, faults, true, believe_every_server, 3); }));
+  CHECK(finds_violation(
+      [&](std::uint64_t seed) { return schedule(seed, faults, true, believe_every_server, 3); }));
 }
 
 TEST_CASE("lock: the simulation finds two holders where servers lose data") {

@@ -16,7 +16,9 @@ using namespace std::chrono_literals;
 constexpr auto period = 24h * 7;
 constexpr std::size_t survivor = 0;  // of the counter's copies
 
-Visitors visitors_of(Context& context) { return {context, "site", period}; }
+Visitors visitors_of(Context& context) {
+  return {context, "site", period};
+}
 
 struct History {
   std::uint64_t tried = 0;        // counted or perhaps counted
@@ -37,7 +39,8 @@ void hit_and_look(Context& context, SimulatedClient& client, History& history) {
     }
     client.sleep_for(std::chrono::milliseconds(context.random.below(2) * context.random.below(3000)));
     try {
-      if (visitors_of(context).value().current > history.tried) history.violation = "more visitors than were tried";
+      if (visitors_of(context).value().current > history.tried)
+        history.violation = "more visitors than were tried";
     } catch (const Failure&) {
     }
   }
@@ -77,7 +80,8 @@ void begin_again_above_one(Request& request) {
 
 }  // namespace
 
-TEST_CASE("visitors copies: the count is never above the truth, and right by the copy that lives from the start") {
+TEST_CASE(
+    "visitors copies: the count is never above the truth, and right by the copy that lives from the start") {
   check_schedules([](std::uint64_t seed) { return count_schedule(seed); }, 0.1);
 }
 

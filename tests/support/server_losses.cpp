@@ -5,7 +5,8 @@
 namespace mcds {
 
 bool all_written(const std::vector<CopyOutcome>& copies) {
-  return std::none_of(copies.begin(), copies.end(), [](const CopyOutcome& copy) { return copy.failure.has_value(); });
+  return std::none_of(copies.begin(), copies.end(),
+                      [](const CopyOutcome& copy) { return copy.failure.has_value(); });
 }
 
 DueWrites::Id DueWrites::begin() {
@@ -39,7 +40,8 @@ void DueWrites::server_lost(std::size_t server) {
   }
 }
 
-void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses, const Healing& healing) {
+void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses,
+                  const Healing& healing) {
   constexpr int most_attempts = 8;
   MemoryCluster& servers = client.simulation().servers();
   for (int i = 0; i < losses; ++i) {

@@ -52,7 +52,8 @@ class DueWrites {
 using Healing = std::function<bool()>;
 
 // Up to `losses` times: waits, restarts one of the servers and heals; ends when healing fails for long.
-void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses, const Healing& healing);
+void lose_servers(Context& context, SimulatedClient& client, DueWrites& writes, int losses,
+                  const Healing& healing);
 
 // Whether each copy was written, and none only perhaps.
 bool all_written(const std::vector<CopyOutcome>& copies);

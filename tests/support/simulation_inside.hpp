@@ -94,7 +94,7 @@ class SimulatedWire final : public Cluster {
 
  private:
   struct Connection {
-    std::uint64_t incarnation = 0;  // of the server it leads to; 0: there is none
+    std::uint64_t incarnation = 0;                            // of the server it leads to; 0: there is none
     std::unordered_map<std::string, CasUnique> uniques = {};  // fetched on it; others compare as another's
 
     bool allows(const Request& request) const;

@@ -36,7 +36,8 @@ const Texts both{"\"a\"", "\"b\""};
 // "+1a": the addition of a under the id 1; "=1": it is forgotten.
 std::vector<JournalLine> lines(const Texts& texts) {
   std::vector<JournalLine> lines;
-  for (const std::string& text : texts) lines.push_back({static_cast<Change>(text[0]), text.substr(1, 1), text.substr(2)});
+  for (const std::string& text : texts)
+    lines.push_back({static_cast<Change>(text[0]), text.substr(1, 1), text.substr(2)});
   return lines;
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("array copies: united, what only one copy has stands behind all that i
   CHECK(united({}, {"+1a"}) == Texts{"+1a"});
 }
 
-TEST_CASE("array copies: united, a removal stays behind what it removes, although rivals came in another order") {
+TEST_CASE(
+    "array copies: united, a removal stays behind what it removes, although rivals came in another order") {
   CHECK(united({"+1a", "+2x"}, {"+2x", "+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
   CHECK(united({"-3x", "+1a"}, {"+1a", "+2x", "-3x"}) == Texts{"+2x", "-3x", "+1a"});
   CHECK(united({"+1a", "+2x"}, {"+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
@@ -82,7 +84,9 @@ TEST_CASE("array copies: an array is missing only when every copy says so") {
   CHECK_THROWS_AS(world.jobs.clear(), Failure);
 }
 
-TEST_CASE("array copies: a removal reaches a copy that lost its journal, before somebody makes that whole without it") {
+TEST_CASE(
+    "array copies: a removal reaches a copy that lost its journal, before somebody makes that whole without "
+    "it") {
   World world;
   world.jobs.change(both, {});
   world.memory.restart(world.servers[0]);
@@ -109,7 +113,8 @@ TEST_CASE("array copies: a removal between the look and the writing of a healing
   }
 }
 
-TEST_CASE("array copies: a removal that one copy missed is not undone when the other was compacted meanwhile") {
+TEST_CASE(
+    "array copies: a removal that one copy missed is not undone when the other was compacted meanwhile") {
   World world;
   world.jobs.change(both, {});
   world.without(0, test::Mishap::lost_request);
@@ -117,7 +122,9 @@ TEST_CASE("array copies: a removal that one copy missed is not undone when the o
   world.faults.none();
   Context second = world.context;
   const Copies copies(second);
-  Journal(copies.at(1), "array:jobs").compact([](const std::vector<JournalLine>& lines) { return without_removed(lines); });
+  Journal(copies.at(1), "array:jobs").compact([](const std::vector<JournalLine>& lines) {
+    return without_removed(lines);
+  });
   CHECK(world.jobs.fetch().elements == b);
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements == b);

@@ -1,8 +1,8 @@
-#include "common/structures/cache/record.hpp"
-
 #include <doctest/doctest.h>
 
 #include <string>
+
+#include "common/structures/cache/record.hpp"
 
 namespace mcds {
 

@@ -1,10 +1,11 @@
+#include "common/base/canonical_json.hpp"
+
 #include <doctest/doctest.h>
 
 #include <bit>
 #include <cstdint>
 #include <string>
 
-#include "common/base/canonical_json.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -31,10 +32,11 @@ TEST_CASE("RFC 8785: members are sorted by UTF-16 code units (section 3.2.3)") {
     "\u0080": "Control",
     "\u00f6": "Latin Small Letter O With Diaeresis"
   })";
-  CHECK(canonical_json(input) ==
-        "{\"\\r\":\"Carriage Return\",\"1\":\"One\",\"\xc2\x80\":\"Control\","
-        "\"\xc3\xb6\":\"Latin Small Letter O With Diaeresis\",\"\xe2\x82\xac\":\"Euro Sign\","
-        "\"\xf0\x9f\x98\x80\":\"Emoji: Grinning Face\",\"\xef\xac\xb3\":\"Hebrew Letter Dalet With Dagesh\"}");
+  CHECK(
+      canonical_json(input) ==
+      "{\"\\r\":\"Carriage Return\",\"1\":\"One\",\"\xc2\x80\":\"Control\","
+      "\"\xc3\xb6\":\"Latin Small Letter O With Diaeresis\",\"\xe2\x82\xac\":\"Euro Sign\","
+      "\"\xf0\x9f\x98\x80\":\"Emoji: Grinning Face\",\"\xef\xac\xb3\":\"Hebrew Letter Dalet With Dagesh\"}");
 }
 
 // RFC 8785, appendix B: IEEE 754 bits and their ECMAScript text.
@@ -86,8 +88,9 @@ TEST_CASE("order and spacing do not matter; types do") {
 }
 
 TEST_CASE("what has no canonical form is refused") {
-  for (const char* bad : {"", "{", "NaN", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "\"\xff\"", "\"\\ud800\"",
-                          "1e400", "9007199254740993", "18446744073709551617", "01", "1 2", "{a:1}", "'x'"}) {
+  for (const char* bad :
+       {"", "{", "NaN", "[1,]", "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "\"\xff\"", "\"\\ud800\"",
+        "1e400", "9007199254740993", "18446744073709551617", "01", "1 2", "{a:1}", "'x'"}) {
     CAPTURE(bad);
     CHECK_THROWS_AS(canonical_json(bad), Failure);
   }

@@ -32,11 +32,11 @@ Invocation parsed(const std::vector<std::string>& words) {
 }  // namespace
 
 TEST_CASE("global options are accepted before and after the command, in every spelling") {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"-s", "a", "--timeout", "2s", "counter", "get", "x"},
-           {"counter", "-s", "a", "get", "x", "--timeout=2s"},
-           {"counter", "get", "x", "--servers=a", "--timeout", "2s"},
-           {"-sa", "counter", "get", "--timeout", "2", "x"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"-s", "a", "--timeout", "2s", "counter", "get", "x"},
+                                             {"counter", "-s", "a", "get", "x", "--timeout=2s"},
+                                             {"counter", "get", "x", "--servers=a", "--timeout", "2s"},
+                                             {"-sa", "counter", "get", "--timeout", "2", "x"}}) {
     const Invocation invocation = parsed(words);
     CHECK(invocation.globals.servers == "a");
     CHECK(invocation.globals.timeout == std::chrono::seconds(2));
@@ -60,8 +60,13 @@ TEST_CASE("everything behind -- belongs to the child, options and another -- too
 }
 
 TEST_CASE("help and version ask for no argument") {
-  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
-           {"--help"}, {"-h"}, {"--version"}, {"counter", "--help"}, {"counter", "incr", "-h"}, {"--help", "lock", "run"}}) {
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"--help"},
+                                             {"-h"},
+                                             {"--version"},
+                                             {"counter", "--help"},
+                                             {"counter", "incr", "-h"},
+                                             {"--help", "lock", "run"}}) {
     CHECK(parsed(words).text.has_value());
   }
   const std::string help = *parsed({"counter", "incr", "--help"}).text;
@@ -102,7 +107,8 @@ TEST_CASE("config: later files win key by key, errors name file and line") {
   CHECK(config.pools["a"].servers == "three");
   CHECK(config.pools["a"].profile == "gomemcache");
   CHECK(config.pools["b"].key_prefix == "b:");
-  CHECK_THROWS_WITH_AS(read_config("\nserver = x\n", "f", config), "f:2: unknown key \"server\"; did you mean \"servers\"?", Failure);
+  CHECK_THROWS_WITH_AS(read_config("\nserver = x\n", "f", config),
+                       "f:2: unknown key \"server\"; did you mean \"servers\"?", Failure);
   CHECK_THROWS_WITH_AS(read_config("[pool a]\nservers = h:0\n", "f", config),
                        "f:2: server 'h:0': the port must be a number from 1 to 65535", Failure);
   CHECK_THROWS_AS(read_config("[pool ]\nservers = a\n", "f", config), Failure);

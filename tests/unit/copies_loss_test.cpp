@@ -7,8 +7,8 @@
 
 #include "common/structures/array/array.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/elements/hash.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/memory_cluster.hpp"
@@ -27,14 +27,18 @@ struct Subject {
 };
 
 const Subject subjects[] = {
-    {"exact counter", [](Context& context, const std::string&) { Counter(context).incr("e", 1, {.ttl = {}, .exact = true}); },
+    {"exact counter",
+     [](Context& context, const std::string&) { Counter(context).incr("e", 1, {.ttl = {}, .exact = true}); },
      [](Context& context) {
        const auto value = Counter(context).get(Names{"e"}).front().value;
        std::set<std::string> counted;
        for (std::uint64_t i = 0; value && i < value->value; ++i) counted.insert(std::to_string(i));
        return counted;
      }},
-    {"event log", [](Context& context, const std::string& text) { EventLog(context, "x", {60, 60}).put(text, EventData::text); },
+    {"event log",
+     [](Context& context, const std::string& text) {
+       EventLog(context, "x", {60, 60}).put(text, EventData::text);
+     },
      [](Context& context) {
        CollectingSink sink;
        EventLog(context, "x", {60, 60}).fetch({}, sink);
@@ -53,12 +57,16 @@ const Subject subjects[] = {
        CHECK(hash.elements().fetch([&](Elements::Found& one) { fields.insert(one.value); }).complete());
        return fields;
      }},
-    {"array", [](Context& context, const std::string& text) { Array(context, "a").change(Names{'"' + text + '"'}, {}); },
+    {"array",
+     [](Context& context, const std::string& text) {
+       Array(context, "a").change(Names{'"' + text + '"'}, {});
+     },
      [](Context& context) {
        const auto contents = Array(context, "a").fetch();
        CHECK(contents.complete);
        std::set<std::string> elements;
-       for (const std::string& element : contents.elements) elements.insert(element.substr(1, element.size() - 2));
+       for (const std::string& element : contents.elements)
+         elements.insert(element.substr(1, element.size() - 2));
        return elements;
      }},
 };

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/copy_record.hpp"
+#include "common/structures/counter/counter.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/memory_cluster.hpp"
 
@@ -15,7 +15,10 @@ using namespace std::chrono_literals;
 
 struct CopyWorld {
   explicit CopyWorld(std::size_t servers = 3, std::size_t copies = 2)
-      : memory(clock.time(), servers), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {}
+      : memory(clock.time(), servers),
+        trips(memory),
+        faults(trips),
+        context{faults, clock, random, {}, copies} {}
   std::string stored(const std::string& key, std::size_t copy) {
     const auto item = memory.server(copy_servers(context, key)[copy]).peek(key);
     return item ? item->value : "<miss>";
@@ -45,7 +48,8 @@ TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
   CHECK(world.trips.trips_of([&] {
     const auto failures = copies.run([&](std::size_t copy) {
       Context& context = copies.at(copy);
-      expect(context.cluster, context.cluster.execute(Request::add("k", std::to_string(copy), Exptime::never())));
+      expect(context.cluster,
+             context.cluster.execute(Request::add("k", std::to_string(copy), Exptime::never())));
       context.clock.sleep_for(1ms);
       expect(context.cluster, context.cluster.execute(Request::append("k", "!")));
     });
@@ -64,7 +68,8 @@ TEST_CASE("copies: a journal's segments lie with its copies, or two of them coul
     const std::string segment = root + ":s:" + world.random.token();
     CHECK(copy_servers(world.context, segment) == copy_servers(world.context, root));
     for (std::size_t copy = 0; copy < 2; ++copy) {
-      CHECK(copies.at(copy).cluster.placement().server_of(segment) == copy_servers(world.context, root)[copy]);
+      CHECK(copies.at(copy).cluster.placement().server_of(segment) ==
+            copy_servers(world.context, root)[copy]);
     }
   }
 }
@@ -96,7 +101,8 @@ TEST_CASE("copies: one that fails does not keep the others, and what is no failu
   CHECK_THROWS_AS(copies.run([&](std::size_t copy) {
     copies.at(copy).cluster.execute(Request::get("k"));
     if (copy == 1) throw Killed{};
-  }), Killed);
+  }),
+                  Killed);
 }
 
 TEST_CASE("copies: a plain counter is the largest copy, right while one has lived from the start") {
@@ -216,7 +222,9 @@ TEST_CASE("copies: a lost reply to an exact increment is counted once") {
   }
 }
 
-TEST_CASE("copies: an exact increment that creates a copy without a reply is counted once, though that copy is healed and lost") {
+TEST_CASE(
+    "copies: an exact increment that creates a copy without a reply is counted once, though that copy is "
+    "healed and lost") {
   for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
     for (const bool others_read : {true, false}) {
       CopyWorld world;
@@ -256,8 +264,8 @@ TEST_CASE("copies: a limit allows no more for a lost copy while another lives") 
   Counter counter(world.context);
   CHECK(counter.limit("l", 2, 1h).allowed);
   CHECK(counter.limit("l", 2, 1h).allowed);
-  const std::string key = "counter:l:limit:3600000:" +
-      std::to_string(world.clock.wall().time_since_epoch() / 1h);
+  const std::string key =
+      "counter:l:limit:3600000:" + std::to_string(world.clock.wall().time_since_epoch() / 1h);
   world.lose(key, 0);
   CHECK_FALSE(counter.limit("l", 2, 1h).allowed);
 }

@@ -68,7 +68,8 @@ TEST_CASE(
   CHECK(world.elements.fetch([](Elements::Found&) {}).healed == 0);
 }
 
-TEST_CASE("elements, copies: while one server is away everything new is set, and it stays listed when it is back") {
+TEST_CASE(
+    "elements, copies: while one server is away everything new is set, and it stays listed when it is back") {
   for (const std::size_t away : {0U, 1U, 2U}) {
     for (const bool compacts : {false, true}) {
       World world;

@@ -67,7 +67,8 @@ TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and 
   for (int round = 0; round < 16; ++round) {
     const auto down = static_cast<std::size_t>(round % 4);
     world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-      if (world.memory.placement().pool().size() > down && request.server == down) return test::Mishap::unreachable;
+      if (world.memory.placement().pool().size() > down && request.server == down)
+        return test::Mishap::unreachable;
       return std::nullopt;
     });
     put.push_back("event " + std::to_string(round));
@@ -118,10 +119,13 @@ TEST_CASE("eventlog copies: what no copy has any more is a gap") {
   world.log().put("lost", EventData::text);
   world.clock.advance(300s);
   world.log().put("kept", EventData::text);
-  const auto servers = copy_servers(world.context, world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0}));
+  const auto servers = copy_servers(
+      world.context, world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0}));
   for (const std::size_t server : servers) {
-    for (const auto& [key, item] : std::map(world.memory.server(server).items().begin(), world.memory.server(server).items().end())) {
-      if (key == world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0})) world.memory.server(server).evict(key);
+    for (const auto& [key, item] :
+         std::map(world.memory.server(server).items().begin(), world.memory.server(server).items().end())) {
+      if (key == world.log().keys().part({RingShape{60, 60}.chunk_of(world.clock.wall()) - 5, 0}))
+        world.memory.server(server).evict(key);
     }
   }
   const CollectingSink sink = fetched(world);
@@ -129,7 +133,8 @@ TEST_CASE("eventlog copies: what no copy has any more is a gap") {
   CHECK(sink.gaps.size() == 1);
 }
 
-TEST_CASE("visitors copies: the largest copy is the count, in one trip, and no id counts twice for a lost copy") {
+TEST_CASE(
+    "visitors copies: the largest copy is the count, in one trip, and no id counts twice for a lost copy") {
   CopiedWorld world;
   Visitors visitors = world.visitors();
   CHECK(world.trips.trips_of([&] { CHECK(visitors.hit().current == 1); }) == 1);
@@ -145,7 +150,9 @@ TEST_CASE("visitors copies: the largest copy is the count, in one trip, and no i
   CHECK(value.copies.size() == 2);
 }
 
-TEST_CASE("visitors copies: an id that one copy lost does not count again because the other does not answer the look") {
+TEST_CASE(
+    "visitors copies: an id that one copy lost does not count again because the other does not answer the "
+    "look") {
   CopiedWorld world;
   Visitors visitors = world.visitors();
   CHECK(visitors.hit("a").counted);

@@ -1,5 +1,3 @@
-#include "common/structures/eventlog/cursor.hpp"
-
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/structures/eventlog/cursor.hpp"
 #include "tests/support/memcached_process.hpp"
 
 namespace mcds {

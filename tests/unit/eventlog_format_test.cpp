@@ -1,10 +1,9 @@
-#include "common/structures/eventlog/format.hpp"
-
 #include <doctest/doctest.h>
 
 #include <set>
 
 #include "common/base/errors.hpp"
+#include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
 

@@ -1,6 +1,6 @@
-#include "common/cluster/keys/probe.hpp"
-
 #include <doctest/doctest.h>
+
+#include "common/cluster/keys/probe.hpp"
 
 using namespace mcds;
 

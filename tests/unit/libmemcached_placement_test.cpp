@@ -24,8 +24,12 @@ constexpr Call prefix{Call::Kind::prefix};
 constexpr Call weighted{Call::Kind::set, MEMCACHED_BEHAVIOR_KETAMA_WEIGHTED, 1};
 constexpr Call sorted{Call::Kind::set, MEMCACHED_BEHAVIOR_SORT_HOSTS, 1};
 constexpr Call hash_prefix{Call::Kind::set, MEMCACHED_BEHAVIOR_HASH_WITH_PREFIX_KEY, 1};
-constexpr Call hash(memcached_hash_t which) { return {Call::Kind::set, MEMCACHED_BEHAVIOR_HASH, which}; }
-constexpr Call distribution(memcached_server_distribution_t which) { return {Call::Kind::set, MEMCACHED_BEHAVIOR_DISTRIBUTION, which}; }
+constexpr Call hash(memcached_hash_t which) {
+  return {Call::Kind::set, MEMCACHED_BEHAVIOR_HASH, which};
+}
+constexpr Call distribution(memcached_server_distribution_t which) {
+  return {Call::Kind::set, MEMCACHED_BEHAVIOR_DISTRIBUTION, which};
+}
 constexpr Call consistent = distribution(MEMCACHED_DISTRIBUTION_CONSISTENT);
 constexpr Call spy = distribution(MEMCACHED_DISTRIBUTION_CONSISTENT_KETAMA_SPY);
 
@@ -56,9 +60,12 @@ std::vector<Oracle> oracles() {
       {"php-memcached-ketama-compatible-then-consistent", {weighted, consistent, add_list}},
       {"php-memcached-consistent-then-ketama-compatible", {consistent, weighted, add_list}}};
   const auto with = [&](std::string_view profile, memcached_hash_t which, bool is_weighted) {
-    if (profile.find("modula") != std::string_view::npos) all.push_back({profile, {hash(which), add}});
-    else if (is_weighted) all.push_back({profile, {weighted, hash(which), add}});
-    else all.push_back({profile, {hash(which), consistent, add}});
+    if (profile.find("modula") != std::string_view::npos)
+      all.push_back({profile, {hash(which), add}});
+    else if (is_weighted)
+      all.push_back({profile, {weighted, hash(which), add}});
+    else
+      all.push_back({profile, {hash(which), consistent, add}});
   };
   with("libmemcached-modula-md5", MEMCACHED_HASH_MD5, false);
   with("libmemcached-modula-crc", MEMCACHED_HASH_CRC, false);
@@ -88,9 +95,11 @@ std::vector<Oracle> oracles() {
 // SORT_HOSTS makes libmemcached sort its own list: the answer is an index into that.
 Pool as_kept(const Oracle& oracle, Pool pool) {
   if (std::none_of(oracle.calls.begin(), oracle.calls.end(),
-                   [](const Call& call) { return call.behaviour == MEMCACHED_BEHAVIOR_SORT_HOSTS; })) return pool;
+                   [](const Call& call) { return call.behaviour == MEMCACHED_BEHAVIOR_SORT_HOSTS; }))
+    return pool;
   std::stable_sort(pool.begin(), pool.end(), [](const Server& a, const Server& b) {
-    return std::pair(a.is_unix() ? a.socket_path : a.host, a.port) < std::pair(b.is_unix() ? b.socket_path : b.host, b.port);
+    return std::pair(a.is_unix() ? a.socket_path : a.host, a.port) <
+           std::pair(b.is_unix() ? b.socket_path : b.host, b.port);
   });
   return pool;
 }
@@ -104,31 +113,40 @@ class Libmemcached {
   Libmemcached(const Libmemcached&) = delete;
   Libmemcached& operator=(const Libmemcached&) = delete;
 
-  const Server& server_of(const std::string& key) const { return kept_[memcached_generate_hash(handle_, key.data(), key.size())]; }
+  const Server& server_of(const std::string& key) const {
+    return kept_[memcached_generate_hash(handle_, key.data(), key.size())];
+  }
 
  private:
   void make(const Call& call, const Pool& pool) {
     switch (call.kind) {
-      case Call::Kind::set: REQUIRE(memcached_behavior_set(handle_, call.behaviour, call.value) == MEMCACHED_SUCCESS); break;
+      case Call::Kind::set:
+        REQUIRE(memcached_behavior_set(handle_, call.behaviour, call.value) == MEMCACHED_SUCCESS);
+        break;
       case Call::Kind::prefix:
         REQUIRE(memcached_callback_set(handle_, MEMCACHED_CALLBACK_PREFIX_KEY, "app1:") == MEMCACHED_SUCCESS);
         break;
       case Call::Kind::add_each:
         for (const Server& server : pool) add_one(server);
         break;
-      case Call::Kind::add_list: add_all(pool); break;
+      case Call::Kind::add_list:
+        add_all(pool);
+        break;
     }
   }
   void add_one(const Server& server) {
-    if (server.is_unix()) memcached_server_add_unix_socket_with_weight(handle_, server.socket_path.c_str(), server.weight);
-    else memcached_server_add_with_weight(handle_, server.host.c_str(), server.port, server.weight);
+    if (server.is_unix())
+      memcached_server_add_unix_socket_with_weight(handle_, server.socket_path.c_str(), server.weight);
+    else
+      memcached_server_add_with_weight(handle_, server.host.c_str(), server.port, server.weight);
   }
   void add_all(const Pool& pool) {
     memcached_return_t result = MEMCACHED_SUCCESS;
     memcached_server_st* list = nullptr;
     for (const Server& server : pool) {
       const auto& name = server.is_unix() ? server.socket_path : server.host;
-      list = memcached_server_list_append_with_weight(list, name.c_str(), server.is_unix() ? 0 : server.port, server.weight, &result);
+      list = memcached_server_list_append_with_weight(list, name.c_str(), server.is_unix() ? 0 : server.port,
+                                                      server.weight, &result);
     }
     REQUIRE(memcached_server_push(handle_, list) == MEMCACHED_SUCCESS);
     memcached_server_list_free(list);
@@ -141,7 +159,8 @@ class Libmemcached {
 std::string many_servers(int count, const char* weight) {
   std::string list;
   for (int i = 0; i < count; ++i) {
-    list += (i == 0 ? "10.1.0." : ",10.1.0.") + std::to_string(i + 1) + (i % 3 == 0 ? "" : ":1121" + std::to_string(i % 7));
+    list += (i == 0 ? "10.1.0." : ",10.1.0.") + std::to_string(i + 1) +
+            (i % 3 == 0 ? "" : ":1121" + std::to_string(i % 7));
     if (*weight != '\0') list += "/?" + std::to_string((i * 37 + 1) % std::stoi(weight));
   }
   return list;
@@ -156,7 +175,8 @@ std::vector<std::string> own_pools() {
                                  "a/?0,b/?1,c/?0",
                                  "a/?0,b/?2,c/?100",
                                  "unix:/run/m1.sock,unix:/run/m2.sock/?2,unix:/run/m10.sock",
-                                 "10.0.1.1/?600,10.0.1.2/?300,10.0.1.3/?200,10.0.1.4/?350,10.0.1.5/?1000,10.0.1.6/?800,10.0.1.7/?950,10.0.1.8/?100"};
+                                 "10.0.1.1/?600,10.0.1.2/?300,10.0.1.3/?200,10.0.1.4/?350,10.0.1.5/"
+                                 "?1000,10.0.1.6/?800,10.0.1.7/?950,10.0.1.8/?100"};
   for (const int size : {2, 7, 12, 25, 50}) {
     pools.push_back(many_servers(size, ""));
     pools.push_back(many_servers(size, "101"));
@@ -196,7 +216,9 @@ std::size_t disagreements(const Oracle& oracle, const Pool& pool) {
 
 }  // namespace
 
-TEST_CASE("placement: pools with names, the default port, IPv6, sockets, weights and many servers, as libmemcached itself places them") {
+TEST_CASE(
+    "placement: pools with names, the default port, IPv6, sockets, weights and many servers, as libmemcached "
+    "itself places them") {
   for (const Oracle& oracle : oracles()) {
     CAPTURE(oracle.profile);
     for (const std::string& list : own_pools()) {

@@ -1,6 +1,6 @@
-#include "common/cluster/keys/live.hpp"
-
 #include <doctest/doctest.h>
+
+#include "common/cluster/keys/live.hpp"
 
 using namespace mcds;
 

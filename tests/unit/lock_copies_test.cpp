@@ -17,18 +17,24 @@ using namespace std::chrono_literals;
 
 struct VotingWorld {
   explicit VotingWorld(std::size_t servers = 3, std::size_t copies = 3)
-      : memory(clock.time(), servers), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {
+      : memory(clock.time(), servers),
+        trips(memory),
+        faults(trips),
+        context{faults, clock, random, {}, copies} {
     clock.advance(11min);
   }
   Lock lock() { return Lock(context, "l"); }
   // As if the others were cut off.
   void reach(std::initializer_list<std::size_t> servers) {
-    faults.choose([reached = std::vector<std::size_t>(servers)](const Request& request) -> std::optional<test::Mishap> {
-      if (std::find(reached.begin(), reached.end(), request.server) != reached.end()) return std::nullopt;
-      return test::Mishap::unreachable;
-    });
+    faults.choose(
+        [reached = std::vector<std::size_t>(servers)](const Request& request) -> std::optional<test::Mishap> {
+          if (std::find(reached.begin(), reached.end(), request.server) != reached.end()) return std::nullopt;
+          return test::Mishap::unreachable;
+        });
   }
-  Lock::Answer acquire(Duration ttl = 60s) { return lock().acquire({.ttl = ttl, .holder = {}, .fence = true}); }
+  Lock::Answer acquire(Duration ttl = 60s) {
+    return lock().acquire({.ttl = ttl, .holder = {}, .fence = true});
+  }
   std::string token_on(std::size_t server) {
     const auto item = memory.server(server).peek("lock:l");
     return item ? LockValue::parse(item->value).token : "";
@@ -156,7 +162,8 @@ TEST_CASE("lock copies: fences strictly grow, whichever servers lose theirs or a
   }
 }
 
-TEST_CASE("lock copies: a fence that a slow clock began again on a young server does not come after a higher one") {
+TEST_CASE(
+    "lock copies: a fence that a slow clock began again on a young server does not come after a higher one") {
   VotingWorld world;
   world.acquire(1s);
   for (std::size_t server = 0; server < 3; ++server) world.memory.server(server).evict("lock:l:fence");

@@ -34,15 +34,19 @@ Reply reply_to(const Request& request, std::string_view answer) {
   return reading.replies[0];
 }
 
-Request remove_if_42() { return Request::remove_if("k", CasUnique{42}); }
+Request remove_if_42() {
+  return Request::remove_if("k", CasUnique{42});
+}
 
 }  // namespace
 
 TEST_CASE("meta wire: each request's bytes") {
   CHECK(encoded(Request::get("k")) == "get k\r\n");
   CHECK(encoded(Request::gets("k")) == "mg k k v f c\r\n");
-  CHECK(encoded(Request::set("k", std::string("a\0b", 3), never)) == std::string("set k 0 0 3\r\na\0b\r\n", 18));
-  CHECK(encoded(Request::compare_and_set("k", "v", never, CasUnique{UINT64_MAX})) == "cas k 0 0 1 18446744073709551615\r\nv\r\n");
+  CHECK(encoded(Request::set("k", std::string("a\0b", 3), never)) ==
+        std::string("set k 0 0 3\r\na\0b\r\n", 18));
+  CHECK(encoded(Request::compare_and_set("k", "v", never, CasUnique{UINT64_MAX})) ==
+        "cas k 0 0 1 18446744073709551615\r\nv\r\n");
   CHECK(encoded(Request::incr("k", UINT64_MAX)) == "incr k 18446744073709551615\r\n");
   CHECK(encoded(Request::incr_or_create("k", 2, 7, never)) == "mg k\r\nma k N0 J7 D2 v\r\n");
   CHECK(encoded(remove_if_42()) == "md k C42\r\n");
@@ -64,7 +68,8 @@ TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {
 TEST_CASE("meta wire: answers in the server's words") {
   CHECK(reply_to(Request::set("k", "v", never), "STORED\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::add("k", "v", never), "NOT_STORED\r\n").outcome == Outcome::not_stored);
-  CHECK(reply_to(Request::compare_and_set("k", "v", never, CasUnique{1}), "EXISTS\r\n").outcome == Outcome::exists);
+  CHECK(reply_to(Request::compare_and_set("k", "v", never, CasUnique{1}), "EXISTS\r\n").outcome ==
+        Outcome::exists);
   CHECK(reply_to(Request::touch("k", never), "TOUCHED\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::remove("k"), "NOT_FOUND\r\n").outcome == Outcome::not_found);
   CHECK(reply_to(remove_if_42(), "EX\r\n").outcome == Outcome::exists);
@@ -78,7 +83,8 @@ TEST_CASE("meta wire: values are bytes") {
   const Reply plain = reply_to(Request::get("k"), "VALUE k 4294967295 10\r\n" + bytes + "\r\nEND\r\n");
   CHECK(plain.value == bytes);
   CHECK(plain.flags == UINT32_MAX);
-  const Reply stamped = reply_to(Request::gets("k"), "VA 10 kk f3 c18446744073709551615\r\n" + bytes + "\r\n");
+  const Reply stamped =
+      reply_to(Request::gets("k"), "VA 10 kk f3 c18446744073709551615\r\n" + bytes + "\r\n");
   CHECK(stamped.value == bytes);
   CHECK(stamped.cas.value == UINT64_MAX);
   CHECK(reply_to(Request::get("k"), "VALUE k 0 0\r\n\r\nEND\r\n").outcome == Outcome::hit);
@@ -105,9 +111,10 @@ TEST_CASE("meta wire: values of other keys, twice, or out of order are no answer
 }
 
 TEST_CASE("meta wire: lengths that lie are no answer") {
-  for (const char* answer : {"VALUE k 0 2\r\nx\r\nEND\r\n", "VALUE k 0 0\r\nx\r\nEND\r\n", "VALUE k 0 -1\r\nx\r\nEND\r\n",
-                             "VALUE k 0 18446744073709551614\r\nx\r\n", "VALUE k 0 99999999999999999999\r\nx\r\n",
-                             "VALUE k 4294967296 1\r\nx\r\n", "VALUE k 0\r\nx\r\n", "VALUE k\r\n", "VALUE\r\n"}) {
+  for (const char* answer :
+       {"VALUE k 0 2\r\nx\r\nEND\r\n", "VALUE k 0 0\r\nx\r\nEND\r\n", "VALUE k 0 -1\r\nx\r\nEND\r\n",
+        "VALUE k 0 18446744073709551614\r\nx\r\n", "VALUE k 0 99999999999999999999\r\nx\r\n",
+        "VALUE k 4294967296 1\r\nx\r\n", "VALUE k 0\r\nx\r\n", "VALUE k\r\n", "VALUE\r\n"}) {
     CAPTURE(answer);
     CHECK(step_of(Request::get("k"), answer) == Step::out_of_step);
   }
@@ -137,7 +144,8 @@ TEST_CASE("meta wire: another command's answer is no answer") {
 TEST_CASE("meta wire: refusals") {
   const Reply full = reply_to(Request::set("k", "v", never), "SERVER_ERROR out of memory storing object\r\n");
   CHECK(full.is(ReplyFailure::Kind::refused));
-  const Reply text = reply_to(Request::incr("k", 1), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
+  const Reply text =
+      reply_to(Request::incr("k", 1), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
   CHECK(text.is(ReplyFailure::Kind::not_a_number));
   CHECK(step_of(Request::set("k", "v", never), "CLIENT_ERROR bad data chunk\r\n") == Step::out_of_step);
   CHECK(step_of(Request::gets("k"), "ERROR\r\n") == Step::no_meta);
@@ -152,9 +160,11 @@ TEST_CASE("meta wire: incr_or_create knows whether it created") {
   CHECK_FALSE(reply_to(request, "EN\r\nVA 2\r\n10\r\n").created);  // a rival created it between the two
 }
 
-TEST_CASE("meta wire: an error of the first half of incr_or_create was once taken for the answer of two requests") {
+TEST_CASE(
+    "meta wire: an error of the first half of incr_or_create was once taken for the answer of two requests") {
   const std::vector<Request> requests(2, Request::incr_or_create("k", 1, 1, never));
-  const auto reading = read_replies(requests, "SERVER_ERROR out of memory\r\nVA 1\r\n1\r\nHD\r\nVA 1\r\n2\r\n", 1);
+  const auto reading =
+      read_replies(requests, "SERVER_ERROR out of memory\r\nVA 1\r\n1\r\nHD\r\nVA 1\r\n2\r\n", 1);
   CHECK(reading.last == Step::out_of_step);
   CHECK(reading.answered == 0);
   CHECK(reading.replies[0].failure == nullptr);

@@ -22,7 +22,8 @@ std::mt19937 seeded() {
 
 std::string random_key(std::mt19937& random, std::size_t size) {
   std::string key(size, ' ');
-  for (char& byte : key) byte = static_cast<char>(random() % 4 == 0 ? 128 + random() % 128 : 33 + random() % 94);
+  for (char& byte : key)
+    byte = static_cast<char>(random() % 4 == 0 ? 128 + random() % 128 : 33 + random() % 94);
   return key;
 }
 
@@ -34,33 +35,44 @@ std::vector<std::string> random_keys(std::mt19937& random) {
 
 std::string random_server(std::mt19937& random, int number) {
   switch (random() % 5) {
-    case 0: return "10.0.0." + std::to_string(number);
-    case 1: return "10.0.0." + std::to_string(number) + ":1121" + std::to_string(random() % 10);
-    case 2: return "cache-" + std::to_string(number);
-    case 3: return "[fe80::" + std::to_string(number) + "]:11211";
-    default: return "unix:/run/m" + std::to_string(number) + ".sock";
+    case 0:
+      return "10.0.0." + std::to_string(number);
+    case 1:
+      return "10.0.0." + std::to_string(number) + ":1121" + std::to_string(random() % 10);
+    case 2:
+      return "cache-" + std::to_string(number);
+    case 3:
+      return "[fe80::" + std::to_string(number) + "]:11211";
+    default:
+      return "unix:/run/m" + std::to_string(number) + ".sock";
   }
 }
 
 Pool random_pool(std::mt19937& random, int size, unsigned weights) {
   std::string list;
   for (int i = 1; i <= size; ++i) {
-    list += (i == 1 ? "" : ",") + random_server(random, i) + "/?" + std::to_string(i == 1 ? 1 : 1 + random() % weights);
+    list += (i == 1 ? "" : ",") + random_server(random, i) + "/?" +
+            std::to_string(i == 1 ? 1 : 1 + random() % weights);
   }
   return parse_pool(list);
 }
 
-const Resolver resolver{[](const std::string& name) { return std::optional<std::string>("10.9.9." + name.substr(name.find('-') + 1)); },
+const Resolver resolver{[](const std::string& name) {
+                          return std::optional<std::string>("10.9.9." + name.substr(name.find('-') + 1));
+                        },
                         [](const std::string&) { return std::optional<std::string>(); }};
 
-std::shared_ptr<const Placement> placed(std::string_view profile, const Pool& pool) { return make_placement(profile, pool, {resolver, "", ""}); }
+std::shared_ptr<const Placement> placed(std::string_view profile, const Pool& pool) {
+  return make_placement(profile, pool, {resolver, "", ""});
+}
 
 // A pool whose order does not matter to the client.
 bool ignores_order(const Profile& profile) {
   const Rule& rule = profile.rule;
   if (profile.name.starts_with("enyim")) return false;  // the first server's first point is another
   if (profile.name.ends_with("-named")) return false;   // node0 is whoever comes first
-  if (rule.hash == key_hash::crc15 && rule.points != points::ketama) return false;  // points of 15 bits are often equal
+  if (rule.hash == key_hash::crc15 && rule.points != points::ketama)
+    return false;  // points of 15 bits are often equal
   if (rule.order != Order::as_given) return true;
   return rule.distribution != Distribution::modulo && rule.distribution != Distribution::mask &&
          rule.distribution != Distribution::jump && rule.distribution != Distribution::furc;
@@ -74,7 +86,8 @@ std::size_t points_of(std::string_view profile, int servers) {
 
 }  // namespace
 
-TEST_CASE("placement: every profile places every key on a server of any pool, and so again when asked again") {
+TEST_CASE(
+    "placement: every profile places every key on a server of any pool, and so again when asked again") {
   auto random = seeded();
   const auto keys = random_keys(random);
   for (const int size : {1, 2, 7, 12, 25, 50}) {
@@ -107,7 +120,9 @@ TEST_CASE("placement: the order of the list counts only for clients that place b
   }
 }
 
-TEST_CASE("placement: a server of weight 0 gets nothing from clients that heed weights, its share from the others") {
+TEST_CASE(
+    "placement: a server of weight 0 gets nothing from clients that heed weights, its share from the "
+    "others") {
   const Pool pool = parse_pool("10.0.0.1/?0,10.0.0.2/?1,10.0.0.3/?3");
   const auto uses = [&](std::string_view profile) {
     const auto placement = placed(profile, pool);
@@ -115,14 +130,15 @@ TEST_CASE("placement: a server of weight 0 gets nothing from clients that heed w
     for (int i = 0; i < 500; ++i) used.insert(placement->server_of("key:" + std::to_string(i)));
     return used.contains(0);
   };
-  for (const char* profile : {"python-memcached", "perl-cache-memcached-fast-ketama", "nginx-hash", "nginx-hash-consistent", "dalli",
-                              "twemproxy-default", "php-memcache-default", "uhashring-default", "node-memcached", "libketama",
-                              "xmemcached-election"}) {
+  for (const char* profile : {"python-memcached", "perl-cache-memcached-fast-ketama", "nginx-hash",
+                              "nginx-hash-consistent", "dalli", "twemproxy-default", "php-memcache-default",
+                              "uhashring-default", "node-memcached", "libketama", "xmemcached-election"}) {
     CAPTURE(profile);
     CHECK_FALSE(uses(profile));
   }
-  for (const char* profile : {"ketama", "libmemcached-default", "gomemcache", "pymemcache-rendezvous", "libmc", "spymemcached-ketama",
-                              "node-memcache-plus", "memcached-proxy-default", "mcrouter-ch3"}) {
+  for (const char* profile :
+       {"ketama", "libmemcached-default", "gomemcache", "pymemcache-rendezvous", "libmc",
+        "spymemcached-ketama", "node-memcache-plus", "memcached-proxy-default", "mcrouter-ch3"}) {
     CAPTURE(profile);
     CHECK(uses(profile));
   }
@@ -130,8 +146,9 @@ TEST_CASE("placement: a server of weight 0 gets nothing from clients that heed w
 
 TEST_CASE("placement: nothing but weights of 0 is refused where weights count") {
   const Pool pool = parse_pool("10.0.0.1/?0,10.0.0.2/?0");
-  for (const char* profile : {"python-memcached", "dalli", "twemproxy-default", "twemproxy-modula-crc16", "libketama", "node-memcached",
-                              "uhashring-ketama", "java-memcached-whalin-consistent", "spymemcached-ketama-spyformat-weighted"}) {
+  for (const char* profile : {"python-memcached", "dalli", "twemproxy-default", "twemproxy-modula-crc16",
+                              "libketama", "node-memcached", "uhashring-ketama",
+                              "java-memcached-whalin-consistent", "spymemcached-ketama-spyformat-weighted"}) {
     CAPTURE(profile);
     CHECK_THROWS_AS(placed(profile, pool), InvalidInput);
   }
@@ -147,7 +164,8 @@ TEST_CASE("placement: ketama's points are counted in floats by some, in doubles 
   CHECK(points_of("libketama", 61) == 61 * 156);
   CHECK(points_of("spymemcached-ketama", 25) == 25 * 160);
   CHECK(points_of("node-memcached", 25) == 25 * 160);
-  for (const int servers : {7, 14, 28, 49}) CHECK(points_of("node-memcached", servers) == static_cast<std::size_t>(servers) * 156);
+  for (const int servers : {7, 14, 28, 49})
+    CHECK(points_of("node-memcached", servers) == static_cast<std::size_t>(servers) * 156);
   CHECK(points_of("dalli", 7) == 7 * 160);
   CHECK(points_of("libmemcached-consistent", 7) == 700);
 }
@@ -155,14 +173,16 @@ TEST_CASE("placement: ketama's points are counted in floats by some, in doubles 
 TEST_CASE("placement: a jump over servers sorted as people count") {
   const Pool pool = parse_pool("node-10:1,node-9:1,node-1:1,node-2:1,node-02a:1");
   std::vector<std::string> order;
-  for (const Member& member : members_of(profile_named("thanos-jump").rule, pool, {})) order.push_back(member.name);
+  for (const Member& member : members_of(profile_named("thanos-jump").rule, pool, {}))
+    order.push_back(member.name);
   CHECK(order == std::vector<std::string>{"node-1:1", "node-2:1", "node-02a:1", "node-9:1", "node-10:1"});
 }
 
 TEST_CASE("placement: twemproxy sorts its servers, shorter names first") {
   const Pool pool = parse_pool("10.0.0.10:11212,b=10.0.0.7,10.0.0.9,10.0.0.1");
   std::vector<std::string> order;
-  for (const Member& member : members_of(profile_named("twemproxy-modula-md5").rule, pool, {})) order.push_back(member.name);
+  for (const Member& member : members_of(profile_named("twemproxy-modula-md5").rule, pool, {}))
+    order.push_back(member.name);
   CHECK(order == std::vector<std::string>{"b", "10.0.0.1", "10.0.0.9", "10.0.0.10:11212"});
 }
 
@@ -178,11 +198,13 @@ TEST_CASE("placement: of a key with a hash_tag only the tag is hashed, by twempr
   CHECK(braces->hash_of("cart{42}") == braces->hash_of("{42}:items"));
 }
 
-TEST_CASE("placement: a prefix that the client adds after placing is not hashed, any other is a part of the key") {
+TEST_CASE(
+    "placement: a prefix that the client adds after placing is not hashed, any other is a part of the key") {
   const Pool pool = parse_pool("10.0.0.1,10.0.0.2,10.0.0.3");
   const auto stripped = make_placement("php-memcached-prefix", pool, {{}, "shop:", ""});
   CHECK(stripped->hash_of("shop:k") == stripped->hash_of("k"));
-  CHECK(placed("php-memcached-prefix", pool)->hash_of("app1:k") != placed("php-memcached-prefix", pool)->hash_of("k"));
+  CHECK(placed("php-memcached-prefix", pool)->hash_of("app1:k") !=
+        placed("php-memcached-prefix", pool)->hash_of("k"));
   const auto session = placed("php-memcached-session", pool);
   CHECK(session->hash_of("memc.sess.key.k") == session->hash_of("k"));
   const auto hashed = make_placement("php-memcached-default", pool, {{}, "shop:", ""});
@@ -191,12 +213,15 @@ TEST_CASE("placement: a prefix that the client adds after placing is not hashed,
 
 TEST_CASE("placement: keys that clients rewrite before hashing") {
   const Pool pool = parse_pool("10.0.0.1,10.0.0.2");
-  const auto hash = [&](std::string_view profile, std::string_view key) { return placed(profile, pool)->hash_of(key); };
+  const auto hash = [&](std::string_view profile, std::string_view key) {
+    return placed(profile, pool)->hash_of(key);
+  };
   CHECK(hash("mcrouter-crc32", "/east/prod/k|#|ignored") == hash("mcrouter-crc32", "k"));
   CHECK(hash("mcrouter-crc32", "/k") != hash("mcrouter-crc32", "k"));
   CHECK(hash("php-memcache-default", "a b\x01") == hash("php-memcache-default", "a_b_"));
   CHECK(hash("memcached-proxy-tags", "x{}y") == hash("memcached-proxy-tags", ""));
-  CHECK(hash("pymemcache-rendezvous", "\xd0\xba") == hash("pymemcache-rendezvous", ":"));  // U+043A: only 0x3a counts
+  CHECK(hash("pymemcache-rendezvous", "\xd0\xba") ==
+        hash("pymemcache-rendezvous", ":"));  // U+043A: only 0x3a counts
   CHECK(hash("pymemcache-rendezvous-bytes", "it's") != hash("pymemcache-rendezvous-bytes", "its"));
 }
 

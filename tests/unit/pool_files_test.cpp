@@ -1,8 +1,7 @@
-#include "common/placement/pools/files.hpp"
-
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
+#include "common/placement/pools/files.hpp"
 
 namespace mcds {
 

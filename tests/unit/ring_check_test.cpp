@@ -1,8 +1,8 @@
-#include "common/placement/ring/check.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
+
+#include "common/placement/ring/check.hpp"
 
 using namespace mcds;
 

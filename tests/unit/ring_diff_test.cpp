@@ -1,7 +1,6 @@
-#include "common/placement/ring/diff.hpp"
-
 #include <doctest/doctest.h>
 
+#include "common/placement/ring/diff.hpp"
 #include "common/placement/ring/shares.hpp"
 
 using namespace mcds;

@@ -1,10 +1,9 @@
-#include "common/placement/ring/shares.hpp"
-
 #include <doctest/doctest.h>
 
 #include <numeric>
 
 #include "common/placement/ring/continuum.hpp"
+#include "common/placement/ring/shares.hpp"
 
 using namespace mcds;
 

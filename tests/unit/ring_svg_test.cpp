@@ -1,8 +1,8 @@
-#include "tools/commands/ring/svg.hpp"
-
 #include <doctest/doctest.h>
 
 #include <cmath>
+
+#include "tools/commands/ring/svg.hpp"
 
 using namespace mcds;
 

@@ -33,19 +33,24 @@ Pool pool_named(const std::string& name) {
       {"hosts5", "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5"},
       {"equal3", "127.0.0.1:22201,127.0.0.1:22202,127.0.0.1:22203"},
       {"equal5", "127.0.0.1:22201,127.0.0.1:22202,127.0.0.1:22203,127.0.0.1:22204,127.0.0.1:22205"},
-      {"weighted5", "127.0.0.1:22201/?1,127.0.0.1:22202/?2,127.0.0.1:22203/?3,127.0.0.1:22204/?1,127.0.0.1:22205/?5"}};
+      {"weighted5",
+       "127.0.0.1:22201/?1,127.0.0.1:22202/?2,127.0.0.1:22203/?3,127.0.0.1:22204/?1,127.0.0.1:22205/?5"}};
   return parse_pool(lists.at(name));
 }
 
-const Resolver test_resolver{[](const std::string& name) { return name == "localhost" ? std::optional<std::string>("127.0.0.1") : std::nullopt; },
-                             [](const std::string& address) {
-                               return address == "127.0.0.1" ? std::optional<std::string>("localhost") : std::nullopt;
-                             }};
+const Resolver test_resolver{
+    [](const std::string& name) {
+      return name == "localhost" ? std::optional<std::string>("127.0.0.1") : std::nullopt;
+    },
+    [](const std::string& address) {
+      return address == "127.0.0.1" ? std::optional<std::string>("localhost") : std::nullopt;
+    }};
 
 // What the recording client put before the keys that are listed.
 std::string prefix_of(const std::string& profile) {
   if (profile == "php-memcached-session") return "memc.sess.key.";
-  const bool has_one = profile.find("prefix") != std::string::npos || profile.find("namespace") != std::string::npos;
+  const bool has_one =
+      profile.find("prefix") != std::string::npos || profile.find("namespace") != std::string::npos;
   return has_one ? "app1:" : "";
 }
 
@@ -65,7 +70,8 @@ TEST_CASE("placement: every profile agrees with the running client on every key 
     const auto& keys = sets.at(set);
     REQUIRE(keys.size() == indexes.size());
     std::size_t agreed = 0;
-    for (std::size_t i = 0; i < keys.size(); ++i) agreed += placement->server_of(prefix + keys[i]) == static_cast<std::size_t>(indexes[i] - '0') ? 1 : 0;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      agreed += placement->server_of(prefix + keys[i]) == static_cast<std::size_t>(indexes[i] - '0') ? 1 : 0;
     CAPTURE(profile);
     CAPTURE(pool);
     CHECK(agreed == keys.size());

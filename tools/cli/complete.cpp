@@ -32,7 +32,8 @@ const OptionSpec* find_option(const std::vector<OptionSpec>& options, const std:
 
 class Completion {
  public:
-  explicit Completion(const Words& words) : words_(words), last_(words.empty() ? std::string() : words.back()) {}
+  explicit Completion(const Words& words)
+      : words_(words), last_(words.empty() ? std::string() : words.back()) {}
 
   Words run() {
     read_words();
@@ -47,7 +48,8 @@ class Completion {
       offer_value(*awaiting_, last_, "");
     } else if (last_.starts_with("--") && last_.find('=') != std::string::npos) {
       const std::string name = last_.substr(0, last_.find('='));
-      if (const OptionSpec* option = find_option(options_, name)) offer_value(*option, last_.substr(name.size() + 1), name + '=');
+      if (const OptionSpec* option = find_option(options_, name))
+        offer_value(*option, last_.substr(name.size() + 1), name + '=');
     } else if (last_.starts_with('-')) {
       offer_options();
     } else {
@@ -131,10 +133,12 @@ class Completion {
     before += typed.substr(0, from);
     const std::string_view started = std::string_view(typed).substr(from);
     for (const Alias& alias : all_aliases()) {
-      if (alias.name.starts_with(started)) found_.push_back(before + std::string(alias.name) + '\t' + std::string(alias.profile));
+      if (alias.name.starts_with(started))
+        found_.push_back(before + std::string(alias.name) + '\t' + std::string(alias.profile));
     }
     for (const Profile& profile : all_profiles()) {
-      if (profile.name.starts_with(started)) found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
+      if (profile.name.starts_with(started))
+        found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
     }
   }
 
@@ -160,6 +164,8 @@ class Completion {
 
 }  // namespace
 
-std::vector<std::string> completions(const std::vector<std::string>& words) { return Completion(words).run(); }
+std::vector<std::string> completions(const std::vector<std::string>& words) {
+  return Completion(words).run();
+}
 
 }  // namespace mcds

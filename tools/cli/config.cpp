@@ -23,15 +23,17 @@ namespace {
 using Setting = std::pair<const char*, std::optional<std::string>*>;
 
 std::vector<Setting> settings_of(PoolConfig& pool) {
-  return {{"servers", &pool.servers}, {"servers_from", &pool.servers_from}, {"profile", &pool.profile}, {"namespace", &pool.key_prefix},
-          {"copies", &pool.copies},
-          {"longest_lock_ttl", &pool.longest_lock_ttl}};
+  return {{"servers", &pool.servers}, {"servers_from", &pool.servers_from},
+          {"profile", &pool.profile}, {"namespace", &pool.key_prefix},
+          {"copies", &pool.copies},   {"longest_lock_ttl", &pool.longest_lock_ttl}};
 }
 
 std::vector<Setting> settings_of(Config& config) {
   auto settings = settings_of(config.defaults);
-  settings.insert(settings.end(), {{"pool", &config.pool}, {"timeout", &config.timeout},
-                                   {"connect_timeout", &config.connect_timeout}, {"protocol", &config.protocol}});
+  settings.insert(settings.end(), {{"pool", &config.pool},
+                                   {"timeout", &config.timeout},
+                                   {"connect_timeout", &config.connect_timeout},
+                                   {"protocol", &config.protocol}});
   return settings;
 }
 
@@ -45,12 +47,15 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
   try {
     if (name == "servers") static_cast<void>(parse_pool(value));
     if (name == "timeout" || name == "connect_timeout" || name == "longest_lock_ttl") {
-      if (parse_duration(value, name) <= Duration::zero()) throw InvalidInput(name + " must be longer than 0");
+      if (parse_duration(value, name) <= Duration::zero())
+        throw InvalidInput(name + " must be longer than 0");
     }
     if (name == "profile") static_cast<void>(profile_named(value));
     if (name == "namespace") check_key_prefix(value);
-    if (name == "copies" && parse_u64(value).value_or(0) == 0) throw InvalidInput("copies: write a whole number, at least 1");
-    if (name == "protocol" && value != std::string("auto") && value != std::string("classic") && value != std::string("meta")) {
+    if (name == "copies" && parse_u64(value).value_or(0) == 0)
+      throw InvalidInput("copies: write a whole number, at least 1");
+    if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&
+        value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");
     }
   } catch (const Failure& failure) {
@@ -60,7 +65,8 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
   return true;
 }
 
-bool set(const std::vector<Setting>& settings, const std::string& name, const char* value, std::string& problem) {
+bool set(const std::vector<Setting>& settings, const std::string& name, const char* value,
+         std::string& problem) {
   std::vector<std::string> names;
   for (const auto& [known, target] : settings) {
     if (name == known) {
@@ -80,7 +86,8 @@ std::optional<std::string> pool_name(const std::string& section) {
 }
 
 std::string unknown_section(const std::string& section) {
-  return "unknown section " + (is_utf8(section) ? json_quote('[' + section + ']') : "[…]") + "; write [pool NAME]";
+  return "unknown section " + (is_utf8(section) ? json_quote('[' + section + ']') : "[…]") +
+         "; write [pool NAME]";
 }
 
 // libinih tells of a section only with its first key: one without keys is found here.
@@ -92,7 +99,9 @@ void check_sections(const std::string& text, const std::string& file) {
     const std::size_t close = text.find(']', from);
     if (open < end && text[open] == '[' && close < end) {
       const std::string section = text.substr(open + 1, close - open - 1);
-      if (!pool_name(section)) throw Failure(ErrorCode::configuration, file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
+      if (!pool_name(section))
+        throw Failure(ErrorCode::configuration,
+                      file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
     }
     from = end + 1;
   }
@@ -126,8 +135,9 @@ void read_config(const std::string& text, const std::string& file, Config& into)
   Reading reading{into, {}};
   const int line = ini_parse_string(text.c_str(), on_line, &reading);
   if (line == 0) return check_sections(text, file);
-  throw Failure(ErrorCode::configuration, file + ':' + std::to_string(line) + ": " +
-                                              (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
+  throw Failure(ErrorCode::configuration,
+                file + ':' + std::to_string(line) + ": " +
+                    (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
 }
 
 Config load_config(const std::optional<std::string>& path) {

@@ -20,7 +20,7 @@ struct PoolConfig {
 
 struct Config {
   std::optional<std::string> pool, timeout, connect_timeout, protocol;
-  PoolConfig defaults;                       // keys before any section
+  PoolConfig defaults;  // keys before any section
   std::map<std::string, PoolConfig> pools;
 };
 

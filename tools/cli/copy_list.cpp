@@ -15,7 +15,9 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
     if (copy.yes) entry.boolean(yes, *copy.yes);
     if (copy.number) entry.number("value", *copy.number);
     if (!copy.failure) continue;
-    entry.object("error", JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));
+    entry.object(
+        "error",
+        JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));
     if (session.output().mode() == OutputMode::value && session.first_failure_of(copy.server)) {
       session.output().warning(server + ": this copy has no part in the answer: " + copy.failure->what());
     }

@@ -41,7 +41,10 @@ constexpr std::array exit_codes{
 
 JsonObject describe(const OptionSpec& option) {
   JsonObject object;
-  object.bytes("names", option.names).bytes("value", option.value).bytes("help", option.help).strings("choices", option.choices);
+  object.bytes("names", option.names)
+      .bytes("value", option.value)
+      .bytes("help", option.help)
+      .strings("choices", option.choices);
   return object;
 }
 
@@ -62,7 +65,8 @@ std::vector<JsonObject> describe_all(const std::vector<Spec>& specs) {
 JsonObject describe(const Verb& verb) {
   JsonObject object;
   object.bytes("name", verb.name()).bytes("summary", verb.summary()).strings("examples", verb.examples());
-  object.objects("arguments", describe_all(verb.arguments())).objects("options", describe_all(verb.options()));
+  object.objects("arguments", describe_all(verb.arguments()))
+      .objects("options", describe_all(verb.options()));
   object.boolean("child", verb.child_target() != nullptr);
   return object;
 }
@@ -76,11 +80,13 @@ std::string description() {
     const auto command = declared(entry.name);
     std::vector<JsonObject> verbs;
     for (const auto& verb : command->verbs()) verbs.push_back(describe(*verb));
-    commands.push_back(JsonObject().bytes("name", entry.name).bytes("summary", entry.summary).objects("verbs", verbs));
+    commands.push_back(
+        JsonObject().bytes("name", entry.name).bytes("summary", entry.summary).objects("verbs", verbs));
   }
   std::vector<JsonObject> codes;
   for (const CodeMeaning& code : exit_codes) {
-    codes.push_back(JsonObject().number("code", static_cast<std::uint64_t>(code.status)).bytes("meaning", code.meaning));
+    codes.push_back(
+        JsonObject().number("code", static_cast<std::uint64_t>(code.status)).bytes("meaning", code.meaning));
   }
   return JsonObject()
       .bytes("version", program_version)
@@ -96,10 +102,12 @@ int run_hidden(const std::vector<std::string>& arguments) {
     output.raw(description() + '\n');
   } else if (arguments.front() == "__complete") {
     std::string lines;
-    for (const std::string& line : completions({arguments.begin() + 1, arguments.end()})) lines += line + '\n';
+    for (const std::string& line : completions({arguments.begin() + 1, arguments.end()}))
+      lines += line + '\n';
     output.raw(lines);
   } else {
-    throw InvalidInput("no command " + json_quote(is_utf8(arguments.front()) ? arguments.front() : "?") + "; mcds --help lists them");
+    throw InvalidInput("no command " + json_quote(is_utf8(arguments.front()) ? arguments.front() : "?") +
+                       "; mcds --help lists them");
   }
   return 0;
 }

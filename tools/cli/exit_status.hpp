@@ -7,8 +7,8 @@ namespace mcds {
 
 enum class ExitStatus : int {
   ok = 0,
-  no = 1,             // miss, not a member, not held by you, over the limit
-  problem = 2,        // where --probe, ring diff --max-moved, ring check, servers, check
+  no = 1,       // miss, not a member, not held by you, over the limit
+  problem = 2,  // where --probe, ring diff --max-moved, ring check, servers, check
   usage = 64,
   bad_data = 65,
   cannot_read = 66,
@@ -24,7 +24,7 @@ enum class ExitStatus : int {
   unknown_outcome = 80,
   max_run = 124,
   not_executable = 126,
-  not_found = 127,    // 128 + N: the child was ended by signal N
+  not_found = 127,  // 128 + N: the child was ended by signal N
 };
 
 ExitStatus status_of(ErrorCode code);

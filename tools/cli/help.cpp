@@ -17,7 +17,8 @@ std::string table(const Rows& rows) {
   std::string text;
   for (const auto& [left, right] : rows) {
     text += "  " + left;
-    text += left.size() > width ? '\n' + std::string(width + 4, ' ') : std::string(width - left.size() + 2, ' ');
+    text +=
+        left.size() > width ? '\n' + std::string(width + 4, ' ') : std::string(width - left.size() + 2, ' ');
     text += right + '\n';
   }
   return text;
@@ -32,7 +33,9 @@ std::string spelled(std::string names) {
 std::string option_table(const std::vector<OptionSpec>& options) {
   Rows rows;
   for (const OptionSpec& option : options) {
-    if (!option.hidden) rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value), option.help);
+    if (!option.hidden)
+      rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value),
+                        option.help);
   }
   return table(rows);
 }
@@ -62,11 +65,13 @@ std::string program_help() {
   Rows rows;
   for (const CommandEntry& entry : all_commands()) rows.emplace_back(entry.name, entry.summary);
   return "mcds: data structures on any memcached cluster\n\nExamples:\n" +
-         examples({"mcds sandbox -N 3                          # a shell with three real servers to play with",
-                   "mcds lock run nightly -- ./backup.sh       # at most one in the whole cluster",
-                   "mcds counter incr hits                     # {\"counter\":\"hits\",\"value\":1,…}"}) +
-         "\nCommands (mcds COMMAND --help tells more):\n" + table(rows) + "\nGlobal options, before or after the command:\n" +
-         option_table(global_options(unused)) + "  -h, --help, -V, --version\n";
+         examples(
+             {"mcds sandbox -N 3                          # a shell with three real servers to play with",
+              "mcds lock run nightly -- ./backup.sh       # at most one in the whole cluster",
+              "mcds counter incr hits                     # {\"counter\":\"hits\",\"value\":1,…}"}) +
+         "\nCommands (mcds COMMAND --help tells more):\n" + table(rows) +
+         "\nGlobal options, before or after the command:\n" + option_table(global_options(unused)) +
+         "  -h, --help, -V, --version\n";
 }
 
 std::string command_help(const Command& command) {
@@ -80,18 +85,21 @@ std::string command_help(const Command& command) {
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) + "\nVerbs:\n" + table(rows) + own +
-         "\nmcds " + command.name() + " VERB --help and man mcds-" + command.name() + " tell more.\n";
+  return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) +
+         "\nVerbs:\n" + table(rows) + own + "\nmcds " + command.name() + " VERB --help and man mcds-" +
+         command.name() + " tell more.\n";
 }
 
 std::string verb_help(const Command& command, const Verb& verb) {
   GlobalOptions unused;
   Rows arguments;
   for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
-  std::string text = usage(command, verb) + "\n  " + verb.summary() + "\n\nExamples:\n" + examples(verb.examples());
+  std::string text =
+      usage(command, verb) + "\n  " + verb.summary() + "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
-  return text + "\nGlobal options:\n" + option_table(without_words_of(verb, global_options(unused))) + "\nman mcds-" + command.name() + " tells more.\n";
+  return text + "\nGlobal options:\n" + option_table(without_words_of(verb, global_options(unused))) +
+         "\nman mcds-" + command.name() + " tells more.\n";
 }
 
 }  // namespace mcds

@@ -38,7 +38,8 @@ std::string read_all(int descriptor, const std::string& what) {
   std::array<char, chunk_size> chunk;
   while (const std::size_t size = read_some(descriptor, chunk.data(), what)) {
     bytes.append(chunk.data(), size);
-    if (bytes.size() > largest_value) throw Failure(ErrorCode::bad_data, what + " is larger than any value memcached could hold");
+    if (bytes.size() > largest_value)
+      throw Failure(ErrorCode::bad_data, what + " is larger than any value memcached could hold");
   }
   return bytes;
 }
@@ -59,7 +60,9 @@ class File {
 
 }  // namespace
 
-std::string file_bytes(const std::string& path) { return read_all(File(path).descriptor(), path); }
+std::string file_bytes(const std::string& path) {
+  return read_all(File(path).descriptor(), path);
+}
 
 std::string value_of(std::string_view argument) {
   if (argument == "-") return read_all(STDIN_FILENO, "standard input");
@@ -90,8 +93,8 @@ std::optional<std::string> LineReader::next() {
     }
     searched_ = buffer_.size();
     if (buffer_.size() - position_ > largest_line) {
-      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of " + what_ + " is longer than " +
-                                             std::to_string(largest_line) + " bytes");
+      throw Failure(ErrorCode::bad_data, "line " + std::to_string(number_ + 1) + " of " + what_ +
+                                             " is longer than " + std::to_string(largest_line) + " bytes");
     }
     if (!fill()) break;
   }

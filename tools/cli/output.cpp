@@ -115,7 +115,8 @@ void Output::text_row(const std::string& json) {
 
 void Output::error(const Failure& failure, std::size_t line) const {
   std::string text;
-  const std::string message = readable(failure.what(), mode_) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
+  const std::string message =
+      readable(failure.what(), mode_) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
   if (mode_ == OutputMode::json) {
     JsonObject error;
     error.bytes("code", name_of(failure.code())).bytes("message", message);
@@ -130,7 +131,8 @@ void Output::error(const Failure& failure, std::size_t line) const {
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 
-void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) const {
+void Output::error_of(std::string_view name, std::span<const std::string> names,
+                      const Failure& failure) const {
   if (names.size() < 2) return error(failure);
   error(Failure(failure.code(), std::string(name) + ": " + failure.what(), failure.server()));
 }

@@ -17,10 +17,14 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-std::string quoted(const std::string& word) { return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8"; }
+std::string quoted(const std::string& word) {
+  return is_utf8(word) ? json_quote(word) : "bytes that are not UTF-8";
+}
 
 // The name a message uses: the long one.
-std::string long_name(const OptionSpec& option) { return option.names.substr(option.names.rfind(',') + 1); }
+std::string long_name(const OptionSpec& option) {
+  return option.names.substr(option.names.rfind(',') + 1);
+}
 
 template <typename Number>
 Number parsed_number(const std::string& text, const std::string& what) {
@@ -58,7 +62,9 @@ struct Assign {
 };
 
 void check_choice(const OptionSpec& option, const std::string& word) {
-  if (option.choices.empty() || std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end()) return;
+  if (option.choices.empty() ||
+      std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end())
+    return;
   throw InvalidInput(long_name(option) + ": " + quoted(word) + " is none of " + option.value +
                      did_you_mean(word, option.choices));
 }
@@ -77,7 +83,9 @@ Words with_empty_values(const Words& words) {
 // Parses the options of `words` into their targets; what is no option comes back in order.
 Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
   // Building the options costs more than the rest of a cold start does; most command lines have none.
-  if (std::none_of(words.begin(), words.end(), [](const auto& word) { return word.size() > 1 && word[0] == '-'; })) return words;
+  if (std::none_of(words.begin(), words.end(),
+                   [](const auto& word) { return word.size() > 1 && word[0] == '-'; }))
+    return words;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
@@ -131,7 +139,8 @@ std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>
 }
 
 bool take_flag(Words& words, std::string_view short_name, std::string_view long_name) {
-  const auto found = std::find_if(words.begin(), words.end(), [&](const auto& word) { return word == short_name || word == long_name; });
+  const auto found = std::find_if(words.begin(), words.end(),
+                                  [&](const auto& word) { return word == short_name || word == long_name; });
   if (found == words.end()) return false;
   words.erase(found);
   return true;
@@ -149,11 +158,13 @@ Words option_words(const std::vector<OptionSpec>& options) {
   return words;
 }
 
-[[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options, const std::string& help_of) {
+[[noreturn]] void refuse_unknown_option(const std::string& word, const std::vector<OptionSpec>& options,
+                                        const std::string& help_of) {
   const std::string name = word.substr(0, word.find('='));
   const std::string hint = name.size() > 2 ? did_you_mean(name, option_words(options)) : std::string();
-  throw InvalidInput("unknown option " + quoted(name) +
-                     (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
+  throw InvalidInput(
+      "unknown option " + quoted(name) +
+      (hint.empty() ? "; see " + help_of + ", or put -- before a value that starts with a dash" : hint));
 }
 
 void assign_arguments(const Verb& verb, const Words& words, const std::string& help_of) {
@@ -169,7 +180,8 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
     next += taken.size();
     std::visit(Assign{taken, argument.name}, argument.target);
   }
-  if (next < words.size()) throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
+  if (next < words.size())
+    throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
 }
 
 // Before the command, -n is the namespace, whatever the verb that follows means by it.
@@ -220,12 +232,15 @@ const Verb& find_verb(const Command& command, Words& words, const std::vector<Op
   }
   if (!word) throw InvalidInput("mcds " + command.name() + " needs a verb: " + list);
   const std::string hint = did_you_mean(*word, names);
-  throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) + (hint.empty() ? "; it has " + list : hint));
+  throw InvalidInput("mcds " + command.name() + " has no verb " + quoted(*word) +
+                     (hint.empty() ? "; it has " + list : hint));
 }
 
-void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals, Invocation& invocation) {
+void parse_verb(const Words& words, const Words& tail, bool has_tail, const std::vector<OptionSpec>& globals,
+                Invocation& invocation) {
   const Verb& verb = *invocation.verb;
-  const std::string help_of = "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
+  const std::string help_of =
+      "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
   std::vector<OptionSpec> options = without_words_of(verb, globals);
   options.insert(options.end(), verb.options().begin(), verb.options().end());
   Words arguments = parse_options(words, options, help_of);
@@ -234,7 +249,8 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
   }
   if (verb.child_target() != nullptr) {
     *verb.child_target() = tail;
-    if (verb.child_required() && tail.empty()) throw InvalidInput("no command to run; write it after --, see " + help_of);
+    if (verb.child_required() && tail.empty())
+      throw InvalidInput("no command to run; write it after --, see " + help_of);
   } else if (has_tail) {
     arguments.insert(arguments.end(), tail.begin(), tail.end());
   }
@@ -245,17 +261,33 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
 
 std::vector<OptionSpec> global_options(GlobalOptions& into) {
   return {
-      {"-s,--servers", "LIST", "HOST[:PORT][/?WEIGHT],… · [v6]:port · unix:/path · NAME=HOST:PORT", {}, &into.servers},
-      {"--servers-from", "SOURCE", "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE file:LIST dns:HOST dnssrv:NAME elasticache:HOST:PORT",
-       {}, &into.servers_from},
+      {"-s,--servers",
+       "LIST",
+       "HOST[:PORT][/?WEIGHT],… · [v6]:port · unix:/path · NAME=HOST:PORT",
+       {},
+       &into.servers},
+      {"--servers-from",
+       "SOURCE",
+       "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE file:LIST dns:HOST dnssrv:NAME "
+       "elasticache:HOST:PORT",
+       {},
+       &into.servers_from},
       {"-P,--pool", "NAME", "a pool of the config file", {}, &into.pool},
       {"--as", "PROFILE", "place keys as that client does; default ketama", {}, &into.profile},
       {"-n,--namespace", "PREFIX", "put before every key, and hashed with it", {}, &into.key_prefix},
       {"--copies", "N", "keep each key on N distinct servers; default 1", {}, &into.copies},
       {"--timeout", "D", "longest wait for one reply; default 1s", {}, &into.timeout},
       {"--connect-timeout", "D", "longest wait for one connection; default 500ms", {}, &into.connect_timeout},
-      {"--protocol", "auto|classic|meta", "how to talk to the servers; default auto", {"auto", "classic", "meta"}, &into.protocol},
-      {"-o,--output", "json|value|text", "one JSON object per line, the bare answer, or columns for people", {"json", "value", "text"}, &into.output},
+      {"--protocol",
+       "auto|classic|meta",
+       "how to talk to the servers; default auto",
+       {"auto", "classic", "meta"},
+       &into.protocol},
+      {"-o,--output",
+       "json|value|text",
+       "one JSON object per line, the bare answer, or columns for people",
+       {"json", "value", "text"},
+       &into.output},
       {"-v,--verbose", "", "one stderr line per round trip", {}, &into.verbose},
       {"--config", "FILE", "instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf", {}, &into.config},
   };

@@ -49,7 +49,9 @@ Verb& Command::verb(std::string name, std::string summary) {
   return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), std::move(summary)));
 }
 
-Verb& Command::itself() { return verb({}, summary_); }
+Verb& Command::itself() {
+  return verb({}, summary_);
+}
 
 const Verb* Command::find(std::string_view name) const {
   for (const auto& verb : verbs_) {

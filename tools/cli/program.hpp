@@ -31,13 +31,14 @@ class Session;
 
 // Where a parsed word goes; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …) and
 // refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the verb (see input.hpp).
-using Target = std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
-                            std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
-                            std::optional<double>*, int*, std::optional<int>*>;
+using Target =
+    std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
+                 std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
+                 std::optional<double>*, int*, std::optional<int>*>;
 
 struct OptionSpec {
-  std::string names;                   // "--ttl" or "-w,--wait"
-  std::string value;                   // "D", "N", "FILE"; empty: a flag
+  std::string names;  // "--ttl" or "-w,--wait"
+  std::string value;  // "D", "N", "FILE"; empty: a flag
   std::string help;
   std::vector<std::string> choices{};  // allowed words, also completed; empty: any
   Target target;

@@ -24,7 +24,8 @@ Addresses lookup(const std::string& name, int flags, int family) {
 
 std::optional<std::string> text_of(const addrinfo* address, int flags) {
   std::array<char, NI_MAXHOST> text{};
-  if (address == nullptr || getnameinfo(address->ai_addr, address->ai_addrlen, text.data(), text.size(), nullptr, 0, flags) != 0) {
+  if (address == nullptr ||
+      getnameinfo(address->ai_addr, address->ai_addrlen, text.data(), text.size(), nullptr, 0, flags) != 0) {
     return std::nullopt;
   }
   return text.data();
@@ -32,7 +33,8 @@ std::optional<std::string> text_of(const addrinfo* address, int flags) {
 
 std::optional<std::string> address_of(const std::string& name) {
   for (const int family : {AF_INET, AF_INET6}) {
-    if (const Addresses found = lookup(name, 0, family); found != nullptr) return text_of(found.get(), NI_NUMERICHOST);
+    if (const Addresses found = lookup(name, 0, family); found != nullptr)
+      return text_of(found.get(), NI_NUMERICHOST);
   }
   return std::nullopt;
 }
@@ -43,6 +45,8 @@ std::optional<std::string> name_of(const std::string& address) {
 
 }  // namespace
 
-Resolver system_resolver() { return {address_of, name_of}; }
+Resolver system_resolver() {
+  return {address_of, name_of};
+}
 
 }  // namespace mcds

@@ -216,8 +216,9 @@ std::size_t Session::copies() {
 
 std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
   const Settings settings(options_, config());
-  const Text configured = first_of(
-      {settings.flag_pool.longest_lock_ttl, settings.config_pool.longest_lock_ttl, config().defaults.longest_lock_ttl});
+  const Text configured =
+      first_of({settings.flag_pool.longest_lock_ttl, settings.config_pool.longest_lock_ttl,
+                config().defaults.longest_lock_ttl});
   if (flag) return positive(*flag, "--longest-ttl");
   if (!configured) return std::nullopt;
   return positive(parse_duration(*configured, "longest_lock_ttl"), "longest_lock_ttl");

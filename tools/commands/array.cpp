@@ -151,8 +151,8 @@ class LineChanger final : public LineBatch {
 
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
-  const auto changed =
-      Array(session.context_with_copies(), options.name).change(add, remove, encoding_of(options), options.lock);
+  const auto changed = Array(session.context_with_copies(), options.name)
+                           .change(add, remove, encoding_of(options), options.lock);
   return answer_step(session, options, changed, add.size(), remove.size());
 }
 
@@ -196,7 +196,8 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
     lines.elements = elements_of(options, options.values);
   }
   const Elements& elements = lines.elements;
-  const auto changed = Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
+  const auto changed =
+      Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
   JsonObject answer = start_answer(options);
   answer.number("count", elements.size()).boolean("created", changed.created);
   answer.bytes("server", session.server_address(changed.server));
@@ -206,7 +207,8 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus clear(Session& session, const ArrayOptions& options) {
-  const auto changed = Array(session.context_with_copies(), options.name).clear(encoding_of(options), options.lock);
+  const auto changed =
+      Array(session.context_with_copies(), options.name).clear(encoding_of(options), options.lock);
   if (!changed.found) return not_found(session, options, changed.server);
   JsonObject answer = start_answer(options);
   answer.boolean("cleared", true).bytes("server", session.server_address(changed.server));

@@ -33,11 +33,13 @@ struct CounterOptions {
 using Options = std::shared_ptr<CounterOptions>;
 
 Counter counter_of(Session& session, const CounterOptions& options) {
-  return Counter(session.context_with_copies(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+  return Counter(session.context_with_copies(),
+                 options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
 }
 
 void check_ttl(const std::optional<Duration>& ttl) {
-  if (ttl && *ttl <= Duration::zero()) throw InvalidInput("--ttl must be longer than 0; leave it out for a counter that stays");
+  if (ttl && *ttl <= Duration::zero())
+    throw InvalidInput("--ttl must be longer than 0; leave it out for a counter that stays");
 }
 
 // jq and JavaScript round numbers above 2^53: those come as text too.
@@ -47,7 +49,8 @@ JsonObject& add_value(JsonObject& object, std::string_view name, std::uint64_t v
   return object;
 }
 
-JsonObject increment_line(Session& session, const std::string& name, std::uint64_t delta, const CounterValue& value) {
+JsonObject increment_line(Session& session, const std::string& name, std::uint64_t delta,
+                          const CounterValue& value) {
   JsonObject line;
   line.bytes("counter", name);
   add_value(line, "value", value.value).number("delta", delta).boolean("created", value.created);
@@ -82,7 +85,9 @@ Increment parse_line(const std::string& line) {
 class IncrementLines final : public LineBatch {
  public:
   IncrementLines(Session& session, const CounterOptions& options)
-      : LineBatch(session, options.fail_fast, Answers::each_line), options_(options), counter_(counter_of(session, options)) {}
+      : LineBatch(session, options.fail_fast, Answers::each_line),
+        options_(options),
+        counter_(counter_of(session, options)) {}
 
  private:
   void take(std::string line) override {
@@ -98,7 +103,8 @@ class IncrementLines final : public LineBatch {
     if (increments_.empty()) return;
     for (const IncrementResult& result : counter_.incr(increments_, incr_options(options_))) {
       if (result.value) {
-        session_.output().answer(increment_line(session_, result.name, result.delta, *result.value), std::to_string(result.value->value));
+        session_.output().answer(increment_line(session_, result.name, result.delta, *result.value),
+                                 std::to_string(result.value->value));
         continue;
       }
       for (const std::size_t line : result.lines) fail(*result.failure, numbers_[line]);
@@ -128,7 +134,8 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
   Counter counter = counter_of(session, options);
   const std::uint64_t delta = options.delta.value_or(1);
   const auto value = counter.decr(options.name, delta);
-  if (!value) return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
+  if (!value)
+    return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
   JsonObject line;
   line.bytes("counter", options.name);
   add_value(line, "value", value->value).signed_number("delta", -static_cast<std::int64_t>(delta));
@@ -138,7 +145,8 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
   return ExitStatus::ok;
 }
 
-ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name, const CounterReading& reading) {
+ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name,
+                         const CounterReading& reading) {
   if (reading.failure) {
     session.output().error_of(name, options.names, *reading.failure);
     return status_of(reading.failure->code());
@@ -166,7 +174,8 @@ ExitStatus get(Session& session, const CounterOptions& options) {
 
 ExitStatus set(Session& session, const CounterOptions& options) {
   check_ttl(options.ttl);
-  const SetResult result = counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
+  const SetResult result =
+      counter_of(session, options).set(options.name, options.value, options.ttl, options.if_absent);
   JsonObject line;
   line.bytes("counter", options.name).boolean("stored", result.stored);
   add_value(line, "value", result.value).bytes("server", session.server_address(result.server));
@@ -178,7 +187,8 @@ ExitStatus set(Session& session, const CounterOptions& options) {
 ExitStatus take(Session& session, const CounterOptions& options) {
   Counter counter = counter_of(session, options);
   const auto taken = counter.take(options.name);
-  if (!taken) return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
+  if (!taken)
+    return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
   JsonObject line;
   line.bytes("counter", options.name);
   add_value(line, "taken", taken->value).bytes("server", session.server_address(taken->server));
@@ -189,10 +199,16 @@ ExitStatus take(Session& session, const CounterOptions& options) {
 ExitStatus limit(Session& session, const CounterOptions& options) {
   if (!options.max) throw InvalidInput("--max: say how many uses are allowed in one period");
   if (options.period <= Duration::zero()) throw InvalidInput("--per: give the period, longer than 0");
-  const LimitResult result = counter_of(session, options).limit(options.name, *options.max, options.period, options.cost);
+  const LimitResult result =
+      counter_of(session, options).limit(options.name, *options.max, options.period, options.cost);
   JsonObject line;
-  line.bytes("counter", options.name).boolean("allowed", result.allowed).number("used", result.used).number("max", *options.max);
-  if (!result.allowed) line.real("retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
+  line.bytes("counter", options.name)
+      .boolean("allowed", result.allowed)
+      .number("used", result.used)
+      .number("max", *options.max);
+  if (!result.allowed)
+    line.real("retry_after_s",
+              std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
   line.bytes("server", session.server_address(result.server));
   add_copies(line, session, result.copies);
   session.output().answer(line, result.allowed ? "1" : "0");
@@ -210,7 +226,9 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
       continue;
     }
     JsonObject line;
-    line.bytes("counter", options.names[i]).boolean("removed", removal.removed).bytes("server", session.server_address(removal.server));
+    line.bytes("counter", options.names[i])
+        .boolean("removed", removal.removed)
+        .bytes("server", session.server_address(removal.server));
     add_copies(line, session, removal.copies);
     session.output().answer(line, removal.removed ? "1" : "0");
     status = worse(status, removal.removed ? ExitStatus::ok : ExitStatus::no);
@@ -219,7 +237,8 @@ ExitStatus remove(Session& session, const CounterOptions& options) {
 }
 
 ExitStatus where(Session& session, const CounterOptions& options) {
-  const Counter counter(session.context_with_copies(), options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+  const Counter counter(session.context_with_copies(),
+                        options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
   std::vector<std::string> keys;
   for (const std::string& name : options.names) keys.push_back(counter.key_of(name));
   return print_where(session, keys);
@@ -238,28 +257,31 @@ constexpr const char* ttl_help = "lifetime of a counter that is created; an exis
 
 void declare_counter(Command& counter) {
   const auto options = std::make_shared<CounterOptions>();
-  Verb& incr_verb = counter.verb("incr", "add to a counter, creating it if it is missing")
-                        .example("mcds counter incr hits")
-                        .example("mcds counter incr bytes:in 1500 --ttl 1h")
-                        .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
-                        .argument("NAME", "the counter; - reads NAME[ DELTA] lines, equal names are summed before sending", &options->name)
-                        .optional_argument("DELTA", "how much; 1 without it", &options->delta)
-                        .option("--ttl", "D", ttl_help, &options->ttl)
-                        .option("--init", "N", "what a missing counter counts from; default 0", &options->initial)
-                        .flag("--exact", "create it exact: a lost reply is found out by its id", options->exact)
-                        .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast);
+  Verb& incr_verb =
+      counter.verb("incr", "add to a counter, creating it if it is missing")
+          .example("mcds counter incr hits")
+          .example("mcds counter incr bytes:in 1500 --ttl 1h")
+          .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
+          .argument("NAME", "the counter; - reads NAME[ DELTA] lines, equal names are summed before sending",
+                    &options->name)
+          .optional_argument("DELTA", "how much; 1 without it", &options->delta)
+          .option("--ttl", "D", ttl_help, &options->ttl)
+          .option("--init", "N", "what a missing counter counts from; default 0", &options->initial)
+          .flag("--exact", "create it exact: a lost reply is found out by its id", options->exact)
+          .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast);
   finish(incr_verb, options, incr);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
              .example("mcds counter decr stock:44")
              .argument("NAME", "the counter", &options->name)
              .optional_argument("DELTA", "how much; 1 without it", &options->delta),
          options, decr);
-  finish(counter.verb("get", "the values of counters")
-             .example("mcds counter get hits")
-             .example("mcds counter get hits misses --default 0 -o value")
-             .argument("NAME", "the counters", &options->names)
-             .option("--default", "N", "answer N for a missing counter instead of exit 1", &options->otherwise),
-         options, get);
+  finish(
+      counter.verb("get", "the values of counters")
+          .example("mcds counter get hits")
+          .example("mcds counter get hits misses --default 0 -o value")
+          .argument("NAME", "the counters", &options->names)
+          .option("--default", "N", "answer N for a missing counter instead of exit 1", &options->otherwise),
+      options, get);
   finish(counter.verb("set", "give a counter a value")
              .example("mcds counter set stock:44 120")
              .argument("NAME", "the counter", &options->name)
@@ -278,9 +300,13 @@ void declare_counter(Command& counter) {
                          .option("--per", "D", "the period; windows are aligned to it", &options->period)
                          .option("--cost", "K", "uses this one counts for; default 1", &options->cost);
   finish(limit_verb, options, limit);
-  finish(counter.verb("remove", "forget counters").example("mcds counter remove hits").argument("NAME", "the counters", &options->names),
+  finish(counter.verb("remove", "forget counters")
+             .example("mcds counter remove hits")
+             .argument("NAME", "the counters", &options->names),
          options, remove);
-  finish(counter.verb("where", "the servers that hold counters").example("mcds counter where hits").argument("NAME", "the counters", &options->names),
+  finish(counter.verb("where", "the servers that hold counters")
+             .example("mcds counter where hits")
+             .argument("NAME", "the counters", &options->names),
          options, where);
 }
 

@@ -31,11 +31,12 @@ void check_key(const KeyOptions& options, const std::string& key) {
   const std::string instead = options.digest == "none" ? "use --digest md5" : "give another --prefix";
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
   if (std::any_of(key.begin(), key.end(), unsafe)) {
-    throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; " + instead);
+    throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; " +
+                       instead);
   }
   if (key.size() > max_key_size) {
-    throw InvalidInput("the key would have " + std::to_string(key.size()) + " bytes, memcached takes at most " +
-                       std::to_string(max_key_size) + "; " + instead);
+    throw InvalidInput("the key would have " + std::to_string(key.size()) +
+                       " bytes, memcached takes at most " + std::to_string(max_key_size) + "; " + instead);
   }
 }
 
@@ -55,9 +56,10 @@ void declare_key(Command& command) {
       .example(R"(mcds key '{"id":158,"lang":"de"}')")
       .example(R"(mcds key --prefix page: --digest sha256 '{"q":"shoes","page":2}')")
       .example("jq -c .query request.json | mcds key -o value -")
-      .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file", &options->json)
-      .choice("--digest", {"md5", "sha256", "none"}, "digest of the canonical form; none: the canonical form itself",
-              &options->digest)
+      .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file",
+                &options->json)
+      .choice("--digest", {"md5", "sha256", "none"},
+              "digest of the canonical form; none: the canonical form itself", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)
       .action([options](Session& session) { return print_key(session, *options); });
 }

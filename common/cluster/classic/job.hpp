@@ -57,7 +57,7 @@ class Job {
   std::mutex mutex_;
   std::atomic<std::int64_t> progress_ = 0;  // when anything last happened, CLOCK_MONOTONIC
   bool abandoned_ = false;
-  std::size_t begun_ = 0;  // requests before this index may have been sent
+  std::size_t begun_ = 0;      // requests before this index may have been sent
   std::int64_t begun_at_ = 0;  // when the last of them began
   std::vector<bool> done_;
   std::vector<Reply> replies_;

@@ -22,7 +22,9 @@ bool changes_nothing(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
 }
 
-bool compares(Op op) { return op == Op::cas || op == Op::remove_if; }
+bool compares(Op op) {
+  return op == Op::cas || op == Op::remove_if;
+}
 
 }  // namespace
 
@@ -59,7 +61,8 @@ void Lane::start(SteadyTime now) {
     uniques_.clear();
     ++connections_;
     heard_ = false;
-    if (!socket_.start()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+    if (!socket_.start())
+      return abandon("no connection: " + socket_.error() + "; is the server running?", false);
   }
   expect_by(now);
   asked_at_ = now;
@@ -80,12 +83,14 @@ void Lane::proceed(short happened, SteadyTime now) {
   if (now >= deadline_) {
     const bool connecting = socket_.state() == Socket::State::connecting;
     return abandon(connecting ? "no connection within the connect timeout; is the server reachable?"
-                              : "no reply within the timeout; the server is stopped, overloaded or cut off", false);
+                              : "no reply within the timeout; the server is stopped, overloaded or cut off",
+                   false);
   }
   if (happened == 0) return;
   if (socket_.state() == Socket::State::connecting) {
     const auto state = socket_.finish_connecting();
-    if (state == Socket::State::closed) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+    if (state == Socket::State::closed)
+      return abandon("no connection: " + socket_.error() + "; is the server running?", false);
     if (state == Socket::State::connecting) return;
     deadline_ = now + options_.timeout;
     asked_at_ = now;
@@ -118,7 +123,8 @@ void Lane::write(SteadyTime now) {
       on_the_way_.push_back({command, produced_});
     }
     if (output_position_ == output_.size()) break;
-    const std::ptrdiff_t size = socket_.send(output_.data() + output_position_, output_.size() - output_position_);
+    const std::ptrdiff_t size =
+        socket_.send(output_.data() + output_position_, output_.size() - output_position_);
     if (size < 0) return read(now);  // what the server said before it closed still counts
     if (size == 0) break;
     sent_ += static_cast<std::size_t>(size);
@@ -154,7 +160,8 @@ void Lane::read_replies(SteadyTime now) {
     // A server turns away before it reads anything; later it would be no answer.
     if (step == ReplyReader::Step::turned_away && !heard_) return turned_away();
     if (step == ReplyReader::Step::no_meta) speaks_meta_ = false;
-    if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away) return abandon("the server's answer is no memcached reply; is this a memcached?", true);
+    if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away)
+      return abandon("the server's answer is no memcached reply; is this a memcached?", true);
     finish_command(command, now);
     on_the_way_.pop_front();
   }
@@ -178,7 +185,8 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
-  if (fetched && reply.outcome == Outcome::hit && connections_ > 1) remember_unique(request.key, reply.cas.value);
+  if (fetched && reply.outcome == Outcome::hit && connections_ > 1)
+    remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
 }
 
@@ -196,7 +204,8 @@ void Lane::abandon(const std::string& why, bool nonsense) {
   }
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     Reply& reply = *replies_[i];
-    const bool answered = i == answered_ && reply.failure != nullptr;  // refused in words we know, then out of step
+    const bool answered =
+        i == answered_ && reply.failure != nullptr;  // refused in words we know, then out of step
     if (answered || reply.outcome == Outcome::hit) continue;
     const bool maybe_applied = i < sent_requests && !changes_nothing(requests_[i]->op);
     const Kind kind = maybe_applied ? Kind::unknown : nonsense ? Kind::refused : Kind::unreachable;
@@ -209,7 +218,8 @@ void Lane::abandon(const std::string& why, bool nonsense) {
 void Lane::turned_away() {
   socket_.close();
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
-    *replies_[i] = Reply::failed_with(Kind::unreachable, "the server is at its connection limit; raise its -c or try again", index_);
+    *replies_[i] = Reply::failed_with(
+        Kind::unreachable, "the server is at its connection limit; raise its -c or try again", index_);
   }
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();

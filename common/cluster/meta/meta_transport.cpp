@@ -134,7 +134,8 @@ class MetaTransport final : public Transport {
   }
 
   Lane& lane_of(std::size_t server) {
-    if (lanes_[server] == nullptr) lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_);
+    if (lanes_[server] == nullptr)
+      lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_);
     return *lanes_[server];
   }
 
@@ -166,9 +167,11 @@ class MetaTransport final : public Transport {
         soonest = std::min(soonest, lane->deadline());
       }
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(soonest - clock_.steady()).count();
-      const int ready = poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000)));
+      const int ready =
+          poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60000)));
       const SteadyTime now = clock_.steady();
-      for (std::size_t i = 0; i < busy.size(); ++i) busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
+      for (std::size_t i = 0; i < busy.size(); ++i)
+        busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
     }
   }
 
@@ -180,7 +183,8 @@ class MetaTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement, const ConnectOptions& options) {
+std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
+                                               const ConnectOptions& options) {
   return std::make_unique<MetaTransport>(std::move(placement), options);
 }
 

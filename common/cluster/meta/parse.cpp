@@ -48,7 +48,8 @@ class Words {
 };
 
 // The data block of `size` bytes behind `line`; `position` moves behind it.
-Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value, std::size_t& position) {
+Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value,
+               std::size_t& position) {
   if (size > largest_value) return Step::out_of_step;
   const std::string_view rest = input.substr(line.end);
   if (rest.size() < size + 2) return Step::need_more;
@@ -76,7 +77,8 @@ Step read_error(const Request& request, std::string_view line, Reply& reply) {
   }
   if (line.starts_with(turned_away_line)) return Step::turned_away;
   if (line == "CLIENT_ERROR cannot increment or decrement non-numeric value") {
-    fail(reply, Kind::not_a_number, "the value is no number, so it was not changed; is this key somebody else's?");
+    fail(reply, Kind::not_a_number,
+         "the value is no number, so it was not changed; is this key somebody else's?");
     return Step::done;
   }
   if (line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ") || line == "ERROR") {
@@ -121,23 +123,30 @@ Step read_number(std::string_view line, Reply& reply) {
 }
 
 Step read_one_line(const Request& request, std::string_view line, Reply& reply) {
-  static constexpr std::array touched{Word{"TOUCHED", Outcome::stored}, Word{"NOT_FOUND", Outcome::not_found}};
-  static constexpr std::array removed{Word{"DELETED", Outcome::deleted}, Word{"NOT_FOUND", Outcome::not_found}};
+  static constexpr std::array touched{Word{"TOUCHED", Outcome::stored},
+                                      Word{"NOT_FOUND", Outcome::not_found}};
+  static constexpr std::array removed{Word{"DELETED", Outcome::deleted},
+                                      Word{"NOT_FOUND", Outcome::not_found}};
   static constexpr std::array removed_if{Word{"HD", Outcome::deleted}, Word{"NF", Outcome::not_found},
                                          Word{"EX", Outcome::exists}};
   switch (request.op) {
     case Op::incr:
     case Op::decr:
-    case Op::incr_or_create: return read_number(line, reply);
-    case Op::touch: return by_word(line, touched, reply);
-    case Op::remove: return by_word(line, removed, reply);
-    case Op::remove_if: return by_word(line.substr(0, line.find(' ')), removed_if, reply);
+    case Op::incr_or_create:
+      return read_number(line, reply);
+    case Op::touch:
+      return by_word(line, touched, reply);
+    case Op::remove:
+      return by_word(line, removed, reply);
+    case Op::remove_if:
+      return by_word(line.substr(0, line.find(' ')), removed_if, reply);
     case Op::version:
       if (!line.starts_with("VERSION ")) return Step::out_of_step;
       reply.outcome = Outcome::hit;
       reply.value = line.substr(8);
       return Step::done;
-    default: return read_storage(line, reply);
+    default:
+      return read_storage(line, reply);
   }
 }
 
@@ -147,35 +156,47 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
   const auto number = parse_u64(value);
   switch (flag[0]) {
     // An item that was written under a base64 key says its key so, and `b`.
-    case 'k': return value == request.key || parse_base64(value) == request.key;
+    case 'k':
+      return value == request.key || parse_base64(value) == request.key;
     // Invalidated by another client: who is to write it anew. The value is what there is.
     case 'W':
     case 'X':
     case 'Z':
-    case 'b': return value.empty();
-    case 'f': reply.flags = static_cast<std::uint32_t>(number.value_or(0)); return number && *number <= UINT32_MAX;
-    case 'c': reply.cas = {number.value_or(0)}; return number.has_value();
-    case 'l': reply.age.idle = std::chrono::seconds(number.value_or(0)); return number.has_value();
+    case 'b':
+      return value.empty();
+    case 'f':
+      reply.flags = static_cast<std::uint32_t>(number.value_or(0));
+      return number && *number <= UINT32_MAX;
+    case 'c':
+      reply.cas = {number.value_or(0)};
+      return number.has_value();
+    case 'l':
+      reply.age.idle = std::chrono::seconds(number.value_or(0));
+      return number.has_value();
     case 't': {
       const auto ttl = parse_i64(value);
       reply.age.ttl = std::chrono::seconds(ttl.value_or(0));
       return ttl.has_value();
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
 }  // namespace
 
-void ReplyReader::reset() { *this = ReplyReader(); }
+void ReplyReader::reset() {
+  *this = ReplyReader();
+}
 
-Step ReplyReader::read(const Command& command, std::span<const Request* const> requests, std::span<Reply* const> replies,
-                       std::string_view input, std::size_t& position) {
+Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,
+                       std::span<Reply* const> replies, std::string_view input, std::size_t& position) {
   const Request& request = *requests[command.first];
   Reply& reply = *replies[command.first];
   Step step = Step::done;
   if (request.op == Op::get) {
-    step = read_values(requests.subspan(command.first, command.count), replies.subspan(command.first, command.count), input, position);
+    step = read_values(requests.subspan(command.first, command.count),
+                       replies.subspan(command.first, command.count), input, position);
   } else if (request.op == Op::gets || request.op == Op::probe) {
     step = read_meta_get(request, reply, input, position);
   } else if (request.op == Op::incr_or_create && command.incr_form != IncrForm::incr_only) {
@@ -189,7 +210,8 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
   return step;
 }
 
-Step ReplyReader::read_line_command(const Request& request, Reply& reply, std::string_view input, std::size_t& position) {
+Step ReplyReader::read_line_command(const Request& request, Reply& reply, std::string_view input,
+                                    std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   Step step = read_one_line(request, line.text, reply);
@@ -199,8 +221,8 @@ Step ReplyReader::read_line_command(const Request& request, Reply& reply, std::s
 }
 
 // VALUE <key> <flags> <bytes> [<cas>], data, …, END: hits in the order of the keys, misses are left out.
-Step ReplyReader::read_values(std::span<const Request* const> requests, std::span<Reply* const> replies, std::string_view input,
-                              std::size_t& position) {
+Step ReplyReader::read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
+                              std::string_view input, std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   const auto miss_until = [&](std::size_t end) {
@@ -216,7 +238,8 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
     if (answered_ == requests.size()) return Step::out_of_step;
     const Step step = read_error(*requests[answered_], line.text, *replies[answered_]);
     if (step != Step::done) return step;
-    for (std::size_t i = answered_ + 1; i < requests.size(); ++i) fail(*replies[i], Kind::refused, replies[answered_]->failure->message);
+    for (std::size_t i = answered_ + 1; i < requests.size(); ++i)
+      fail(*replies[i], Kind::refused, replies[answered_]->failure->message);
     position = line.end;
     return Step::done;
   }
@@ -236,7 +259,8 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
 }
 
 // EN [k<key>] (1.6.18 repeats the key even then), or VA <bytes> <flags>* and the data.
-Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position) {
+Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input,
+                                std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   if (line.text == "EN" || line.text == "EN k" + request.key) {
@@ -264,8 +288,8 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
 }
 
 // The mg's EN or HD, then the ma's VA <bytes> and the number.
-Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
-                                 std::size_t& position) {
+Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates,
+                                 std::string_view input, std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   if (!half_ && !only_creates) {

@@ -49,7 +49,9 @@ bool Socket::start() {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_ADDRCONFIG;
   addrinfo* found = nullptr;
-  if (const int code = getaddrinfo(server_.host.c_str(), std::to_string(server_.port).c_str(), &hints, &found); code != 0) {
+  if (const int code =
+          getaddrinfo(server_.host.c_str(), std::to_string(server_.port).c_str(), &hints, &found);
+      code != 0) {
     error_ = std::string("its name has no address: ") + gai_strerror(code);
     return false;
   }

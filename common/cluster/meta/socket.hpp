@@ -1,8 +1,9 @@
 // One non-blocking connection to one server.
 #pragma once
 
-#include <cstddef>
 #include <netdb.h>
+
+#include <cstddef>
 #include <memory>
 #include <string>
 

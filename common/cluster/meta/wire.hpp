@@ -52,10 +52,11 @@ class ReplyReader {
 
  private:
   Step read_line_command(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
-  Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies, std::string_view input,
-                   std::size_t& position);
+  Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
+                   std::string_view input, std::size_t& position);
   Step read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
-  Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input, std::size_t& position);
+  Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
+                      std::size_t& position);
   Step read_stats(Reply& reply, std::string_view input, std::size_t& position);
 
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far

@@ -16,7 +16,8 @@ struct Parser {
   bool loaded = false;
 
   explicit Parser(std::string_view text) {
-    if (yaml_parser_initialize(&parser) == 0) throw Failure(ErrorCode::system, "no memory for the YAML parser");
+    if (yaml_parser_initialize(&parser) == 0)
+      throw Failure(ErrorCode::system, "no memory for the YAML parser");
     yaml_parser_set_input_string(&parser, reinterpret_cast<const unsigned char*>(text.data()), text.size());
     loaded = yaml_parser_load(&parser, &document) != 0;
   }
@@ -30,7 +31,9 @@ struct Parser {
 
 YamlNode convert(yaml_document_t& document, const yaml_node_t& node, int depth) {
   if (depth > deepest) throw Failure(ErrorCode::configuration, "the YAML nests too deep");
-  const auto child = [&](int index) { return convert(document, *yaml_document_get_node(&document, index), depth + 1); };
+  const auto child = [&](int index) {
+    return convert(document, *yaml_document_get_node(&document, index), depth + 1);
+  };
   YamlNode result;
   if (node.type == YAML_SCALAR_NODE) {
     result.scalar.assign(reinterpret_cast<const char*>(node.data.scalar.value), node.data.scalar.length);
@@ -63,7 +66,8 @@ std::string YamlNode::text(std::string_view name, std::string_view otherwise) co
 YamlNode parse_yaml(std::string_view text) {
   Parser parser(text);
   if (!parser.loaded) {
-    throw Failure(ErrorCode::configuration, "no valid YAML at line " + std::to_string(parser.parser.problem_mark.line + 1));
+    throw Failure(ErrorCode::configuration,
+                  "no valid YAML at line " + std::to_string(parser.parser.problem_mark.line + 1));
   }
   const yaml_node_t* root = yaml_document_get_root_node(&parser.document);
   return root == nullptr ? YamlNode{} : convert(parser.document, *root, 0);

@@ -10,7 +10,7 @@ namespace mcds {
 
 struct YamlNode {
   std::string scalar;
-  std::vector<YamlNode> elements;                        // of a sequence
+  std::vector<YamlNode> elements;                         // of a sequence
   std::vector<std::pair<std::string, YamlNode>> members;  // of a mapping, in order
 
   const YamlNode* find(std::string_view name) const;

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "common/placement/identity.hpp"
-#include "common/placement/ring/points.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
+#include "common/placement/ring/points.hpp"
 
 namespace mcds::families {
 

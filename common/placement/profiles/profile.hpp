@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "common/placement/ring/continuum.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/placement/placement.hpp"
+#include "common/placement/ring/continuum.hpp"
 
 namespace mcds {
 

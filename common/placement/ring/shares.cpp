@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/placement/ring/continuum.hpp"
 #include "common/placement/profiles/profile.hpp"
+#include "common/placement/ring/continuum.hpp"
 
 namespace mcds {
 

@@ -151,14 +151,18 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   // A miss is only said when every copy says so.
   if (!found) std::erase(failures, std::nullopt);
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  Changed changed{.found = found, .created = found, .server = appended.front().server, .copies = copy_outcomes(context_, key_, failures)};
+  Changed changed{.found = found,
+                  .created = found,
+                  .server = appended.front().server,
+                  .copies = copy_outcomes(context_, key_, failures)};
   for (std::size_t i = 0; i < appended.size(); ++i) {
     if (found && !failures[i]) changed.created = changed.created && appended[i].created;
   }
   return changed;
 }
 
-bool Array::may_create(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const {
+bool Array::may_create(const Context& context, const Step& step,
+                       std::optional<ArrayEncoding> encoding) const {
   const std::size_t json_server = context_.cluster.placement().server_of(json_key());
   const std::vector<Request> batch{Request::touch(key_, Exptime::never()),
                                    Request::get(json_key()).on(json_server)};
@@ -170,7 +174,8 @@ bool Array::may_create(const Context& context, const Step& step, std::optional<A
   const bool json = replies[1].outcome == Outcome::hit;
   if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
-    throw Failure(ErrorCode::bad_data, "the array has the JSON encoding; leave --encoding out, or say --encoding json",
+    throw Failure(ErrorCode::bad_data,
+                  "the array has the JSON encoding; leave --encoding out, or say --encoding json",
                   context_.cluster.address_of(replies[1].server));
   }
   return step.creates && !json;
@@ -203,7 +208,8 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
 void Array::expect_no_journal() const {
   const Reply reply = context_.cluster.execute(Request::touch(key_, Exptime::never()));
   if (expect_read(context_.cluster, reply).outcome == Outcome::not_found) return;
-  throw Failure(ErrorCode::bad_data, "the array has the journal encoding; leave --encoding out, or say --encoding journal",
+  throw Failure(ErrorCode::bad_data,
+                "the array has the journal encoding; leave --encoding out, or say --encoding journal",
                 context_.cluster.address_of(reply.server));
 }
 

@@ -102,7 +102,8 @@ const JournalLine& telling_more(const JournalLine& one, const JournalLine& other
 
 }  // namespace
 
-std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer) {
+std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
+                               Newer newer) {
   Placing placing(first, second, newer);
   std::vector<const JournalLine*> shared;
   for (const JournalLine& line : first) shared.push_back(&line);
@@ -149,7 +150,8 @@ Array::Union Array::read_copies() const {
     all.lines = unite(all.lines, contents[i].lines);
   }
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const bool whole = failures[i] || (contents[i].found && contents[i].lost_segments == 0 && has_all(contents[i].lines, all.lines));
+    const bool whole = failures[i] || (contents[i].found && contents[i].lost_segments == 0 &&
+                                       has_all(contents[i].lines, all.lines));
     all.lacking.push_back(!whole);
     all.missing.push_back(!failures[i] && !contents[i].found);
   }
@@ -168,8 +170,10 @@ Array::Union Array::heal() const {
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
     const Context& context = copies_.at(copy);
     const std::string header = journal_header(context.random.token());
-    if (all.missing[copy]) static_cast<void>(context.cluster.execute(Request::add(key_, header, Exptime::never())));
-    journal(copy).compact([&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
+    if (all.missing[copy])
+      static_cast<void>(context.cluster.execute(Request::add(key_, header, Exptime::never())));
+    journal(copy).compact(
+        [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
   }));
   return all;
 }
@@ -193,7 +197,9 @@ std::optional<Array::Compacted> Array::compact_copies() {
   if (!all.found || !all.complete) return std::nullopt;
   Compacted result{all.lines.size(), without_removed(all.lines).size()};
   const auto failures = copies_.run([&](std::size_t copy) {
-    journal(copy).compact([&](const std::vector<JournalLine>& lines) { return without_removed(unite(all.lines, lines, Newer::second)); });
+    journal(copy).compact([&](const std::vector<JournalLine>& lines) {
+      return without_removed(unite(all.lines, lines, Newer::second));
+    });
   });
   for (const auto& failure : failures) {
     if (failure) throw Failure(*failure);

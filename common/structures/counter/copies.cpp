@@ -33,35 +33,46 @@ void CounterCopies::read() {
 }
 
 void CounterCopies::take(Copy& copy, const Reply& reply) {
-  copy = {.server = copy.server, .found = reply.outcome == Outcome::hit, .cas = reply.cas, .record = {}, .plain = {}, .failure = {}};
+  copy = {.server = copy.server,
+          .found = reply.outcome == Outcome::hit,
+          .cas = reply.cas,
+          .record = {},
+          .plain = {},
+          .failure = {}};
   if (reply.failed()) {
-    copy.failure = Failure(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(copy.server));
+    copy.failure =
+        Failure(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(copy.server));
     return;
   }
   if (!copy.found) return;
   copy.plain = plain_number(reply.value);
   if (copy.plain) return;
   copy.record = CounterCopyRecord::parse(reply.value);
-  if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), context_.cluster.address_of(copy.server));
+  if (!copy.record)
+    throw CorruptData(no_counter_message(name_, reply.value), context_.cluster.address_of(copy.server));
   known_.learn(*copy.record);
 }
 
 bool CounterCopies::any_exact() const {
-  return std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.record.has_value(); });
+  return std::any_of(copies_.begin(), copies_.end(),
+                     [](const Copy& copy) { return copy.record.has_value(); });
 }
 
 bool CounterCopies::is_plain() const {
-  return !any_exact() && std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.plain.has_value(); });
+  return !any_exact() &&
+         std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.plain.has_value(); });
 }
 
 // Whether a copy certainly has all that is known.
 bool CounterCopies::told() const {
-  return std::any_of(copies_.begin(), copies_.end(),
-                     [&](const Copy& copy) { return !copy.failure && copy.record && copy.record->covers(known_); });
+  return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
+    return !copy.failure && copy.record && copy.record->covers(known_);
+  });
 }
 
 bool CounterCopies::none_found() const {
-  return std::none_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.found || copy.failure; });
+  return std::none_of(copies_.begin(), copies_.end(),
+                      [](const Copy& copy) { return copy.found || copy.failure; });
 }
 
 // The first copy that answers; null when none does. All clients that see the same servers count on the same copy.
@@ -78,7 +89,8 @@ bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   if (!copy.record) give_up();
   if (copy.record->has(doubt.id)) return true;
   const auto life = copy.record->lives.find(doubt.life);
-  const bool conclusive = copy.record->life == doubt.life && !doubt.created && life != copy.record->lives.end() &&
+  const bool conclusive = copy.record->life == doubt.life && !doubt.created &&
+                          life != copy.record->lives.end() &&
                           life->second.changes - doubt.changes <= CounterCopyRecord::kept_ids;
   if (!conclusive) give_up();
   return false;
@@ -87,7 +99,8 @@ bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
 // After lost replies: whether one of those writes was executed after all, or may be told as if it had been.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
-    const auto copy = std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == doubt.server; });
+    const auto copy = std::find_if(copies_.begin(), copies_.end(),
+                                   [&](const Copy& one) { return one.server == doubt.server; });
     if (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy)) continue;
     known_.learn(doubt.written);
     counted_on_ = doubt.server;
@@ -97,7 +110,8 @@ bool CounterCopies::settle_doubts() {
   return false;
 }
 
-CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl) {
+CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initial,
+                                       std::optional<Duration> ttl) {
   int silent = 0;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     back_off(context_, attempt);
@@ -123,7 +137,8 @@ CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initia
 void CounterCopies::fail() const {
   if (!doubts_.empty()) give_up();
   for (const Copy& silent : copies_) {
-    if (silent.failure) throw NotApplied(ErrorCode::unavailable, silent.failure->what(), silent.failure->server());
+    if (silent.failure)
+      throw NotApplied(ErrorCode::unavailable, silent.failure->what(), silent.failure->server());
   }
   throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'; they may be out of memory");
 }
@@ -140,24 +155,29 @@ CounterCopyRecord CounterCopies::base_for(const Copy& copy) const {
   return base;
 }
 
-bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl) {
+bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial,
+                             std::optional<Duration> ttl) {
   const bool exact = any_exact();
   if (is_plain()) {
     if (!doubts_.empty()) give_up();
-    throw InvalidInput("the counter '" + name_ + "' exists and is plain; leave out --exact, or remove it first");
+    throw InvalidInput("the counter '" + name_ +
+                       "' exists and is plain; leave out --exact, or remove it first");
   }
   const bool creates = none_found();
   if (!exact && !creates && initial != 0) {
-    throw NotApplied(ErrorCode::unavailable, "a copy does not answer: whether '" + name_ + "' has to begin at --init is not known; try again");
+    throw NotApplied(ErrorCode::unavailable, "a copy does not answer: whether '" + name_ +
+                                                 "' has to begin at --init is not known; try again");
   }
   CounterCopyRecord next = base_for(copy);
   if (!exact && ttl) {
-    next.expires_at = std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
+    next.expires_at =
+        std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
   }
   const std::uint64_t before = next.lives[next.life].changes;
   const std::uint64_t added = delta + (exact ? 0 : initial);
   if (added >= end_of_safe_values || next.sum() + added >= end_of_safe_values) {
-    throw InvalidInput("the new value is 2^63 or more, which some servers misread; stay below 9223372036854775808");
+    throw InvalidInput(
+        "the new value is 2^63 or more, which some servers misread; stay below 9223372036854775808");
   }
   const std::string id = context_.random.token();
   next.count(added, id);
@@ -170,15 +190,17 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
     created_ = !exact;
     return true;
   }
-  if (reply.unknown()) doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact, !copy.found && (exact || initial == 0)});
+  if (reply.unknown())
+    doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact,
+                       !copy.found && (exact || initial == 0)});
   if (reply.failed() && !reply.unknown()) refused_.insert(copy.server);
   return false;
 }
 
 Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) const {
-  const Exptime exptime = record.expires_at
-                              ? Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), context_.clock.wall())
-                              : Exptime::never();
+  const Exptime exptime = record.expires_at ? Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)),
+                                                          context_.clock.wall())
+                                            : Exptime::never();
   if (!copy.found) return Request::add(key_, record.text(), exptime).on(copy.server);
   if (copy.cas.value == 0) {
     throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
@@ -208,7 +230,8 @@ void CounterCopies::spread() {
         continue;
       }
       again = again || !replies[k].failed() || replies[k].unknown();
-      if (replies[k].failed() && !replies[k].unknown()) copy.failure = copy_outcome(context_, replies[k]).failure;
+      if (replies[k].failed() && !replies[k].unknown())
+        copy.failure = copy_outcome(context_, replies[k]).failure;
     }
     if (!again) return;
     back_off(context_, attempt + 1);
@@ -234,13 +257,15 @@ std::optional<CounterCopiesValue> CounterCopies::heal(const std::vector<Reply>& 
   for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
   if (!any_exact()) return std::nullopt;
   counted_on_ = servers_.front();
-  const bool expired = known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
+  const bool expired =
+      known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
   if (!expired) spread();
   return result();
 }
 
 void CounterCopies::give_up() const {
-  throw UnknownOutcome("no reply to an increment of '" + name_ + "': it may have been counted; compare its value before trying again",
+  throw UnknownOutcome("no reply to an increment of '" + name_ +
+                           "': it may have been counted; compare its value before trying again",
                        context_.cluster.address_of(doubts_.front().server));
 }
 

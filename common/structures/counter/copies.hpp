@@ -88,7 +88,7 @@ class CounterCopies {
   std::vector<Copy> copies_;
   std::set<std::size_t> refused_;  // servers that cannot be counted on
   CounterCopyRecord known_;        // all copies merged, and what was counted
-  std::vector<Doubt> doubts_;  // all on one server
+  std::vector<Doubt> doubts_;      // all on one server
   bool created_ = false;
   std::size_t counted_on_ = 0;
 };

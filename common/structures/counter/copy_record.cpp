@@ -16,7 +16,8 @@ constexpr const char* single_life = "0000000000000001";
 std::optional<CounterCopyRecord> from_single(std::string_view text) {
   const auto single = CounterRecord::parse(text);
   if (!single) return std::nullopt;
-  return CounterCopyRecord{single_life, {{single_life, {single->sequence, single->sum}}}, single->ids, single->expires_at};
+  return CounterCopyRecord{
+      single_life, {{single_life, {single->sequence, single->sum}}}, single->ids, single->expires_at};
 }
 
 bool read_life(std::string_view text, CounterCopyRecord& into) {
@@ -64,7 +65,9 @@ std::uint64_t CounterCopyRecord::sum() const {
   return total;
 }
 
-bool CounterCopyRecord::has(std::string_view id) const { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
+bool CounterCopyRecord::has(std::string_view id) const {
+  return std::find(ids.begin(), ids.end(), id) != ids.end();
+}
 
 void CounterCopyRecord::learn(const CounterCopyRecord& other) {
   for (const auto& [name, state] : other.lives) {

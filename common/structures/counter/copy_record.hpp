@@ -25,7 +25,7 @@ struct CounterCopyRecord {
     bool operator==(const Life&) const = default;
   };
 
-  std::string life;                  // this copy's own
+  std::string life;  // this copy's own
   std::map<std::string, Life> lives;
   std::vector<std::string> ids;
   std::optional<std::int64_t> expires_at;  // UNIX seconds

@@ -98,12 +98,19 @@ std::vector<IncrementResult> group(std::span<const Increment> batch) {
   return results;
 }
 
-bool is_stored(const Reply& reply) { return reply.outcome == Outcome::stored; }
-bool is_hit(const Reply& reply) { return reply.outcome == Outcome::hit; }
-bool is_miss(const Reply& reply) { return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found; }
+bool is_stored(const Reply& reply) {
+  return reply.outcome == Outcome::stored;
+}
+bool is_hit(const Reply& reply) {
+  return reply.outcome == Outcome::hit;
+}
+bool is_miss(const Reply& reply) {
+  return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found;
+}
 
 bool any_not_a_number(const std::vector<Reply>& replies) {
-  return std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
+  return std::any_of(replies.begin(), replies.end(),
+                     [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
 }
 
 // Runs `work` and keeps its failure, if any, in the result.
@@ -145,7 +152,8 @@ CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
 
 void Counter::refuse_with_copies(const char* what) const {
   if (context_.copies == 1) return;
-  throw InvalidInput(std::string(what) + " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
+  throw InvalidInput(std::string(what) +
+                     " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
 }
 
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
@@ -232,7 +240,8 @@ std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   return readings;
 }
 
-CounterReading Counter::merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies) {
+CounterReading Counter::merge(const std::string& name, const std::string& key,
+                              const std::vector<Reply>& replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
     // A miss is only said when every copy missed.
@@ -268,7 +277,8 @@ SetResult Counter::set(const std::string& name, std::uint64_t value, std::option
   return {!(if_absent && result.before), *result.after, result.server};
 }
 
-SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
+SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                              bool if_absent) {
   const std::string key = key_of(name);
   const CounterReading reading = merge(name, key, execute_copies(context_, Request::gets(key)));
   if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
@@ -277,7 +287,9 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
   SetResult result{true, value, reading.server, {}};
   const auto failures = copies.run([&](std::size_t copy) {
     const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
-    static_cast<void>(CounterUpdate(copies.at(copy), name, key, [=](auto) { return value; }, how).run());
+    static_cast<void>(CounterUpdate(
+                          copies.at(copy), name, key, [=](auto) { return value; }, how)
+                          .run());
   });
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
   const auto servers = copy_servers(context_, key);
@@ -334,7 +346,8 @@ std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) 
     CounterRemoval& removal = removals[i];
     removal.server = replies[i].front().server;
     removal.copies = copy_outcomes(context_, replies[i]);
-    removal.removed = std::any_of(replies[i].begin(), replies[i].end(), [](const Reply& reply) { return reply.outcome == Outcome::deleted; });
+    removal.removed = std::any_of(replies[i].begin(), replies[i].end(),
+                                  [](const Reply& reply) { return reply.outcome == Outcome::deleted; });
     if (!removal.removed) keep_failure(removal, [&] { expect(context_.cluster, telling(replies[i])); });
   }
   return removals;

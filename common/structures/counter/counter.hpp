@@ -138,7 +138,8 @@ class Counter {
 
   CounterReading merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies);
   CounterValue best_of(const std::vector<Reply>& replies) const;
-  SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
+  SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                       bool if_absent);
   void refuse_with_copies(const char* what) const;
 
   Context context_;

@@ -8,7 +8,8 @@
 namespace mcds {
 
 std::string CounterRecord::text() const {
-  return seal("C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ' + CounterRecordEnd{ids, expires_at}.text());
+  return seal("C1 " + std::to_string(sequence) + ' ' + std::to_string(sum) + ' ' +
+              CounterRecordEnd{ids, expires_at}.text());
 }
 
 std::string CounterRecordEnd::text() const {
@@ -60,7 +61,8 @@ CounterRecord CounterRecord::changed(std::uint64_t new_sum, std::string id) cons
 }
 
 std::string no_counter_message(const std::string& name, std::string_view value) {
-  if (value.starts_with("C2 ")) return "the counter '" + name + "' has several copies; say how many with --copies";
+  if (value.starts_with("C2 "))
+    return "the counter '" + name + "' has several copies; say how many with --copies";
   return "what is stored for '" + name + "' is no counter; remove it or use another name";
 }
 

@@ -38,7 +38,9 @@ ElementsCopy::ElementsCopy(const Context& context, const Context& whole, std::st
       base_(std::move(base)),
       values_base_(base_ + ":v"),
       tombstones_(whole.copies > 1),
-      index_(context, base_, [this](std::span<const std::string> names) { return present(names); }, tombstones_) {}
+      index_(
+          context, base_, [this](std::span<const std::string> names) { return present(names); },
+          tombstones_) {}
 
 // In any copy: a name may be listed here alone, and the element be elsewhere alone. What is not known counts.
 std::vector<bool> ElementsCopy::present(std::span<const std::string> names) const {

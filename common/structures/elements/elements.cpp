@@ -19,7 +19,8 @@ std::string base_of(const Context& context, std::string_view structure, std::str
 
 std::vector<CopyOutcome> outcomes(const std::vector<ElementResult>& copies) {
   std::vector<CopyOutcome> list;
-  for (const ElementResult& copy : copies) list.push_back({copy.server, {}, copy.failure ? copy.failure : copy.unlisted});
+  for (const ElementResult& copy : copies)
+    list.push_back({copy.server, {}, copy.failure ? copy.failure : copy.unlisted});
   return list;
 }
 

@@ -78,8 +78,8 @@ class Elements {
     std::size_t names = 0;          // different ones
     std::size_t shards = 0;         // that exist, of all copies
     std::size_t present = 0;
-    std::size_t healed = 0;         // elements that were added to copies which had lost them
-    bool copies_whole = true;       // every copy answered, and has by now what any of them has
+    std::size_t healed = 0;    // elements that were added to copies which had lost them
+    bool copies_whole = true;  // every copy answered, and has by now what any of them has
     bool complete() const { return lost.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is

@@ -54,7 +54,10 @@ class ElementIndex {
   // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest. This copy of the
   // index then looks damaged, until somebody who has read all copies accepts it.
   ElementIndex(const Context& context, std::string base, Present present, bool beside_copies)
-      : context_(context), base_(std::move(base)), present_(std::move(present)), beside_copies_(beside_copies) {}
+      : context_(context),
+        base_(std::move(base)),
+        present_(std::move(present)),
+        beside_copies_(beside_copies) {}
 
   // Whether each name is listed: no failure.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);

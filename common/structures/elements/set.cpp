@@ -54,7 +54,8 @@ class Elements::Setting {
   bool added_late(std::size_t i) {
     for (auto& copy : settings_) {
       ElementSetting& one = copy[i];
-      one.to_list = one.added_at && one.result.yes && *one.added_at - *listed_at_[i] > ElementIndex::grace / 2;
+      one.to_list =
+          one.added_at && one.result.yes && *one.added_at - *listed_at_[i] > ElementIndex::grace / 2;
     }
     return to_list(i);
   }
@@ -89,8 +90,8 @@ class Elements::Setting {
     if (names.empty()) return;
     const SteadyTime before = elements_.copies_.at(0).clock.steady();
     std::vector<std::vector<std::optional<Failure>>> lists(settings_.size());
-    const auto failures =
-        elements_.copies_.run([&](std::size_t copy) { lists[copy] = elements_.all_[copy]->index().list(names); });
+    const auto failures = elements_.copies_.run(
+        [&](std::size_t copy) { lists[copy] = elements_.all_[copy]->index().list(names); });
     for (std::size_t n = 0; n < numbers.size(); ++n) {
       std::vector<std::optional<Failure>> of_name;
       for (std::size_t copy = 0; copy < lists.size(); ++copy)
@@ -107,7 +108,8 @@ class Elements::Setting {
       one.result.unlisted = failures[copy];
       if (nowhere && !one.done) one.fail(*nowhere);
       if (nowhere && one.to_list) {
-        one.fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist", nowhere->server()));
+        one.fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
+                                nowhere->server()));
       }
       one.to_list = false;
     }

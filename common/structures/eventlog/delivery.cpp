@@ -7,7 +7,9 @@ namespace mcds {
 
 namespace {
 
-PartName stored_name(const PartName& name) { return {name.chunk, name.part % parts_per_copy}; }
+PartName stored_name(const PartName& name) {
+  return {name.chunk, name.part % parts_per_copy};
+}
 
 }  // namespace
 
@@ -170,8 +172,9 @@ std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts)
 }
 
 void ChunkDelivery::damage(const Part& part, const std::string& what) {
-  sink_.damaged(CorruptData(keys_.part(stored_name(part.name)) + ' ' + what + ": somebody else writes to this key",
-                            cluster_.address_of(part.text->server)));
+  sink_.damaged(
+      CorruptData(keys_.part(stored_name(part.name)) + ' ' + what + ": somebody else writes to this key",
+                  cluster_.address_of(part.text->server)));
 }
 
 }  // namespace mcds

@@ -23,7 +23,8 @@ EventLog::EventLog(Context context, std::string_view name, RingShape shape)
       shape_(shape),
       keys_(structure_key(context_, "eventlog", name), shape),
       ids_(context_.random) {
-  for (std::size_t i = 0; i < copies_.size(); ++i) writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size() == 1);
+  for (std::size_t i = 0; i < copies_.size(); ++i)
+    writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size() == 1);
 }
 
 WallTime EventLog::time_of(std::optional<WallTime> at) {
@@ -71,7 +72,8 @@ EventLog::Flushed EventLog::flush() {
   staged_lines_.reserve(lines.size());
   staged_events_ = 0;
   std::vector<std::size_t> servers(copies_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { servers[copy] = writers_[copy].append(staged_chunk_, lines); });
+  const auto failures =
+      copies_.run([&](std::size_t copy) { servers[copy] = writers_[copy].append(staged_chunk_, lines); });
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
   return {servers.front(), copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
 }

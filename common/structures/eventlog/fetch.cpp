@@ -1,8 +1,8 @@
 // The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in eventlog_read.cpp.
 #include <algorithm>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/delivery.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 
 namespace mcds {
 
@@ -66,8 +66,8 @@ std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
   return {current - shape_.chunks - 1, current + 2};
 }
 
-std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
-                                             bool tolerant, bool refills) {
+std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunks, LogSink& sink,
+                                             LogSummary& summary, bool tolerant, bool refills) {
   if (copies_.size() == 1) return ChunkReader(context_, shape_, keys_, tolerant, sink, summary).read(chunks);
   std::vector<std::vector<ChunkText>> found(copies_.size());
   std::vector<LogSummary> summaries(copies_.size());
@@ -96,7 +96,8 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
   }
   // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
   if (refilled) return read_chunks(chunks, sink, summary, tolerant, false);
-  if (blocked && !tolerant) throw NotApplied(ErrorCode::unavailable, unreachable.front().what(), unreachable.front().server());
+  if (blocked && !tolerant)
+    throw NotApplied(ErrorCode::unavailable, unreachable.front().what(), unreachable.front().server());
   if (blocked) summary.unreachable = std::move(unreachable);
   return united;
 }
@@ -105,7 +106,8 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
 bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copies) {
   if (shape_.expiry_of(chunk) <= context_.clock.wall()) return false;
   const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
-  if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); })) return false;
+  if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
+    return false;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     std::string_view rest = missing[copy];
     while (!rest.empty()) {
@@ -122,7 +124,8 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
 // While another copy has everything: parts that a copy lost are not to be missed, those it has are to be named.
 void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
   static_cast<void>(copies_.run([&](std::size_t copy) {
-    for (const auto& [name, incarnation] : lost_parts(*copies[copy])) writers_[copy].withdraw(name, incarnation);
+    for (const auto& [name, incarnation] : lost_parts(*copies[copy]))
+      writers_[copy].withdraw(name, incarnation);
     for (const auto& [name, incarnation] : copies[copy]->unnamed) writers_[copy].name_part(name, incarnation);
   }));
 }

@@ -22,7 +22,8 @@ bool has_all(const ChunkText& copy) {
     if (part.unreachable || number != next++) return false;
   }
   if (next == 0) return false;
-  return std::all_of(copy.named.begin(), copy.named.end(), [&](const auto& named) { return has_part(copy, named.first, named.second); });
+  return std::all_of(copy.named.begin(), copy.named.end(),
+                     [&](const auto& named) { return has_part(copy, named.first, named.second); });
 }
 
 std::map<EventId, std::string_view> event_lines(const ChunkText& copy) {
@@ -85,7 +86,8 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
     for (const auto& [number, part] : chunk.parts) {
       const PartName name{chunk.chunk, number};
       const auto header = parse_part_header(part.value, name);
-      const bool known = !header || directory.state == LogDirectory::State::unreachable || directory.knows(name, header->incarnation);
+      const bool known = !header || directory.state == LogDirectory::State::unreachable ||
+                         directory.knows(name, header->incarnation);
       if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
     }
     chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
@@ -245,7 +247,8 @@ std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies,
   for (const ChunkText* copy : copies) lines.push_back(event_lines(*copy));
   for (std::size_t to = 0; to < copies.size(); ++to) {
     const auto& parts = copies[to]->parts;
-    if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; })) continue;
+    if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; }))
+      continue;
     bool old = false;
     for (std::size_t from = 0; from < copies.size(); ++from) {
       for (const auto& [id, line] : lines[from]) {

@@ -39,11 +39,13 @@ struct PartText {
 struct ChunkText {
   std::int64_t chunk = 0;
   std::map<std::int64_t, PartText> parts;  // those that are there, or unreachable
-  std::vector<std::pair<PartName, std::string>> all_named = {};  // also the newest, which may not be created yet
-  std::vector<std::pair<PartName, std::string>> unnamed = {};  // parts that are there and not in the directory
-  std::int64_t last_named = -1;            // the last part its directory names
-  bool whole = false;                      // one of several copies has all its parts: nothing is lost
-  bool directory_lost = false;             // a part is there that no directory knows
+  std::vector<std::pair<PartName, std::string>> all_named =
+      {};  // also the newest, which may not be created yet
+  std::vector<std::pair<PartName, std::string>> unnamed =
+      {};                        // parts that are there and not in the directory
+  std::int64_t last_named = -1;  // the last part its directory names
+  bool whole = false;            // one of several copies has all its parts: nothing is lost
+  bool directory_lost = false;   // a part is there that no directory knows
   std::vector<std::pair<PartName, std::string>> named;
 };
 

@@ -32,7 +32,8 @@ struct Lock::Ballot {
   }
 
   std::size_t young() const {
-    return static_cast<std::size_t>(std::count_if(votes.begin(), votes.end(), [](const LockVote& vote) { return vote.young(); }));
+    return static_cast<std::size_t>(
+        std::count_if(votes.begin(), votes.end(), [](const LockVote& vote) { return vote.young(); }));
   }
 
   SteadyTime counts_from() const {
@@ -54,7 +55,8 @@ struct Lock::Ballot {
         outcome.yes = won(i);
       }
       if (won(i) && !votes[i].votes()) {
-        outcome.failure = Failure(ErrorCode::unavailable, "came up too lately to vote", context.cluster.address_of(outcome.server));
+        outcome.failure = Failure(ErrorCode::unavailable, "came up too lately to vote",
+                                  context.cluster.address_of(outcome.server));
       }
       all.push_back(std::move(outcome));
     }
@@ -76,18 +78,22 @@ Lock::Answer Lock::try_copies(const Wish& wish, const std::string& token, bool f
     return not_elected(ballot);
   }
   lease.deadline = ballot.counts_from() + wish.ttl - drift(wish.ttl);
-  const bool renew = !first && std::any_of(ballot.takes.begin(), ballot.takes.end(), [](const AcquireCopy& take) { return take.read_back(); });
+  const bool renew = !first && std::any_of(ballot.takes.begin(), ballot.takes.end(),
+                                           [](const AcquireCopy& take) { return take.read_back(); });
   if (wish.fence) lease.fence = common_fence(ballot);
   if (wish.fence && !lease.fence) {
     give_back(lease);
-    throw NotApplied(ErrorCode::unavailable, "no majority of the servers has drawn a fencing token; try again", address());
+    throw NotApplied(ErrorCode::unavailable,
+                     "no majority of the servers has drawn a fencing token; try again", address());
   }
   // What an earlier attempt of this wait had added, its reply lost, may be about to expire.
-  if (renew && renew_copies(lease, lease.value, wish.ttl) != Renewal::renewed) return {std::nullopt, {}, servers().front()};
+  if (renew && renew_copies(lease, lease.value, wish.ttl) != Renewal::renewed)
+    return {std::nullopt, {}, servers().front()};
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
     give_back(lease);
-    throw NotApplied(ErrorCode::try_again, "the servers took longer than the ttl to answer; try again or raise the ttl", address());
+    throw NotApplied(ErrorCode::try_again,
+                     "the servers took longer than the ttl to answer; try again or raise the ttl", address());
   }
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(left);
   return {std::move(lease), {}, servers().front(), ballot.outcomes(context_)};
@@ -118,10 +124,11 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, bool first) {
 
 Lock::Answer Lock::not_elected(const Ballot& ballot) const {
   if (ballot.able() < majority()) {
-    std::string message = "no majority: " + std::to_string(ballot.able()) + " of " + std::to_string(context_.copies) + " servers can vote";
+    std::string message = "no majority: " + std::to_string(ballot.able()) + " of " +
+                          std::to_string(context_.copies) + " servers can vote";
     if (ballot.young() != 0) {
-      message += "; " + std::to_string(ballot.young()) + " came up less than --longest-ttl (" + format_duration(longest_ttl_) +
-                 ") ago and may have forgotten locks";
+      message += "; " + std::to_string(ballot.young()) + " came up less than --longest-ttl (" +
+                 format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
     throw NotApplied(ErrorCode::unavailable, message, address());
   }
@@ -157,10 +164,12 @@ std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
     if (!take.fence()) continue;
     level += *take.fence() == largest ? 1 : 0;
     if (*take.fence() == largest) continue;
-    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence(), largest, Exptime::never()).on(take.server()));
+    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence(), largest, Exptime::never())
+                        .on(take.server()));
   }
   if (level >= majority()) return largest;
-  for (const Reply& reply : context_.cluster.execute(batch)) level += !reply.failed() && reply.number >= largest ? 1 : 0;
+  for (const Reply& reply : context_.cluster.execute(batch))
+    level += !reply.failed() && reply.number >= largest ? 1 : 0;
   return level >= majority() ? std::optional(largest) : std::nullopt;
 }
 

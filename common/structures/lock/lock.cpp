@@ -75,11 +75,16 @@ void drive_all(Context& context, std::vector<Exchange>& exchanges) {
 // Which copy's answer to a release is that of the lock.
 int rank(const ReleaseCopy& release) {
   switch (release.result()) {
-    case ReleaseCopy::Result::released: return 4;
-    case ReleaseCopy::Result::failed: return 3;
-    case ReleaseCopy::Result::not_owner: return 2;
-    case ReleaseCopy::Result::not_held: return 1;
-    default: return 0;
+    case ReleaseCopy::Result::released:
+      return 4;
+    case ReleaseCopy::Result::failed:
+      return 3;
+    case ReleaseCopy::Result::not_owner:
+      return 2;
+    case ReleaseCopy::Result::not_held:
+      return 1;
+    default:
+      return 0;
   }
 }
 
@@ -92,7 +97,10 @@ Lock::Lock(Context context, std::string_view name, Duration longest_ttl)
       longest_ttl_(longest_ttl) {}
 
 Lock::Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl)
-    : context_(std::move(context)), key_(std::move(key)), fence_key_(std::move(fence_key)), longest_ttl_(longest_ttl) {}
+    : context_(std::move(context)),
+      key_(std::move(key)),
+      fence_key_(std::move(fence_key)),
+      longest_ttl_(longest_ttl) {}
 
 Lock Lock::at_key(Context context, std::string key) {
   return Lock(std::move(context), std::move(key), {}, default_longest_ttl);
@@ -161,7 +169,9 @@ std::string Lock::value_for(const Wish& wish, const std::string& token) const {
   return token + ' ' + holder_json(wish.holder, context_.clock.wall());
 }
 
-Exptime Lock::exptime_of(Duration ttl) const { return Exptime::after(ttl + server_holds_longer, context_.clock.wall()); }
+Exptime Lock::exptime_of(Duration ttl) const {
+  return Exptime::after(ttl + server_holds_longer, context_.clock.wall());
+}
 
 Lock::Answer Lock::try_once(const Wish& wish, const std::string& token, bool first) {
   Lease lease;
@@ -320,7 +330,8 @@ Lock::Freed Lock::release_copies(std::optional<std::string> token, std::span<con
   Freed freed{Freed::Result::not_held, told->value() ? told->value()->holder : std::string(), {}};
   for (std::size_t i = 0; context_.copies > 1 && i < releases.size(); ++i) {
     CopyOutcome outcome{copies[i].server, {}, {}, {}};
-    if (releases[i].result() == ReleaseCopy::Result::failed) outcome = copy_outcome(context_, releases[i].failure());
+    if (releases[i].result() == ReleaseCopy::Result::failed)
+      outcome = copy_outcome(context_, releases[i].failure());
     if (!outcome.failure) outcome.yes = releases[i].result() == ReleaseCopy::Result::not_owner;
     freed.copies.push_back(std::move(outcome));
   }
@@ -359,7 +370,8 @@ std::vector<Lock::Shown> Lock::show(Context context, std::span<const std::string
   for (Request& request : batch) request.server.reset();
   const auto replies = execute_copies(context, batch);
   std::vector<Shown> shown;
-  for (std::size_t i = 0; i < names.size(); ++i) shown.push_back(Lock(context, names[i]).shown(names[i], replies[i]));
+  for (std::size_t i = 0; i < names.size(); ++i)
+    shown.push_back(Lock(context, names[i]).shown(names[i], replies[i]));
   return shown;
 }
 
@@ -376,10 +388,12 @@ Lock::Shown Lock::shown(const std::string& name, const std::vector<Reply>& repli
     silent += reply.failed() ? 1 : 0;
     if (reply.outcome == Outcome::hit) ++votes[LockValue::parse(reply.value).token];
   }
-  const auto most = std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const auto most =
+      std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const std::size_t count = most == votes.end() ? 0 : most->second;
   one.held = count >= majority();
-  if (!one.held && failed != nullptr && count + silent >= majority()) one.failure = copy_outcome(context_, *failed).failure;
+  if (!one.held && failed != nullptr && count + silent >= majority())
+    one.failure = copy_outcome(context_, *failed).failure;
   for (const Reply& reply : replies) {
     const LockValue value = reply.outcome == Outcome::hit ? LockValue::parse(reply.value) : LockValue{};
     const bool holds = one.held && reply.outcome == Outcome::hit && value.token == most->first;

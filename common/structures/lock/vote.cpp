@@ -21,7 +21,8 @@ std::optional<std::uint64_t> uptime_in(std::string_view stats) {
 
 }  // namespace
 
-LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock)
+LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl,
+                   const Clock& clock)
     : server_(server),
       sentinel_(key_prefix + "lockserver:votes:" + std::to_string(ceil_seconds(longest_ttl))),
       clock_(clock),
@@ -32,10 +33,11 @@ std::vector<Request> LockVote::requests() const {
     case Step::look:
       return {Request::get(sentinel_).on(server_)};
     case Step::ask:
-      return {Request::add(sentinel_, "V0", Exptime::never()).on(server_), Request::gets(sentinel_).on(server_),
-              Request::stats(server_)};
+      return {Request::add(sentinel_, "V0", Exptime::never()).on(server_),
+              Request::gets(sentinel_).on(server_), Request::stats(server_)};
     case Step::mark:
-      return {Request::compare_and_set(sentinel_, "V1 " + std::to_string(since_), Exptime::never(), cas_).on(server_)};
+      return {Request::compare_and_set(sentinel_, "V1 " + std::to_string(since_), Exptime::never(), cas_)
+                  .on(server_)};
     case Step::settled:
       break;
   }

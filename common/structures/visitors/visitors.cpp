@@ -35,13 +35,16 @@ std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::s
 std::uint64_t count_in(const Cluster& cluster, const std::vector<Reply>& replies, const std::string& key) {
   std::optional<std::uint64_t> largest;
   for (const Reply& reply : replies) {
-    if (reply.outcome == Outcome::hit) largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
+    if (reply.outcome == Outcome::hit)
+      largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
   }
   if (!largest) expect(cluster, telling(replies));
   return largest.value_or(0);
 }
 
-bool is_stored(const Reply& reply) { return reply.outcome == Outcome::stored; }
+bool is_stored(const Reply& reply) {
+  return reply.outcome == Outcome::stored;
+}
 
 std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
   try {
@@ -80,7 +83,8 @@ Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
   const auto request = Request::incr_or_create(key_of(period), hits, hits, exptime_of(period));
   const auto replies = execute_copies(context_, request);
   if (std::none_of(replies.begin(), replies.end(), is_stored)) expect(context_.cluster, telling(replies));
-  Hit hit{.counted = true, .current = 0, .period_started_at = start_of(period), .server = replies.front().server};
+  Hit hit{
+      .counted = true, .current = 0, .period_started_at = start_of(period), .server = replies.front().server};
   for (const Reply& reply : replies) {
     if (is_stored(reply)) hit.current = std::max(hit.current, reply.number);
   }
@@ -168,7 +172,8 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
 // With several copies the time stands first: of two marks the smaller is the older.
 std::string Visitors::mark() const {
   if (context_.copies == 1) return 'V' + context_.random.token();
-  const auto now = static_cast<std::uint64_t>(std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 0));
+  const auto now =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(context_.clock.wall().time_since_epoch().count(), 0));
   return 'V' + hex64(now) + context_.random.token();
 }
 
@@ -181,7 +186,9 @@ std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const std::vect
     one.others[i] = one.others[i] || (refused_there && !one.ours_perhaps[i]);
     one.ours_perhaps[i] = one.ours_perhaps[i] || is_stored(replies[i]) || replies[i].unknown();
   }
-  const auto count = [&](auto matches) { return static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), matches)); };
+  const auto count = [&](auto matches) {
+    return static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), matches));
+  };
   const std::size_t stored = count(is_stored);
   const std::size_t refused = count([](const Reply& reply) { return reply.outcome == Outcome::not_stored; });
   if (count([](const Reply& reply) { return reply.unknown(); }) != 0) return std::nullopt;
@@ -224,7 +231,8 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
     for (std::size_t copy = 0; copy < replies[i].size(); ++copy) {
       const Reply& reply = replies[i][copy];
       hidden = hidden || (reply.failed() && sent[i]->others[copy]);
-      if (reply.outcome == Outcome::hit && (oldest == nullptr || reply.value < *oldest)) oldest = &reply.value;
+      if (reply.outcome == Outcome::hit && (oldest == nullptr || reply.value < *oldest))
+        oldest = &reply.value;
     }
     if (oldest == nullptr || hidden) continue;
     sent[i]->state = *oldest == sent[i]->add.value ? Claim::State::ours : Claim::State::taken;

@@ -10,8 +10,8 @@
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/relay.hpp"
 #include "tools/commands/cache/key.hpp"
-#include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/holder.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/run_report.hpp"
 
 namespace mcds {

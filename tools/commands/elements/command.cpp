@@ -71,7 +71,8 @@ ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptio
   add_losses(answer, listing);
   answer.number("count", listing.present).number("listed", listing.names);
   answer.number("lines", listing.lines).number("shards", listing.shards);
-  if (session.copies() > 1) answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
+  if (session.copies() > 1)
+    answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
   session.output().answer(answer, listing.complete() ? "1" : "0");
   return status_of(listing);
 }

@@ -131,7 +131,8 @@ ExitStatus show(Session& session, const LockOptions& options) {
 
 ExitStatus where(Session& session, const LockOptions& options) {
   std::vector<std::string> keys;
-  for (const std::string& name : options.names) keys.push_back(Lock(session.context_with_copies(), name).key());
+  for (const std::string& name : options.names)
+    keys.push_back(Lock(session.context_with_copies(), name).key());
   return print_where(session, keys);
 }
 

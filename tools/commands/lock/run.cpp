@@ -7,8 +7,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
-#include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/holder.hpp"
+#include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
 #include "tools/commands/run_report.hpp"
 
@@ -194,9 +194,7 @@ class LockedRun {
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
   if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
-  Lock::Wish wish{.ttl = ttl,
-                  .holder = holder_here(options.note),
-                  .fence = fence};
+  Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
   // Who takes a lock by `acquire` holds it beyond that command's end: the script.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
   if (options.wait)

@@ -21,7 +21,9 @@ class RingKeyLines final : public LineBatch {
     RingKey key;
     if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
       key.bytes = parse_u64(std::string_view(line).substr(tab + 1));
-      if (!key.bytes) throw Failure(ErrorCode::bad_data, "after the tab stands no size in bytes; write KEY or KEY<TAB>BYTES");
+      if (!key.bytes)
+        throw Failure(ErrorCode::bad_data,
+                      "after the tab stands no size in bytes; write KEY or KEY<TAB>BYTES");
       line.resize(tab);
     }
     const std::string whole = checked([&] { return whole_key(session_.key_prefix(), line); });

@@ -1,11 +1,12 @@
 // mcds where --guess: which client put the keys where they are.
+#include "common/placement/guess.hpp"
+
 #include <algorithm>
 #include <map>
 
 #include "common/cluster/keys/live.hpp"
-#include "common/placement/guess.hpp"
-#include "common/placement/profiles/profile.hpp"
 #include "common/cluster/keys/probe.hpp"
+#include "common/placement/profiles/profile.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
@@ -62,7 +63,8 @@ void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServ
                      pool.front().address());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (silent(results[i])) session.output().warning(pool[i].address() + ": " + unlisted + results[i].failure->message);
+    if (silent(results[i]))
+      session.output().warning(pool[i].address() + ": " + unlisted + results[i].failure->message);
   }
 }
 

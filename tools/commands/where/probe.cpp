@@ -1,7 +1,8 @@
 // mcds where --probe: which servers hold a key, and removing copies that its client will never look at.
+#include "common/cluster/keys/probe.hpp"
+
 #include <algorithm>
 
-#include "common/cluster/keys/probe.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
