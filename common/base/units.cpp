@@ -55,7 +55,7 @@ std::optional<double> seconds_of(std::string_view text) {
   while (!text.empty() || first) {
     const auto number = take_number(text);
     if (!number) return std::nullopt;
-    if (first && text.empty()) return *number;
+    if (first && text.empty()) return number;
     first = false;
     const auto unit = take_unit(text);
     if (!unit) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/folder.hpp"
 #include "tools/cli/input.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size);
@@ -21,7 +22,7 @@ void try_bytes(const std::string& bytes) {
 
 std::vector<std::filesystem::path> corpus() {
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(MCDS_TEST_VECTORS "/../fuzz/reply_corpus"))
+  for (const auto& entry : std::filesystem::directory_iterator(mcds::test::folder("fuzz/reply_corpus")))
     files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   return files;

@@ -7,15 +7,16 @@
 #include <sstream>
 
 #include "common/placement/profiles/profile.hpp"
+#include "tests/support/folder.hpp"
 
 namespace mcds {
 
 namespace {
 
-const std::string folder = MCDS_TEST_VECTORS;
+const std::string vectors = test::folder("vectors");
 
 std::map<std::string, std::vector<std::string>> key_sets() {
-  std::ifstream file(folder + "/keys.txt");
+  std::ifstream file(vectors + "/keys.txt");
   std::map<std::string, std::vector<std::string>> sets;
   std::string current;
   for (std::string line; std::getline(file, line);) {
@@ -58,7 +59,7 @@ std::string prefix_of(const std::string& profile) {
 
 TEST_CASE("placement: every profile agrees with the running client on every key of its vectors") {
   const auto sets = key_sets();
-  std::ifstream file(folder + "/profiles.txt");
+  std::ifstream file(vectors + "/profiles.txt");
   std::set<std::string> checked;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with('#') || line.empty()) continue;
@@ -81,7 +82,7 @@ TEST_CASE("placement: every profile agrees with the running client on every key 
 }
 
 TEST_CASE("placement: every profile but two is checked by vectors") {
-  std::ifstream file(folder + "/profiles.txt");
+  std::ifstream file(vectors + "/profiles.txt");
   std::set<std::string, std::less<>> recorded;
   for (std::string profile, rest; file >> profile && std::getline(file, rest);) recorded.insert(profile);
   for (const Profile& profile : all_profiles()) {
@@ -92,7 +93,7 @@ TEST_CASE("placement: every profile but two is checked by vectors") {
 }
 
 TEST_CASE("placement: where keys go while servers are down, as running clients went") {
-  std::ifstream file(folder + "/failover.txt");
+  std::ifstream file(vectors + "/failover.txt");
   std::size_t checked = 0;
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with('#') || line.empty()) continue;

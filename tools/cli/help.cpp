@@ -24,7 +24,7 @@ std::string table(const Rows& rows) {
   return text;
 }
 
-std::string spelled(std::string names) {
+std::string spelled(const std::string& names) {
   std::string text;
   for (const char c : names) text += c == ',' ? std::string(", ") : std::string(1, c);
   return text;

@@ -131,7 +131,7 @@ std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>
       if (takes_value(options, words[i])) ++i;
       continue;
     }
-    const std::string word = words[i];
+    std::string word = words[i];
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(i));
     return word;
   }

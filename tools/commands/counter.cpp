@@ -208,7 +208,8 @@ ExitStatus limit(Session& session, const CounterOptions& options) {
       .number("max", *options.max);
   if (!result.allowed)
     line.real("retry_after_s",
-              std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count() / 1000.0);
+              static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count()) /
+                  1000.0);
   line.bytes("server", session.server_address(result.server));
   add_copies(line, session, result.copies);
   session.output().answer(line, result.allowed ? "1" : "0");

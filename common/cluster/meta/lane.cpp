@@ -146,7 +146,7 @@ void Lane::read(SteadyTime now) {
     if (size > 0) read_replies(now);
     if (!busy() || socket_.state() != Socket::State::open) return;
     if (size < 0) return abandon("the server closed the connection", false);
-    if (size == 0 || size < 4096) return;
+    if (size < 4096) return;
   }
 }
 

@@ -17,7 +17,7 @@ namespace mcds::meta {
 class Lane {
  public:
   Lane(const Server& server, std::size_t index, const ConnectOptions& options)
-      : server_(server), index_(index), options_(options), socket_(server) {}
+      : index_(index), options_(options), socket_(server) {}
 
   // A batch begins, behind those that are on their way; all of them take the same form of incr_or_create. Requests and
   // replies stay where they are until they are answered.
@@ -55,7 +55,6 @@ class Lane {
   bool known_unique(const Request& request) const;
   void remember_unique(const std::string& key, std::uint64_t unique);
 
-  const Server& server_;
   std::size_t index_;
   const ConnectOptions& options_;
   Socket socket_;

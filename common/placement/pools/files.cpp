@@ -223,10 +223,10 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   const YamlNode root = parse_yaml(yaml);
   if (root.members.empty()) throw wrong("the file names no pool; is it a nutcracker.yml?");
   const YamlNode* pool =
-      pool_name.empty() && root.members.size() == 1 ? &root.members[0].second : root.find(pool_name);
+      pool_name.empty() && root.members.size() == 1 ? &root.members[0] : root.find(pool_name);
   if (pool == nullptr) {
     std::string names;
-    for (const auto& [name, node] : root.members) names += (names.empty() ? "" : ", ") + name;
+    for (const YamlNode& member : root.members) names += (names.empty() ? "" : ", ") + member.name;
     throw wrong("no such pool; the file has " + names + " (write FILE#POOL)");
   }
   const YamlNode* servers = pool->find("servers");

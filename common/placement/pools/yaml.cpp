@@ -43,7 +43,8 @@ YamlNode convert(yaml_document_t& document, const yaml_node_t& node, int depth) 
     }
   } else if (node.type == YAML_MAPPING_NODE) {
     for (const auto* pair = node.data.mapping.pairs.start; pair != node.data.mapping.pairs.top; ++pair) {
-      result.members.emplace_back(child(pair->key).scalar, child(pair->value));
+      result.members.push_back(child(pair->value));
+      result.members.back().name = child(pair->key).scalar;
     }
   }
   return result;
@@ -51,15 +52,15 @@ YamlNode convert(yaml_document_t& document, const yaml_node_t& node, int depth) 
 
 }  // namespace
 
-const YamlNode* YamlNode::find(std::string_view name) const {
-  for (const auto& [member, node] : members) {
-    if (member == name) return &node;
+const YamlNode* YamlNode::find(std::string_view member_name) const {
+  for (const YamlNode& member : members) {
+    if (member.name == member_name) return &member;
   }
   return nullptr;
 }
 
-std::string YamlNode::text(std::string_view name, std::string_view otherwise) const {
-  const YamlNode* node = find(name);
+std::string YamlNode::text(std::string_view member_name, std::string_view otherwise) const {
+  const YamlNode* node = find(member_name);
   return node == nullptr ? std::string(otherwise) : node->scalar;
 }
 

@@ -3,19 +3,19 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace mcds {
 
 struct YamlNode {
+  std::string name;  // of a member of a mapping
   std::string scalar;
-  std::vector<YamlNode> elements;                         // of a sequence
-  std::vector<std::pair<std::string, YamlNode>> members;  // of a mapping, in order
+  std::vector<YamlNode> elements;  // of a sequence
+  std::vector<YamlNode> members;   // of a mapping, in order
 
-  const YamlNode* find(std::string_view name) const;
+  const YamlNode* find(std::string_view member_name) const;
   // The scalar of a member, or `otherwise` when there is none.
-  std::string text(std::string_view name, std::string_view otherwise) const;
+  std::string text(std::string_view member_name, std::string_view otherwise) const;
 };
 
 // The first document. Throws Failure(configuration) with the line for what is no YAML, or nests too deep.

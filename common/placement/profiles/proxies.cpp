@@ -19,15 +19,15 @@ constexpr KeyHash fnv1a_32 = fnv1a_32_signed;
 constexpr KeyHash one_at_a_time = one_at_a_time_signed;
 
 // twemproxy's search for duplicates leaves the servers sorted.
-constexpr Rule sorted(Rule rule) {
-  rule.identity = rule.identity == nullptr ? identity::twemproxy : rule.identity;
+constexpr Rule sorted(Rule rule, Identity identity = identity::twemproxy) {
+  rule.identity = identity;
   rule.order = Order::shorter_name_first;
   rule.takes_tag = true;
   rule.failover = Failover::rebuilt;
   return rule;
 }
 constexpr Rule ketama(KeyHash hash, Identity identity = identity::twemproxy) {
-  return sorted(ring(hash, points::ketama, identity));
+  return sorted(ring(hash, points::ketama, identity), identity);
 }
 constexpr Rule modula(KeyHash hash) {
   return sorted(weighted_modulo(hash));

@@ -157,7 +157,7 @@ void CursorState::forget_before(std::int64_t chunk) {
   lost.erase(lost.begin(), lost.lower_bound({{chunk, 0}, ""}));
 }
 
-CursorFile::CursorFile(std::string path) : path_(resolved(path)) {
+CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
   // A run that ends between our open and our lock replaces the file: then the lock is on one that is gone.
   constexpr int attempts = 100;
   for (int i = 0; i < attempts; ++i) {

@@ -50,7 +50,7 @@ class CursorFile {
  public:
   // Creates the file if it is missing. Throws Failure: try_again (another run holds it), cannot_read,
   // cannot_write.
-  explicit CursorFile(std::string path);
+  explicit CursorFile(const std::string& path);
   ~CursorFile();
   CursorFile(const CursorFile&) = delete;
   CursorFile& operator=(const CursorFile&) = delete;

@@ -160,8 +160,8 @@ std::optional<PartName> PartName::parse(std::string_view text) {
 }
 
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
-  std::optional<std::string> json;
-  if (kind == EventData::json && !(json = compact_json(data))) {
+  const std::optional<std::string> json = kind == EventData::json ? compact_json(data) : std::nullopt;
+  if (kind == EventData::json && !json) {
     throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
   }
   const std::size_t start = out.size();

@@ -234,7 +234,7 @@ void Lock::give_back(const Lease& lease) {
 }
 
 // Renewed where a majority was; lost when a majority cannot be ours any more.
-Lock::Renewal Lock::renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl) {
+Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl) {
   std::vector<RenewCopy> renewals;
   for (Lease::Copy& copy : lease.copies) {
     renewals.emplace_back(copy.server, key_, lease.token, value, exptime_of(ttl), copy.cas);
@@ -319,7 +319,8 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
 }
 
 // All of them, whatever becomes of the others.
-Lock::Freed Lock::release_copies(std::optional<std::string> token, std::span<const Lease::Copy> copies) {
+Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
+                                 std::span<const Lease::Copy> copies) {
   std::vector<ReleaseCopy> releases;
   for (const Lease::Copy& copy : copies) releases.emplace_back(copy.server, key_, token, copy.cas);
   drive_all(context_, releases);
@@ -364,7 +365,7 @@ Lock::Freed Lock::force_release() {
   return release_copies(std::nullopt, unstamped());
 }
 
-std::vector<Lock::Shown> Lock::show(Context context, std::span<const std::string> names) {
+std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const std::string> names) {
   std::vector<Request> batch;
   for (const std::string& name : names) batch.push_back(Request::probe(Lock(context, name).key(), 0));
   for (Request& request : batch) request.server.reset();

@@ -150,7 +150,7 @@ class Lock {
     std::vector<CopyOutcome> copies = {};
   };
   // Many locks in one trip.
-  static std::vector<Shown> show(Context context, std::span<const std::string> names);
+  static std::vector<Shown> show(const Context& context, std::span<const std::string> names);
 
   const std::string& key() const { return key_; }
   // The server of the lock, and of its fence.
@@ -172,8 +172,8 @@ class Lock {
   std::vector<std::size_t> servers() const;
   Answer try_once(const Wish& wish, const std::string& token, bool first);
   Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, bool first);
-  Renewal renew_copies(Lease& lease, std::optional<std::string> value, Duration ttl);
-  Freed release_copies(std::optional<std::string> token, std::span<const Lease::Copy> copies);
+  Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
+  Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
   void give_back(const Lease& lease);

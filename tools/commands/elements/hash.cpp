@@ -19,7 +19,7 @@ Element checked(Element element) {
 }
 
 // FIELD<TAB>VALUE.
-Element of_line(std::string line) {
+Element of_line(const std::string& line) {
   const auto tab = line.find('\t');
   if (tab == std::string::npos)
     throw Failure(ErrorCode::bad_data,
