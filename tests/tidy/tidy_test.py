@@ -10,6 +10,10 @@ from checks import check, finish
 
 # Imports only run downwards: a layer may include itself and what stands after it here.
 COMMON_LAYERS = ["structures", "primitives", "cluster", "placement", "base"]
+# A structure's room has a public header; the rest of it is private. What one room may include of another:
+ROOMS = "common/structures"
+PUBLIC = {"elements": {"elements.hpp", "table.hpp", "hash.hpp"}}  # two kinds of one structure
+ARROWS = {("array", "lock"), ("cache", "lock")}
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
 FORBIDDEN_IN_COMMON = {
     r"\bstd::c(?:out|err)\b|\bprintf\s*\(": "prints",
@@ -54,6 +58,30 @@ def check_includes(path, text):
     check(not wrong, f"{path}: imports upwards: {', '.join(wrong)}")
 
 
+def room(path):
+    parts = path.split("/")
+    return parts[2] if path.startswith(ROOMS + "/") and len(parts) > 3 else None
+
+
+def check_rooms(path, text):
+    """Returns the includes from one room into another."""
+    own = room(path)
+    into = [(room(include), include) for include in re.findall(r'#include "([^"]+)"', text) if room(include) not in (None, own)]
+    private = [include for name, include in into if os.path.basename(include) not in PUBLIC.get(name, {f"{name}.hpp"})]
+    check(not private, f"{path}: includes what is private to its room: {', '.join(private)}")
+    wrong = [include for name, include in into if own and (own, name) not in ARROWS]
+    check(not wrong, f"{path}: no arrow leads from {own} to {', '.join(wrong)}")
+    return [(own, name) for name, _ in into if own]
+
+
+def check_format(paths):
+    done = subprocess.run(["clang-format", "--dry-run", "--Werror", *paths], check=False, capture_output=True, text=True)
+    wrong = sorted(set(re.findall(r"^(\S+?):\d+:\d+: error: code should be clang-formatted", done.stderr, re.M)))
+    for path in paths:
+        check(path not in wrong, f"{path}: not as .clang-format says; run clang-format -i on it")
+    check(done.returncode == 0 or wrong, f"clang-format: {done.stderr.strip()[:200]}")
+
+
 def check_common(path, text):
     code = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
     for pattern, what in FORBIDDEN_IN_COMMON.items():
@@ -65,8 +93,6 @@ def check_common(path, text):
 
 
 def check_structure_header(path, text):
-    if "_" in os.path.basename(path):
-        return  # a format or a part of a structure, whose own header has the headings
     missing = [heading for heading in HEADINGS if not re.search(rf"^// {heading}\b", text, re.M)]
     check(not missing, f"{path}: header without {', '.join(missing)}")
 
@@ -82,16 +108,22 @@ def main():
     extra = {name for name in top if name not in TOP_LEVEL and not name.startswith(".")}
     check(not extra, f"top level: unexpected {sorted(extra)}")
     check(not TOP_LEVEL - top, f"top level: missing {sorted(TOP_LEVEL - top)}")
-    for path in tracked("*.cpp", "*.hpp", "*.h", "*.c"):
+    sources = tracked("*.cpp", "*.hpp", "*.h", "*.c")
+    check_format(sources)
+    between = []
+    for path in sources:
         text = read(path)
         check_includes(path, text)
+        if path.startswith(("common/", "tools/")):
+            between += check_rooms(path, text)
         check_public(path, text)
         if path.startswith("common/"):
             check_common(path, text)
-        if re.fullmatch(r"common/structures/\w+\.hpp", path):
+        if re.fullmatch(ROOMS + r"/(\w+)/\1\.hpp", path) and room(path) not in PUBLIC or path.endswith(("/table.hpp", "/hash.hpp")):
             check_structure_header(path, text)
         if path.endswith(".hpp"):
             check("#pragma once" in text, f"{path}: no #pragma once")
+    print(f"includes between the rooms of {ROOMS}: {len(between)}, over {len(set(between))} arrows")
     finish()
 
 

@@ -1,0 +1,33 @@
+#!/usr/bin/env python3
+"""clang reads the whole program, and clang-tidy has nothing to say (.clang-tidy). Usage: lint_test.py BUILD_DIR"""
+import concurrent.futures
+import glob
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
+TIDY = "clang-tidy-19"
+
+
+def lint(build, path):
+    done = subprocess.run([TIDY, "-p", build, "--quiet", path], check=False, capture_output=True, text=True)
+    return path, done.returncode, done.stdout + done.stderr
+
+
+def main():
+    build = os.path.abspath(sys.argv[1])
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    sources = sorted(glob.glob("common/**/*.cpp", recursive=True) + glob.glob("tools/**/*.cpp", recursive=True))
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, status, output in pool.map(lambda source: lint(build, source), sources):
+            found = re.findall(r"^\S+: (?:error|warning): .*", output, re.M)
+            check(status == 0 and not found, f"{path}: {'; '.join(found) or output.strip()[-300:]}")
+    finish()
+
+
+if __name__ == "__main__":
+    main()
