@@ -23,6 +23,7 @@ class ScriptedCluster final : public Cluster {
   explicit ScriptedCluster(Cluster& inner) : inner_(inner) {}
   std::vector<Reply> execute(std::span<const Request> batch) override {
     ++trips;
+    this->batch = batch;
     if (const auto act = next(before)) act();
     const Loss loss = next_loss();
     std::vector<Reply> replies;
@@ -35,6 +36,7 @@ class ScriptedCluster final : public Cluster {
   const Placement& placement() const override { return inner_.placement(); }
 
   int trips = 0;
+  std::span<const Request> batch;  // on its way
   std::deque<std::function<void()>> before;
   std::deque<Loss> losses;
 
@@ -191,11 +193,31 @@ TEST_CASE("lock: an owner whose add lost its reply is not locked out of his own 
   CHECK(world.lock.release(lease).result == Lock::Freed::Result::released);
 }
 
-TEST_CASE("lock: an add that never arrived is repeated, with the same token") {
+TEST_CASE("lock: an add that never arrived is repeated, with another token") {
   World world;
   world.cluster.losses = {Loss::request};
   const Lease lease = world.take();
   CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
+}
+
+// Two adds under one token: the first, delayed, was applied after the lease had lapsed and another had held the lock.
+TEST_CASE("lock: a renewal after the lapse never takes an add that came late for the lease") {
+  for (const bool by_token : {false, true}) {
+    World world;
+    std::optional<Request> late;
+    world.cluster.before = {[&] { late = world.cluster.batch.front(); }};
+    world.cluster.losses = {Loss::request};
+    Lease mine = world.take(seconds(1));
+    REQUIRE(late);
+    world.clock.advance(seconds(4));
+    const Lease other = world.take(seconds(1));
+    CHECK(*other.fence > *mine.fence);
+    world.clock.advance(seconds(4));
+    CHECK(world.memory.execute(*late).outcome == Outcome::stored);
+    const auto renewed =
+        by_token ? world.lock.renew(mine.token, seconds(1)).renewal : world.lock.renew(mine, seconds(1));
+    CHECK(renewed == Lock::Renewal::not_owner);
+  }
 }
 
 TEST_CASE("lock: what stays unknown is said") {

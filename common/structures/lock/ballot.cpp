@@ -64,34 +64,31 @@ struct Lock::Ballot {
   }
 };
 
-Lock::Answer Lock::try_copies(const Wish& wish, const std::string& token, bool first) {
+Lock::Answer Lock::try_copies(const Wish& wish, AddTokens& tokens, bool first) {
   Lease lease;
-  lease.token = token;
-  lease.value = value_for(wish, token);
-  const Ballot ballot = vote(wish, lease, first);
+  lease.token = tokens.next;
+  lease.value = value_for(wish, tokens.next);
+  const Ballot ballot = vote(wish, lease, tokens, first);
   for (std::size_t i = 0; i < ballot.takes.size(); ++i) {
     const AcquireCopy& take = ballot.takes[i];
     if (ballot.won(i) || take.in_doubt()) lease.copies.push_back({take.server(), take.cas()});
   }
   if (ballot.counted() < majority()) {
-    give_back(lease);
+    give_back(lease, tokens);
+    tokens.vanished = std::any_of(ballot.takes.begin(), ballot.takes.end(),
+                                  [](const AcquireCopy& take) { return take.vanished(); });
     return not_elected(ballot);
   }
   lease.deadline = ballot.counts_from() + wish.ttl - drift(wish.ttl);
-  const bool renew = !first && std::any_of(ballot.takes.begin(), ballot.takes.end(),
-                                           [](const AcquireCopy& take) { return take.read_back(); });
   if (wish.fence) lease.fence = common_fence(ballot);
   if (wish.fence && !lease.fence) {
-    give_back(lease);
+    give_back(lease, tokens);
     throw NotApplied(ErrorCode::unavailable,
                      "no majority of the servers has drawn a fencing token; try again", address());
   }
-  // What an earlier attempt of this wait had added, its reply lost, may be about to expire.
-  if (renew && renew_copies(lease, lease.value, wish.ttl) != Renewal::renewed)
-    return {std::nullopt, {}, servers().front()};
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
-    give_back(lease);
+    give_back(lease, tokens);
     throw NotApplied(ErrorCode::try_again,
                      "the servers took longer than the ttl to answer; try again or raise the ttl", address());
   }
@@ -99,12 +96,12 @@ Lock::Answer Lock::try_copies(const Wish& wish, const std::string& token, bool f
   return {std::move(lease), {}, servers().front(), ballot.outcomes(context_)};
 }
 
-Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, bool first) {
+Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
   Ballot ballot;
   for (const std::size_t server : servers()) {
     ballot.takes.emplace_back(AcquireCopy::Plan{.server = server,
                                                 .key = key_,
-                                                .token = lease.token,
+                                                .tokens = tokens,
                                                 .value = lease.value,
                                                 .fence_key = wish.fence ? fence_key_ : std::string(),
                                                 .clock = context_.clock,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cctype>
 
 #include "common/base/json.hpp"
 
@@ -15,6 +16,8 @@ constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
 constexpr int most_fences = 2;
 constexpr int most_reads = 2;
+// While one acquire waits; older ones have long expired.
+constexpr std::size_t most_spent = 16;
 
 }  // namespace
 
@@ -26,6 +29,28 @@ LockValue LockValue::parse(std::string_view stored) {
     value.holder = std::move(*holder);
   }
   return value;
+}
+
+std::string new_lock_token(Random& random) {
+  while (true) {
+    std::string token = random.token();
+    if (std::isdigit(static_cast<unsigned char>(token.front())) == 0) return token;
+  }
+}
+
+void AddTokens::spend(Random& random) {
+  if (spent.size() >= most_spent) spent.erase(spent.begin());
+  spent.push_back(std::exchange(next, new_lock_token(random)));
+}
+
+bool AddTokens::is_ours(std::string_view token) const {
+  return token == next || std::find(spent.begin(), spent.end(), token) != spent.end();
+}
+
+std::string AddTokens::text() const {
+  std::string text;
+  for (const std::string& token : spent) text += token + " or ";
+  return text + next;
 }
 
 void drive(Context& context, std::span<LockExchange* const> exchanges) {
@@ -58,6 +83,8 @@ std::vector<Request> AcquireCopy::requests() const {
     }
     case Step::read:
       return {Request::gets(plan_.key).on(plan_.server)};
+    case Step::exchange:
+      return {Request::compare_and_set(plan_.key, plan_.value, plan_.exptime, spent_cas_).on(plan_.server)};
     case Step::fence:
       return {fence_request()};
     case Step::settled:
@@ -75,12 +102,13 @@ Request AcquireCopy::fence_request() const {
 void AcquireCopy::take(std::span<const Reply> replies, SteadyTime sent) {
   switch (step_) {
     case Step::add:
-      // After a lost reply an earlier add may turn out to be the one that counts; otherwise only this one
-      // can.
-      if (!in_doubt_) counts_from_ = sent;
+      counts_from_ = sent;
       return take_add(replies);
     case Step::read:
       return take_read(replies.front());
+    case Step::exchange:
+      counts_from_ = sent;
+      return take_exchange(replies.front());
     case Step::fence:
       return take_fence(replies.front());
     case Step::settled:
@@ -108,18 +136,30 @@ void AcquireCopy::take_add(std::span<const Reply> replies) {
 void AcquireCopy::take_read(const Reply& reply) {
   if (reply.outcome == Outcome::hit) {
     LockValue stored = LockValue::parse(reply.value);
-    if (stored.token == plan_.token) {
-      read_back_ = true;
-      return won(reply.cas);
+    // Without a doubt it is what an earlier attempt left, and as old as that.
+    if (stored.token == plan_.tokens.next && in_doubt_) return won(reply.cas);
+    if (plan_.tokens.is_ours(stored.token) && ++exchanges_ < most_attempts) {
+      spent_cas_ = reply.cas;
+      step_ = Step::exchange;
+      return;
     }
     rival_ = std::move(stored);
     return settle(Result::busy);
   }
-  if (reply.outcome == Outcome::miss && adds_ < most_adds) {
+  if (reply.outcome == Outcome::miss && !in_doubt_ && adds_ < most_adds) {
     step_ = Step::add;
     return;
   }
+  vanished_ = reply.outcome == Outcome::miss && in_doubt_;
   settle(in_doubt_ ? Result::failed : Result::busy);
+}
+
+void AcquireCopy::take_exchange(const Reply& reply) {
+  if (reply.outcome == Outcome::stored) return won(reply.cas);
+  if (reply.failed()) failure_ = reply;
+  if (reply.failed() && !reply.unknown()) return settle(Result::failed);
+  in_doubt_ = in_doubt_ || reply.unknown();
+  step_ = Step::read;
 }
 
 void AcquireCopy::take_fence(const Reply& reply) {

@@ -35,13 +35,31 @@ class LockExchange {
 // Runs exchanges to their end, all of them in one batch per round.
 void drive(Context& context, std::span<LockExchange* const> exchanges);
 
-// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means
-// ours.
+// Tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was won, lost and
+// another's: it is never repeated under its token. So a token that is read was there from its add on without a break,
+// and who renews by it has held the lock all the time.
+struct AddTokens {
+  std::string next;                // of the next add
+  std::vector<std::string> spent;  // of adds that may have been applied, or may yet be; the latest last
+  bool vanished = false;  // nothing was found of an add without a reply: another, with a new token, may do
+
+  // What `next` may stand for is not known any more.
+  void spend(Random& random);
+  bool is_ours(std::string_view token) const;
+  // For people: whatever of it turns up is released by one of these.
+  std::string text() const;
+};
+std::string new_lock_token(Random& random);
+
+// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means ours, one
+// that was spent is exchanged for it by cas.
 class AcquireCopy final : public LockExchange {
  public:
   struct Plan {
     std::size_t server;
-    std::string key, token, value;
+    std::string key;
+    AddTokens tokens;
+    std::string value;      // begins with the next token
     std::string fence_key;  // empty: no fence
     const Clock& clock;     // a missing fence starts from its microseconds
     Exptime exptime = Exptime::never();
@@ -58,8 +76,6 @@ class AcquireCopy final : public LockExchange {
   // Won: its stamp, if the server told it, and when the add went out that our time counts from.
   const std::optional<CasUnique>& cas() const { return cas_; }
   SteadyTime counts_from() const { return counts_from_; }
-  // Won by reading our token, not by the answer to an add.
-  bool read_back() const { return read_back_; }
   // Won: the fencing token. When there is none although wanted, failure() says why.
   const std::optional<std::uint64_t>& fence() const { return fence_; }
   // Busy: what is stored, if it could be read.
@@ -68,11 +84,14 @@ class AcquireCopy final : public LockExchange {
   const Reply& failure() const { return failure_; }
   // An add may have been applied without our knowing, or may yet be.
   bool in_doubt() const { return in_doubt_; }
+  // Failed: nothing was there when an add in doubt was read back.
+  bool vanished() const { return vanished_; }
 
  private:
-  enum class Step { add, read, fence, settled };
+  enum class Step { add, read, exchange, fence, settled };
   void take_add(std::span<const Reply> replies);
   void take_read(const Reply& reply);
+  void take_exchange(const Reply& reply);
   void take_fence(const Reply& reply);
   void won(CasUnique cas);
   void settle(Result result);
@@ -87,8 +106,10 @@ class AcquireCopy final : public LockExchange {
   std::optional<LockValue> rival_;
   Reply failure_;
   bool in_doubt_ = false;
-  bool read_back_ = false;
+  bool vanished_ = false;
+  CasUnique spent_cas_{};
   int adds_ = 0;
+  int exchanges_ = 0;
   int fences_ = 0;
 };
 

@@ -1,7 +1,6 @@
 #include "common/structures/lock/lock.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "common/base/errors.hpp"
@@ -18,7 +17,8 @@ namespace {
 constexpr Duration server_holds_longer = std::chrono::seconds(2);
 constexpr Duration first_poll = std::chrono::milliseconds(50);
 constexpr Duration slowest_poll = std::chrono::seconds(1);
-constexpr int most_splits = 8;  // in a row, each followed by a short pause
+constexpr int most_splits = 8;    // in a row, each followed by a short pause
+constexpr int most_vanished = 3;  // adds of which nothing was found are followed by another at once
 constexpr std::size_t max_note_size = 1024;
 constexpr std::string_view fence_part = ":fence";
 
@@ -27,13 +27,6 @@ std::string checked_key(const Context& context, std::string_view name) {
     throw InvalidInput("a lock's name must not end in \":fence\"; such a key may be another lock's fence");
   }
   return structure_key(context, "lock", name);
-}
-
-std::string new_token(Random& random) {
-  while (true) {
-    std::string token = random.token();
-    if (std::isdigit(static_cast<unsigned char>(token.front())) == 0) return token;
-  }
 }
 
 std::string holder_json(const LockHolder& holder, WallTime now) {
@@ -139,14 +132,15 @@ std::string Lock::address() const {
 
 Lock::Answer Lock::acquire(const Wish& wish) {
   check_ttl(wish.ttl);
-  const std::string token = new_token(context_.random);
+  AddTokens tokens{new_lock_token(context_.random), {}};
   const SteadyTime started = context_.clock.steady();
   Duration pause = first_poll;
   int splits = 0;
+  int vanished = 0;
   for (bool first = true;; first = false) {
     const auto waited = [&] { return context_.clock.steady() - started; };
     try {
-      Answer answer = context_.copies > 1 ? try_copies(wish, token, first) : try_once(wish, token, first);
+      Answer answer = context_.copies > 1 ? try_copies(wish, tokens, first) : try_once(wish, tokens, first);
       // Rivals took a copy each: one of them is to have it.
       if (answer.split && ++splits <= most_splits) {
         back_off(context_, splits + 3);
@@ -154,6 +148,7 @@ Lock::Answer Lock::acquire(const Wish& wish) {
       }
       if (answer.lease || waited() >= wish.wait) return answer;
     } catch (const Failure& failure) {
+      if (std::exchange(tokens.vanished, false) && ++vanished <= most_vanished) continue;
       if (!may_pass(failure.code()) || waited() >= wish.wait) throw;
     }
     const auto jittered = Duration(
@@ -173,13 +168,13 @@ Exptime Lock::exptime_of(Duration ttl) const {
   return Exptime::after(ttl + server_holds_longer, context_.clock.wall());
 }
 
-Lock::Answer Lock::try_once(const Wish& wish, const std::string& token, bool first) {
+Lock::Answer Lock::try_once(const Wish& wish, AddTokens& tokens, bool first) {
   Lease lease;
-  lease.token = token;
-  lease.value = value_for(wish, token);
+  lease.token = tokens.next;
+  lease.value = value_for(wish, tokens.next);
   AcquireCopy copy({.server = servers().front(),
                     .key = key_,
-                    .token = token,
+                    .tokens = tokens,
                     .value = lease.value,
                     .fence_key = wish.fence ? fence_key_ : std::string(),
                     .clock = context_.clock,
@@ -187,36 +182,35 @@ Lock::Answer Lock::try_once(const Wish& wish, const std::string& token, bool fir
                     .fence_with_add = first});
   LockExchange* exchange = &copy;
   drive(context_, {&exchange, 1});
-  if (copy.result() == AcquireCopy::Result::won) return won(wish, copy, std::move(lease), first);
+  if (copy.result() == AcquireCopy::Result::won) return won(wish, copy, std::move(lease), tokens);
+  const std::string doubtful = tokens.text();
+  if (copy.in_doubt()) tokens.spend(context_.random);
   if (copy.result() == AcquireCopy::Result::busy) {
     return {std::nullopt, copy.rival() ? copy.rival()->holder : std::string(), servers().front()};
   }
+  tokens.vanished = copy.vanished();
   if (copy.in_doubt()) {
     throw UnknownOutcome("the lock may have been taken in vain: " + copy.failure().failure->message +
-                             "; it is free after its ttl, or release it with --token " + token,
+                             "; it is free after its ttl, or release it with --token " + doubtful,
                          address());
   }
   expect(context_.cluster, copy.failure());
   return {};
 }
 
-Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, bool first) {
+Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens) {
   const std::size_t server = servers().front();
   lease.copies = {{server, copy.cas()}};
   lease.fence = copy.fence();
   lease.deadline = copy.counts_from() + wish.ttl;
-  // What an earlier attempt of this wait had added, its reply lost, may be about to expire.
-  if (copy.read_back() && !first && renew_copies(lease, lease.value, wish.ttl) != Renewal::renewed) {
-    return {std::nullopt, {}, server};
-  }
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
-    give_back(lease);
+    give_back(lease, tokens);
     throw NotApplied(ErrorCode::try_again,
                      "the server took longer than the ttl to answer; try again or raise the ttl", address());
   }
   if (wish.fence && !lease.fence) {
-    give_back(lease);
+    give_back(lease, tokens);
     expect(context_.cluster, copy.failure());
   }
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(left);
@@ -224,8 +218,9 @@ Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, b
 }
 
 // Nobody is told of this lease: it would only stand in the way of others.
-void Lock::give_back(const Lease& lease) {
+void Lock::give_back(const Lease& lease, AddTokens& tokens) {
   if (lease.copies.empty()) return;
+  tokens.spend(context_.random);
   try {
     release_copies(lease.token, lease.copies);
   } catch (const Failure&) {
@@ -284,7 +279,7 @@ void Lock::retake(Lease& lease, std::span<const std::size_t> skipped, Duration t
     taken.push_back(server);
     takes.emplace_back(AcquireCopy::Plan{.server = server,
                                          .key = key_,
-                                         .token = lease.token,
+                                         .tokens = {lease.token, {}},
                                          .value = lease.value,
                                          .fence_key = {},
                                          .clock = context_.clock,

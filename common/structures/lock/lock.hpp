@@ -16,7 +16,8 @@
 //   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time:
 //     the holder counts its ttl from before the add, the server holds the key 2 s longer (exptime n lives
 //     n-2 … n when the server was stalled over its tick).
-//   - Only what carries our token is renewed or removed, by its cas unique.
+//   - Only what carries our token is renewed or removed, by its cas unique. A token is added at most once: an add
+//     without a reply, which may be applied at any time, is followed by one with another token.
 //   - Fencing tokens of successive holders strictly grow: each is drawn after its add and counts only if it
 //     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock
 //     in microseconds, hence above all before, unless clocks differ by more than the lost one's age or a
@@ -39,9 +40,9 @@
 //
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
-//   lost reply: read back; our token means ours. What stays unknown is thrown as UnknownOutcome: the add may
-//     still be applied and then nobody owns it until it expires. Renewals and releases are repeated after a
-//     read.
+//   lost reply: read back; our token means ours, nothing means another add with another token. What stays
+//     unknown is thrown as UnknownOutcome: the add may still be applied and then nobody owns it until it
+//     expires. Renewals and releases are repeated after a read.
 //   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. Never
 //     "lost".
 //   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal tells. The fence
@@ -159,24 +160,24 @@ class Lock {
  private:
   Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl);
   struct Ballot;
-  Ballot vote(const Wish& wish, const Lease& lease, bool first);
+  Ballot vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first);
   Answer not_elected(const Ballot& ballot) const;
   std::optional<std::uint64_t> common_fence(const Ballot& ballot);
   std::string value_for(const Wish& wish, const std::string& token) const;
   Exptime exptime_of(Duration ttl) const;
   std::size_t majority() const { return context_.copies / 2 + 1; }
   Duration drift(Duration ttl) const;
-  Answer try_copies(const Wish& wish, const std::string& token, bool first);
+  Answer try_copies(const Wish& wish, AddTokens& tokens, bool first);
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(const std::string& name, const std::vector<Reply>& replies) const;
   std::vector<std::size_t> servers() const;
-  Answer try_once(const Wish& wish, const std::string& token, bool first);
-  Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, bool first);
+  Answer try_once(const Wish& wish, AddTokens& tokens, bool first);
+  Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens);
   Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
-  void give_back(const Lease& lease);
+  void give_back(const Lease& lease, AddTokens& tokens);
   std::string address() const;
 
   Context context_;
