@@ -2,7 +2,6 @@
 // window once, a cursor delivers each exactly once, and what is lost is reported as a gap.
 #include <doctest/doctest.h>
 
-#include <cstdio>
 #include <map>
 #include <set>
 
@@ -112,15 +111,6 @@ void deliver_once(Algorithm& algorithm, History& history, Context& context, cons
   // business.
   history.cursor = CursorState::parse(state.text(), "cursor");
   for (const auto& text : sink.texts()) ++history.delivered[text];
-  if (getenv("TR")) {
-    printf("%f..%f deliver by %ld\n", begun.count() / 1e9, time.elapsed().count() / 1e9,
-           (long)context.clock.wall().time_since_epoch().count());
-    for (auto& t : sink.texts()) printf("  %s\n", t.c_str());
-    for (auto& g : sink.gaps)
-      printf("  gap %d %ld %ld\n", (int)g.reason, (long)g.from.time_since_epoch().count(),
-             (long)g.to.time_since_epoch().count());
-    printf("%s\n", state.text().c_str());
-  }
   history.deliveries.push_back({begun, time.elapsed(), context.clock.wall(), sink.gaps});
 }
 
@@ -180,15 +170,7 @@ void evict_parts(Simulation& simulation, Context& context, SimulatedClient& clie
         if (is_part) parts.push_back(key);
       }
     }
-    if (!parts.empty()) {
-      auto k = parts[context.random.below(parts.size())];
-      if (getenv("TR"))
-        printf("%f evict %s: %s\n", client.simulation().time().elapsed().count() / 1e9, k.c_str(),
-               simulation.servers().server_for(k).peek(k)
-                   ? simulation.servers().server_for(k).peek(k)->value.c_str()
-                   : "-");
-      simulation.servers().evict(k);
-    }
+    if (!parts.empty()) simulation.servers().evict(parts[context.random.below(parts.size())]);
   }
 }
 
@@ -237,14 +219,6 @@ std::optional<std::string> schedule(std::uint64_t seed, Algorithm& algorithm, co
     });
   }
   simulation.run();
-  if (getenv("TR"))
-    for (auto& [t, e] : history.events)
-      printf("ev %s time %ld ack %f\n", t.c_str(), (long)e.time.time_since_epoch().count(),
-             e.acknowledged ? e.acknowledged->count() / 1e9 : -1);
-  if (getenv("TR"))
-    for (std::size_t server = 0; server < 2; ++server)
-      for (const auto& [key, item] : simulation.servers().server(server).items())
-        printf("%s: %s\n", key.c_str(), item.value.c_str());
   if (history.violation) return history.violation;
   simulation.advance(EventLog::grace + 5s + 3s);  // half a chunk and a fast clock
   history.cursor_locked = false;

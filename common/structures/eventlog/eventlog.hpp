@@ -33,7 +33,7 @@
 // Round trips (steady / worst)
 //   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create), 3 more
 //     per lost reply, three times at most. fetch, tail, a cursor's read 1; one more while parts
-//     continue beyond the second, one more if a part is in no directory; chunks are read 64 at a time.
+//     continue beyond the second, one more if one is missing before another or is in no directory; chunks are read 64 at a time.
 //
 // With several copies
 //   Each copy is a log of its own, with its own parts and directory: events are appended to all of them under one id, and a
@@ -168,9 +168,10 @@ class EventLog {
     std::optional<std::int64_t> ended_in{};  // the chunk in which the limit or the sink ended it
   };
   std::pair<std::int64_t, std::int64_t> window(WallTime now) const;
+  void forget_old(CursorState& state, WallTime now) const;
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
             std::optional<std::uint64_t> limit, bool tolerant, bool refills);
-  void adopt(CursorState& state, std::int64_t low, LogSink& sink) const;
+  void adopt(CursorState& state, WallTime now, LogSink& sink) const;
 
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);

@@ -172,7 +172,7 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
                              bool tolerant) {
   const WallTime now = context_.clock.wall();
   const auto [low, high] = window(now);
-  adopt(state, low, sink);
+  adopt(state, now, sink);
   const Read done = read(span_of(low, high), state, sink, limit, tolerant, true);
   if (done.ended_in) {
     state.seen = std::min(now, shape_.start_of(*done.ended_in));
@@ -185,18 +185,25 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
 }
 
 // Checks that the cursor is this log's, and reports what expired since it was last here.
-void EventLog::adopt(CursorState& state, std::int64_t low, LogSink& sink) const {
+void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) const {
   if (!state.ring.empty() && state.ring != keys_.ring()) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
                                            "; name another file, or remove it to read the whole log again");
   }
   state.ring = keys_.ring();
+  forget_old(state, now);
+  const std::int64_t low = window(now).first;
   const WallTime kept_from = shape_.start_of(low + 1);
   if (state.seen && shape_.chunk_of(*state.seen) < low + 1) {
     sink.gap({LogGap::Reason::expired, *state.seen, kept_from});
     state.seen = kept_from;
   }
-  state.forget_before(low);
+}
+
+// Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and the last
+// one's: what a clock that is ahead takes for old, another still reads, and must know that it was delivered.
+void EventLog::forget_old(CursorState& state, WallTime now) const {
+  state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
 }
 
 LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
@@ -204,7 +211,7 @@ LogSummary EventLog::poll(CursorState& state, LogSink& sink) {
   const auto [low, high] = window(now);
   const bool behind = !state.seen || *state.seen < now - shape_.kept() / 2;
   if (behind || state.ring != keys_.ring()) return deliver(state, sink, std::nullopt, true);
-  state.forget_before(low);
+  forget_old(state, now);
   sizes_.erase(sizes_.begin(), sizes_.lower_bound(low));
   const std::int64_t recent = std::max(low, high - 3);
   std::vector<std::int64_t> chunks;

@@ -74,12 +74,14 @@ std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
 }
 
 std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
+  // Of the moment before the parts are asked for: what was named after that may have been created after that.
+  const WallTime named_until =
+      context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
   ask_first(chunks);
   while (ask_further()) {
   }
+  ask_holes();
   find_lost_directories();
-  const WallTime named_until =
-      context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
   for (ChunkText& chunk : chunks_) {
     chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
     const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
@@ -136,6 +138,23 @@ bool ChunkReader::ask_further() {
   if (batch.empty()) return false;
   execute(batch, asked, {});
   return true;
+}
+
+// A part that was missing and stands before one that is there may have been created between the two looks; it was
+// there before the later one was. Only who is missing now is lost.
+void ChunkReader::ask_holes() {
+  std::vector<Request> batch;
+  std::vector<Asked> asked;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const auto& parts = chunks_[i].parts;
+    const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first;
+    for (std::int64_t part = 0; part < last; ++part) {
+      if (parts.contains(part)) continue;
+      asked.push_back({i, {chunks_[i].chunk, part}});
+      batch.push_back(Request::get(keys_.part({chunks_[i].chunk, part})));
+    }
+  }
+  if (!batch.empty()) execute(batch, asked, {});
 }
 
 // Parts first, then directories, then the conf key if there is one more.

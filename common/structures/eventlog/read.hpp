@@ -82,6 +82,7 @@ class ChunkReader {
   };
   void ask_first(std::span<const std::int64_t> chunks);
   bool ask_further();
+  void ask_holes();
   void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
                std::span<const std::int64_t> groups);
   void take_part(const Asked& asked, Reply reply);

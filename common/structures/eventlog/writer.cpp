@@ -46,7 +46,12 @@ std::size_t LogWriter::append_whole(std::int64_t chunk, const std::string& lines
     const PartName name{chunk, part};
     std::int64_t last_part = part;
     Stored stored = append_to(name, lines);
-    if (stored == Stored::refused && !is_full(name, last_part)) stored = create(name, lines);
+    if (stored == Stored::refused) {
+      const Look found = look(name, lines, last_part);
+      if (found == Look::stored) stored = Stored::yes;
+      if (found == Look::again) stored = Stored::again;
+      if (found == Look::missing) stored = create(name, lines);
+    }
     if (stored == Stored::yes) return context_->cluster.placement().server_of(keys_.part(name));
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
@@ -82,21 +87,31 @@ std::optional<std::string> LogWriter::read_back(const PartName& name) {
       context_->cluster.address_of(reply.server));
 }
 
-// Why an append was refused: full, or missing. Learns from the directory which part is the chunk's last.
-bool LogWriter::is_full(const PartName& name, std::int64_t& last_part) {
+// Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may have been
+// created meanwhile, and only one that is there and refuses is full. Learns from the directory which part is the
+// chunk's last.
+LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   const std::vector<Request> batch{Request::touch(keys_.part(name), exptime_of(name.chunk)),
+                                   Request::append(keys_.part(name), lines),
                                    Request::get(keys_.directory(name.chunk / chunks_per_directory))};
   const auto replies = context_->cluster.execute(batch);
-  std::string_view lines = replies[1].value;
-  while (!lines.empty()) {
-    const auto line = parse_directory_line(take_line(lines));
+  std::string_view directory = replies[2].value;
+  while (!directory.empty()) {
+    const auto line = parse_directory_line(take_line(directory));
     if (line && line->named && line->name.chunk == name.chunk)
       last_part = std::max(last_part, line->name.part);
   }
+  if (replies[1].outcome == Outcome::stored) return Look::stored;
   // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
   // everybody.
-  if (replies[0].unknown() || replies[0].is(ReplyFailure::Kind::refused)) return read_back(name).has_value();
-  return expect(context_->cluster, replies[0]).outcome == Outcome::stored;
+  if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
+    const auto value = read_back(name);
+    if (value && holds(*value, lines)) return Look::stored;
+    if (replies[1].unknown()) return Look::again;
+    return value ? Look::full : Look::missing;
+  }
+  expect(context_->cluster, replies[1]);
+  return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : Look::missing;
 }
 
 // Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one

@@ -30,11 +30,12 @@ class LogWriter {
 
  private:
   enum class Stored { yes, refused, again };
+  enum class Look { stored, full, missing, again };
 
   std::size_t append_whole(std::int64_t chunk, const std::string& lines);
   std::size_t append_halves(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
-  bool is_full(const PartName& name, std::int64_t& last_part);
+  Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const;
