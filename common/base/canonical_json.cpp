@@ -11,6 +11,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/json_reader.hpp"
 
 namespace mcds {
 
@@ -116,7 +117,7 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
     return value(text);
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw bad_json("no valid JSON at byte " + std::to_string(position) + "; give one JSON value in UTF-8");
+    throw bad_json("no canonical form of the JSON at byte " + std::to_string(position));
   }
 
  private:
@@ -153,6 +154,13 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
 }  // namespace
 
 std::string canonical_json(std::string_view text) {
+  JsonReader gate(text);
+  while (gate.next()) {
+  }
+  if (!gate.valid()) {
+    throw bad_json("no valid JSON at byte " + std::to_string(gate.position() + 1) +
+                   "; give one JSON value in UTF-8, at most " + std::to_string(deepest_json) + " deep");
+  }
   Canonicalizer canonicalizer;
   nlohmann::json::sax_parse(text.begin(), text.end(), &canonicalizer);
   return canonicalizer.result();

@@ -4,50 +4,23 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/json_reader.hpp"
 #include "common/base/units.hpp"
 
 namespace mcds {
 
 namespace {
 
-using Document = nlohmann::ordered_json;
-
 // Most answers fit: one allocation instead of one per doubling.
 constexpr std::size_t usual_size = 190;
-
-std::optional<Document> parse(std::string_view text) {
-  Document document = Document::parse(text, nullptr, false);
-  if (document.is_discarded()) return std::nullopt;
-  return document;
-}
-
-// The tokens of what is known to be JSON: strings, single marks, and everything else up to the next mark or
-// white space.
-template <typename Function>
-void for_each_token(std::string_view json, Function function) {
-  constexpr std::string_view space = " \t\n\r";
-  constexpr std::string_view ends_words = " \t\n\r,:[]{}";
-  for (std::size_t i = json.find_first_not_of(space); i < json.size(); i = json.find_first_not_of(space, i)) {
-    std::size_t end = i + 1;
-    if (json[i] == '"') {
-      while (json[end] != '"') end += json[end] == '\\' ? 2 : 1;
-      ++end;
-    } else if (ends_words.find(json[i]) == std::string_view::npos) {
-      end = std::min(json.find_first_of(ends_words, end), json.size());
-    }
-    function(json.substr(i, end - i));
-    i = end;
-  }
-}
 
 // Strings in their one spelling; numbers keep their digits, unlike in a document that is parsed and printed.
 void append_token(std::string& out, std::string_view token) {
   if (token.front() == '"' && token.find('\\') != std::string_view::npos) {
-    append_json_quoted(out, *json_unquote(token));
+    append_json_quoted(out, json_string_bytes(token));
   } else {
     out += token;
   }
@@ -139,55 +112,87 @@ JsonObject& JsonObject::raw(std::string_view name, std::string_view json) {
 }
 
 bool is_json(std::string_view text) {
-  return Document::accept(text);
+  JsonReader reader(text);
+  while (reader.next()) {
+  }
+  return reader.valid();
+}
+
+bool is_compact_json(std::string_view text) {
+  JsonReader reader(text);
+  std::size_t size = 0;
+  while (const auto token = reader.next()) size += token->text.size();
+  return reader.valid() && size == text.size();
 }
 
 std::optional<std::string> compact_json(std::string_view text) {
-  if (!is_json(text)) return std::nullopt;
   std::string compact;
   compact.reserve(text.size());
-  for_each_token(text, [&](std::string_view token) { append_token(compact, token); });
+  JsonReader reader(text);
+  while (const auto token = reader.next()) append_token(compact, token->text);
+  if (!reader.valid()) return std::nullopt;
   return compact;
 }
 
 std::optional<std::string> json_unquote(std::string_view text) {
-  const auto document = parse(text);
-  if (!document || !document->is_string()) return std::nullopt;
-  return document->get<std::string>();
+  JsonReader reader(text);
+  const auto token = reader.next();
+  if (!token || token->text.front() != '"' || reader.next() || !reader.valid()) return std::nullopt;
+  return json_string_bytes(token->text);
 }
 
+namespace {
+
+// The values one container deep, each as compact text, with their names in an object.
+std::optional<std::vector<JsonMember>> children(std::string_view text, char bracket) {
+  JsonReader reader(text);
+  std::vector<JsonMember> found;
+  const auto first = reader.next();
+  if (!first || first->text.front() != bracket) return std::nullopt;
+  JsonMember child;
+  while (const auto token = reader.next()) {
+    const char c = token->text.front();
+    const bool ends = (token->depth == 1 && c == ',') || token->depth == 0;
+    if (token->depth == 1 && token->is_key) {
+      child.name = json_string_bytes(token->text);
+    } else if (ends) {
+      if (!child.value.empty()) found.push_back(std::exchange(child, {}));
+    } else if (token->depth > 1 || c != ':') {
+      append_token(child.value, token->text);
+    }
+  }
+  if (!reader.valid()) return std::nullopt;
+  return found;
+}
+
+}  // namespace
+
 std::optional<std::vector<std::string>> json_elements(std::string_view text) {
-  if (!is_json(text)) return std::nullopt;
+  auto found = children(text, '[');
+  if (!found) return std::nullopt;
   std::vector<std::string> elements;
-  bool is_array = false;
-  int depth = 0;
-  std::string element;
-  for_each_token(text, [&](std::string_view token) {
-    const char c = token.front();
-    if (depth == 0) is_array = c == '[';
-    if (c == ']' || c == '}') --depth;
-    const bool ends = (depth == 1 && c == ',') || depth == 0;
-    if (ends && !element.empty()) elements.push_back(std::exchange(element, {}));
-    if (depth > 0 && !ends) append_token(element, token);
-    if (c == '[' || c == '{') ++depth;
-  });
-  if (!is_array) return std::nullopt;
+  elements.reserve(found->size());
+  for (JsonMember& child : *found) elements.push_back(std::move(child.value));
   return elements;
 }
 
+std::optional<std::vector<JsonMember>> json_members(std::string_view text) {
+  return children(text, '{');
+}
+
 std::optional<std::string> json_field(std::string_view text, std::string_view name) {
-  const auto document = parse(text);
-  if (!document || !document->is_object()) return std::nullopt;
-  const auto field = document->find(std::string(name));
-  if (field == document->end()) return std::nullopt;
-  return field->dump();
+  auto members = json_members(text);
+  if (!members) return std::nullopt;
+  const auto last = std::find_if(members->rbegin(), members->rend(),
+                                 [&](const JsonMember& member) { return member.name == name; });
+  if (last == members->rend()) return std::nullopt;
+  return std::move(last->value);
 }
 
 std::vector<std::string> json_names(std::string_view text) {
-  const auto document = parse(text);
   std::vector<std::string> names;
-  if (!document || !document->is_object()) return names;
-  for (const auto& item : document->items()) names.push_back(item.key());
+  for (JsonMember& member : json_members(text).value_or(std::vector<JsonMember>()))
+    names.push_back(std::move(member.name));
   return names;
 }
 

@@ -1,4 +1,5 @@
-// JSON text: written field by field without a document in memory, read by nlohmann_json (in json.cpp only).
+// JSON text: written field by field without a document in memory. What is JSON is for one gate to say, json_reader.hpp:
+// all functions here that read take what it passes, and nothing else.
 #pragma once
 
 #include <cstdint>
@@ -52,6 +53,8 @@ std::string json_real(double value);
 
 // Whether `text` is one JSON value.
 bool is_json(std::string_view text);
+// The same, without insignificant white space: what compact_json() returns, and may be printed as it is.
+bool is_compact_json(std::string_view text);
 
 // The same value without insignificant white space, object fields in their order, numbers with all their
 // digits, strings in one spelling; nullopt when `text` is no JSON.
@@ -69,7 +72,14 @@ std::optional<std::string> unquote_bytes(std::string_view text);
 // The elements of a JSON array, each as compact JSON text; nullopt when `text` is no JSON array.
 std::optional<std::vector<std::string>> json_elements(std::string_view text);
 
-// The compact JSON text of one field of a JSON object; nullopt when there is none or `text` is no object.
+struct JsonMember {
+  std::string name;
+  std::string value;  // compact JSON text
+};
+// The members of a JSON object in their order, a name that comes twice included; nullopt when `text` is no object.
+std::optional<std::vector<JsonMember>> json_members(std::string_view text);
+
+// The compact JSON text of one field of a JSON object, the last of its name; nullopt when there is none or `text` is no object.
 std::optional<std::string> json_field(std::string_view text, std::string_view name);
 
 // The member names of a JSON object in their order; empty when `text` is no object.

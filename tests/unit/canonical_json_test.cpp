@@ -94,7 +94,8 @@ TEST_CASE("what has no canonical form is refused") {
     CAPTURE(bad);
     CHECK_THROWS_AS(canonical_json(bad), Failure);
   }
-  CHECK(canonical_json(std::string(10000, '[') + std::string(10000, ']')).size() == 20000);
+  CHECK(canonical_json(std::string(128, '[') + std::string(128, ']')).size() == 256);
+  CHECK_THROWS_AS(canonical_json(std::string(10000, '[') + std::string(10000, ']')), Failure);
 }
 
 }  // namespace mcds

@@ -222,16 +222,23 @@ std::string bytes_of(const std::string& element) {
   return unquote_bytes(element).value_or(element);
 }
 
-// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes.
-void add_values(JsonObject& answer, const Elements& elements) {
-  const bool binary = std::any_of(elements.begin(), elements.end(),
-                                  [](const auto& element) { return element.starts_with("b\""); });
+// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False if one is
+// neither: somebody else's, shown as the bytes it is.
+bool add_values(JsonObject& answer, const Elements& elements) {
+  bool binary = false;
+  bool ours = true;
+  for (const std::string& element : elements) {
+    if (is_compact_json(element)) continue;
+    binary = true;
+    ours = ours && element.starts_with("b\"") && unquote_bytes(element);
+  }
   std::string list = "[";
   for (const std::string& element : elements) {
     if (list.size() > 1) list += ',';
     list += binary ? '"' + base64(bytes_of(element)) + '"' : element;
   }
   answer.raw(binary ? "values_b64" : "values", list + ']');
+  return ours;
 }
 
 void warn_of_loss(Session& session) {
@@ -264,8 +271,12 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
     return contents.complete ? ExitStatus::ok : ExitStatus::problem;
   }
   JsonObject answer = start_answer(options);
-  add_values(answer, contents.elements);
-  return finish(session, contents, answer, {});
+  const bool ours = add_values(answer, contents.elements);
+  const ExitStatus status = finish(session, contents, answer, {});
+  if (ours) return status;
+  throw Failure(ErrorCode::bad_data,
+                "somebody else wrote to the array: an element is no JSON; all are shown as bytes",
+                session.server_address(contents.server));
 }
 
 ExitStatus count(Session& session, const ArrayOptions& options) {

@@ -127,7 +127,8 @@ void collect_hash(const std::string& route, const std::string& pool, std::set<st
 void collect_hashes(const std::string& json, const std::string& pool, std::set<std::string>& hashes) {
   for (const auto& element : json_elements(json).value_or(std::vector<std::string>()))
     collect_hashes(element, pool, hashes);
-  for (const auto& name : json_names(json)) collect_hashes(json_field(json, name).value_or(""), pool, hashes);
+  for (const auto& member : json_members(json).value_or(std::vector<JsonMember>()))
+    collect_hashes(member.value, pool, hashes);
   if (json_field(json, "type")) collect_hash(json, pool, hashes);
 }
 

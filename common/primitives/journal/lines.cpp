@@ -1,5 +1,7 @@
 #include "common/primitives/journal/lines.hpp"
 
+#include <unordered_set>
+
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
 
@@ -67,6 +69,7 @@ std::string encode(const JournalRoot& root) {
 
 std::optional<JournalRoot> decode_journal_root(std::string_view value) {
   JournalRoot root;
+  std::unordered_set<std::string_view> seen;
   bool first = true;
   while (!value.empty()) {
     const auto end = value.find('\n');
@@ -77,10 +80,11 @@ std::optional<JournalRoot> decode_journal_root(std::string_view value) {
     if (first && kind == "J1") {
       root.incarnation = rest;
     } else if (!first && kind == "S") {
-      SegmentName segment;
-      segment.id = take_word(rest);
-      segment.lines = parse_u64(rest).value_or(0);
-      root.segments.push_back(std::move(segment));
+      const std::string_view id = take_word(rest);
+      const auto lines = parse_u64(rest);
+      if (!parse_hex64(id) || !lines) break;
+      // Named once, it is read once.
+      if (seen.insert(id).second) root.segments.push_back({std::string(id), *lines});
     } else {
       break;
     }

@@ -14,6 +14,12 @@ CorruptData foreign_root(const Context& context, const std::string& key, std::si
                      context.cluster.address_of(server));
 }
 
+CorruptData too_large(const Context& context, const std::string& key, std::size_t server) {
+  return CorruptData("the journal under " + key + " is larger than " + std::to_string(largest_journal >> 20) +
+                         " MiB, more than is read at once; keep less under one name",
+                     context.cluster.address_of(server));
+}
+
 // The lines that count: the first of each id.
 std::vector<JournalLine> first_of_each(std::vector<JournalLine> lines) {
   std::unordered_set<std::string_view> seen;
@@ -57,17 +63,25 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   complete = root.segments.empty();
 }
 
+// One trip for most journals: only what needs the budget watched takes more.
 void JournalReading::read_segments(const Context& context) {
-  std::vector<Request> batch;
-  for (const SegmentName& segment : root.segments)
-    batch.push_back(Request::get(segment_key(key, segment.id)));
-  auto replies = context.cluster.execute(batch);
   complete = true;
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    expect_read(context.cluster, replies[i]);
-    present[i] = replies[i].outcome == Outcome::hit;
-    segment_values[i] = std::move(replies[i].value);
-    complete = complete && present[i];
+  std::size_t bytes = root_value.size();
+  for (std::size_t from = 0; from < root.segments.size(); from += segments_per_trip) {
+    std::vector<Request> batch;
+    const std::size_t end = std::min(from + segments_per_trip, root.segments.size());
+    for (std::size_t i = from; i < end; ++i)
+      batch.push_back(Request::get(segment_key(key, root.segments[i].id)));
+    auto replies = context.cluster.execute(batch);
+    for (std::size_t i = from; i < end; ++i) {
+      Reply& reply = replies[i - from];
+      expect_read(context.cluster, reply);
+      present[i] = reply.outcome == Outcome::hit;
+      bytes += reply.value.size();
+      segment_values[i] = std::move(reply.value);
+      complete = complete && present[i];
+    }
+    if (bytes > largest_journal) throw too_large(context, key, contents.server);
   }
 }
 

@@ -41,7 +41,8 @@ bool read_line(CursorState& state, std::string_view line) {
   }
   if (words[0] == "seen" && words.size() == 2) {
     const auto time = parse_u64(words[1]);
-    if (!time || *time > (std::uint64_t{1} << 62)) return false;
+    constexpr std::uint64_t latest = 253402300799'000000;  // of the year 9999
+    if (!time || *time > latest) return false;
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }

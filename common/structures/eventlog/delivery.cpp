@@ -8,7 +8,7 @@ namespace mcds {
 namespace {
 
 PartName stored_name(const PartName& name) {
-  return {name.chunk, name.part % parts_per_copy};
+  return {name.chunk, name.part % most_parts};
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional
   std::vector<EventLine> events;
   bool whole = true;
   // Several copies have the same events: only what is new counts towards the limit.
-  const bool repeats = left && !parts.empty() && parts.back().name.part >= parts_per_copy;
+  const bool repeats = left && !parts.empty() && parts.back().name.part >= most_parts;
   std::set<EventId> seen;
   if (repeats) {
     const auto before = consumed_ids(parts);
@@ -130,6 +130,8 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
       damage(part, "has a line that is no event, at byte " + std::to_string(part.start));
       event = salvage_event_line(line);
     }
+    if (event && event->foreign)
+      damage(part, "has an event that is no JSON, shown as bytes, at byte " + std::to_string(part.start));
     part.start += line.size() + 1;
     rest = after;
     if (!event) continue;

@@ -13,6 +13,8 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
+constexpr std::chrono::seconds longest_kept = std::chrono::hours(100 * 366 * 24);
+constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
@@ -47,6 +49,12 @@ std::optional<std::int64_t> parse_index(std::string_view text) {
 
 std::string sealed_line(const std::string& body) {
   return seal(body) + '\n';
+}
+
+// Most data are strings without escapes: nothing else has to be looked at.
+bool is_stored_json(std::string_view data) {
+  const bool quoted = data.size() >= 2 && data.front() == '"' && data.back() == '"';
+  return (quoted && is_plain_json(data.substr(1, data.size() - 2))) || is_compact_json(data);
 }
 
 bool looks_like_id(std::string_view text) {
@@ -124,7 +132,9 @@ RingShape RingShape::of(Duration chunk, std::uint64_t chunks) {
     throw InvalidInput("--chunk: a chunk lasts a whole number of seconds, from 1s to 366d");
   }
   if (chunks < 1 || chunks > 100000) throw InvalidInput("--chunks: from 1 to 100000 chunks can be kept");
-  return {seconds.count(), static_cast<std::int64_t>(chunks)};
+  const RingShape shape{seconds.count(), static_cast<std::int64_t>(chunks)};
+  if (shape.kept() > longest_kept) throw InvalidInput("--chunks: a log keeps events for at most 100 years");
+  return shape;
 }
 
 std::int64_t RingShape::chunk_of(WallTime time) const {
@@ -143,7 +153,9 @@ std::optional<RingShape> RingShape::parse(std::string_view text) {
   if (!chunk_s || !chunks || *chunk_s < 1 || *chunks < 1 || *chunk_s > 366 * 86400 || *chunks > 100000) {
     return std::nullopt;
   }
-  return RingShape{*chunk_s, *chunks};
+  const RingShape shape{*chunk_s, *chunks};
+  if (shape.kept() > longest_kept) return std::nullopt;
+  return shape;
 }
 
 std::string PartName::text() const {
@@ -188,6 +200,7 @@ void append_event_line(std::string& out, const EventId& id, std::string_view dat
 }
 
 std::string EventLine::bytes() const {
+  if (foreign) return std::string(data);
   if (base64) return parse_base64(data).value_or(std::string(data));
   if (!data.starts_with('"')) return std::string(data);
   return json_unquote(data).value_or(std::string(data));
@@ -200,11 +213,12 @@ std::optional<EventLine> parse_event_line(std::string_view line) {
   const auto id = EventId::parse(body->substr(0, event_id_size));
   if (!id) return std::nullopt;
   EventLine event{*id, body->substr(event_id_size + 1)};
-  if (event.data.starts_with('b')) {
-    if (event.data.size() < 3 || event.data[1] != '"' || event.data.back() != '"') return std::nullopt;
-    event.data = event.data.substr(2, event.data.size() - 3);
-    event.base64 = true;
+  if (event.data.starts_with("b\"") && event.data.size() >= 3 && event.data.ends_with('"')) {
+    const std::string_view digits = event.data.substr(2, event.data.size() - 3);
+    event.base64 = parse_base64(digits).has_value();
+    if (event.base64) event.data = digits;
   }
+  event.foreign = !event.base64 && !is_stored_json(event.data);
   return event;
 }
 
@@ -246,10 +260,10 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   const std::string_view kind = take_word(words);
   const auto name = PartName::parse(take_word(words));
   const std::string_view incarnation = take_word(words);
-  if (!name || !parse_hex64(incarnation)) return std::nullopt;
+  if (!name || name->part >= most_parts || !parse_hex64(incarnation)) return std::nullopt;
   if (kind == "W" && words.empty()) return DirectoryLine{false, *name, incarnation, {}};
   const auto at = parse_index(words);
-  if (kind != "N" || !at) return std::nullopt;
+  if (kind != "N" || !at || *at > latest_second) return std::nullopt;
   return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
 }
 

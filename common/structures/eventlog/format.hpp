@@ -82,6 +82,10 @@ struct PartName {
   static std::optional<PartName> parse(std::string_view text);
 };
 
+// Of one copy of a chunk, a bound for what a directory may name. A cursor and a reader of several copies give copy i's part
+// k the number i * most_parts + k.
+constexpr std::int64_t most_parts = 1000;
+
 // How many chunks share a directory.
 constexpr std::int64_t chunks_per_directory = 32;
 
@@ -110,6 +114,8 @@ struct EventLine {
   EventId id;
   std::string_view data;  // as stored: JSON, or with `base64` the digits
   bool base64 = false;
+  // Its checksum is right, and its data is none of the three: somebody else's, to be shown as bytes and told of.
+  bool foreign = false;
 
   // What was put: a string's bytes, or the JSON text.
   std::string bytes() const;

@@ -128,7 +128,8 @@ bool ChunkReader::ask_further() {
     const auto before = chunks_[i].parts.find(next_part_[i] - 1);
     const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
     if (goes_on) end = std::max(end, next_part_[i] + 1);
-    if (!goes_on && end <= next_part_[i] + 1) continue;
+    end = std::min(end, most_parts);
+    if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
     for (std::int64_t part = next_part_[i]; part < end; ++part) {
       asked.push_back({i, {chunk, part}});
       batch.push_back(Request::get(keys_.part({chunk, part})));
@@ -242,7 +243,7 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
   bool silent = true;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const ChunkText& copy = *copies[i];
-    const std::int64_t offset = static_cast<std::int64_t>(i) * parts_per_copy;
+    const std::int64_t offset = static_cast<std::int64_t>(i) * most_parts;
     united.text.chunk = copy.chunk;
     united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
     for (const auto& [number, part] : copy.parts) {

@@ -49,9 +49,6 @@ struct ChunkText {
   std::vector<std::pair<PartName, std::string>> named;
 };
 
-// Of several copies' parts in one ChunkText, copy i's part k has the number i * parts_per_copy + k.
-constexpr std::int64_t parts_per_copy = 1000;
-
 // What the copies have of one chunk, put together. `blocked`: what no server that answers has may be on one that does not.
 struct UnitedChunk {
   ChunkText text;

@@ -42,7 +42,7 @@ std::size_t LogWriter::append_halves(std::int64_t chunk, const std::string& line
 std::size_t LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
-  for (int step = 0; step < largest_walk; ++step) {
+  for (int step = 0; step < largest_walk && part < most_parts; ++step) {
     const PartName name{chunk, part};
     std::int64_t last_part = part;
     Stored stored = append_to(name, lines);

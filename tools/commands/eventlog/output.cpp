@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
@@ -14,7 +15,9 @@ const char* name_of(LogGap::Reason reason) {
 JsonObject event_object(const EventLine& event) {
   JsonObject object;
   object.bytes("id", event.id.text()).time("at", event.id.time());
-  if (event.base64) {
+  if (event.foreign) {
+    object.bytes("data_b64", base64(event.data));
+  } else if (event.base64) {
     object.bytes("data_b64", event.data);
   } else {
     object.raw("data", event.data);

@@ -1,0 +1,216 @@
+#include "common/base/json_reader.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view space = " \t\n\r";
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Four hex digits at `at`, or -1.
+int hex4(std::string_view text, std::size_t at) {
+  if (at + 4 > text.size()) return -1;
+  int value = 0;
+  for (const char c : text.substr(at, 4)) {
+    const int digit = is_digit(c)            ? c - '0'
+                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                             : -1;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+bool is_high_surrogate(int unit) {
+  return unit >= 0xd800 && unit < 0xdc00;
+}
+bool is_low_surrogate(int unit) {
+  return unit >= 0xdc00 && unit < 0xe000;
+}
+
+// The size of the escape at the start of `text`, 0 if it is none. Surrogates come in pairs.
+std::size_t escape_size(std::string_view text) {
+  if (text.size() < 2) return 0;
+  if (text[1] != 'u') return std::string_view("\"\\/bfnrt").find(text[1]) == std::string_view::npos ? 0 : 2;
+  const int unit = hex4(text, 2);
+  if (unit < 0 || is_low_surrogate(unit)) return 0;
+  if (!is_high_surrogate(unit)) return 6;
+  const bool paired = text.substr(6, 2) == "\\u" && is_low_surrogate(hex4(text, 8));
+  return paired ? 12 : 0;
+}
+
+// The size of the string at the start of `text`, quotes included, 0 if it is none.
+std::size_t string_size(std::string_view text) {
+  for (std::size_t i = 1; i < text.size();) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    if (byte == '"') return i + 1;
+    if (byte < 0x20) return 0;
+    const std::size_t size = byte == '\\' ? escape_size(text.substr(i)) : 1;
+    if (size == 0) return 0;
+    i += size;
+  }
+  return 0;
+}
+
+std::size_t digits_size(std::string_view text) {
+  return static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_digit) - text.begin());
+}
+
+// Numbers that no double reaches are read as infinity by some and refused by others.
+bool is_finite(std::string_view number) {
+  constexpr std::size_t surely_finite = 300;  // digits without an exponent
+  if (number.size() < surely_finite && number.find_first_of("eE") == std::string_view::npos) return true;
+  return std::isfinite(std::strtod(std::string(number).c_str(), nullptr));
+}
+
+// The size of the number at the start of `text`, 0 if it is none.
+std::size_t number_size(std::string_view text) {
+  std::size_t size = text.starts_with('-') ? 1 : 0;
+  const std::size_t whole = digits_size(text.substr(size));
+  if (whole == 0 || (whole > 1 && text[size] == '0')) return 0;
+  size += whole;
+  if (text.substr(size).starts_with('.')) {
+    const std::size_t fraction = digits_size(text.substr(size + 1));
+    if (fraction == 0) return 0;
+    size += 1 + fraction;
+  }
+  if (size < text.size() && (text[size] == 'e' || text[size] == 'E')) {
+    ++size;
+    if (size < text.size() && (text[size] == '+' || text[size] == '-')) ++size;
+    const std::size_t exponent = digits_size(text.substr(size));
+    if (exponent == 0) return 0;
+    size += exponent;
+  }
+  return is_finite(text.substr(0, size)) ? size : 0;
+}
+
+std::size_t word_size(std::string_view text) {
+  for (const std::string_view word : {"true", "false", "null"}) {
+    if (text.starts_with(word)) return word.size();
+  }
+  return 0;
+}
+
+void append_utf8(std::string& out, std::uint32_t code) {
+  const auto tail = [&](unsigned shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
+  if (code < 0x80) {
+    out += static_cast<char>(code);
+  } else if (code < 0x800) {
+    out += static_cast<char>(0xc0 | code >> 6);
+    tail(0);
+  } else if (code < 0x10000) {
+    out += static_cast<char>(0xe0 | code >> 12);
+    tail(6);
+    tail(0);
+  } else {
+    out += static_cast<char>(0xf0 | code >> 18);
+    tail(12);
+    tail(6);
+    tail(0);
+  }
+}
+
+// Appends what the escape at the start of `text` stands for.
+void append_unescaped(std::string& out, std::string_view text) {
+  constexpr std::string_view letters = "bfnrt";
+  constexpr std::string_view meanings = "\b\f\n\r\t";
+  if (text[1] != 'u') {
+    const std::size_t letter = letters.find(text[1]);
+    out += letter == std::string_view::npos ? text[1] : meanings[letter];
+    return;
+  }
+  const int unit = hex4(text, 2);
+  const int code =
+      is_high_surrogate(unit) ? 0x10000 + ((unit - 0xd800) << 10) + (hex4(text, 8) - 0xdc00) : unit;
+  append_utf8(out, static_cast<std::uint32_t>(code));
+}
+
+}  // namespace
+
+JsonReader::JsonReader(std::string_view text)
+    : rest_(text), size_(text.size()), state_(is_utf8(text) ? State::value : State::wrong) {}
+
+std::optional<JsonToken> JsonReader::next() {
+  rest_.remove_prefix(std::min(rest_.find_first_not_of(space), rest_.size()));
+  if (rest_.empty() || state_ == State::done || state_ == State::wrong) return fault();
+  const char c = rest_.front();
+  switch (state_) {
+    case State::value_or_end:
+      return c == ']' ? close() : take_value();
+    case State::key_or_end:
+      if (c == '}') return close();
+      [[fallthrough]];
+    case State::key:
+      return c == '"' ? take(string_size(rest_), State::colon, true) : fault();
+    case State::colon:
+      return c == ':' ? take(1, State::value) : fault();
+    case State::comma_or_end:
+      if (c == ',') return take(1, in_object_[depth_ - 1] ? State::key : State::value);
+      return c == (in_object_[depth_ - 1] ? '}' : ']') ? close() : fault();
+    default:
+      return take_value();
+  }
+}
+
+std::optional<JsonToken> JsonReader::fault() {
+  if (state_ != State::done || !rest_.empty()) state_ = State::wrong;
+  return std::nullopt;
+}
+
+std::optional<JsonToken> JsonReader::take(std::size_t size, State next, bool is_key) {
+  if (size == 0) return state_ = State::wrong, std::nullopt;
+  const JsonToken token{rest_.substr(0, size), depth_, is_key};
+  rest_.remove_prefix(size);
+  state_ = next;
+  return token;
+}
+
+std::optional<JsonToken> JsonReader::open() {
+  if (depth_ == deepest_json) return state_ = State::wrong, std::nullopt;
+  const bool object = rest_.front() == '{';
+  auto token = take(1, object ? State::key_or_end : State::value_or_end);
+  in_object_[depth_++] = object;
+  return token;
+}
+
+std::optional<JsonToken> JsonReader::close() {
+  --depth_;
+  return take(1, after_value());
+}
+
+std::optional<JsonToken> JsonReader::take_value() {
+  const char c = rest_.front();
+  if (c == '{' || c == '[') return open();
+  const std::size_t size = c == '"'                  ? string_size(rest_)
+                           : c == '-' || is_digit(c) ? number_size(rest_)
+                                                     : word_size(rest_);
+  return take(size, after_value());
+}
+
+std::string json_string_bytes(std::string_view token) {
+  std::string bytes;
+  const std::string_view inside = token.substr(1, token.size() - 2);
+  bytes.reserve(inside.size());
+  for (std::size_t i = 0; i < inside.size();) {
+    const std::size_t plain = std::min(inside.find('\\', i), inside.size());
+    bytes += inside.substr(i, plain - i);
+    i = plain;
+    if (i == inside.size()) break;
+    append_unescaped(bytes, inside.substr(i));
+    i += escape_size(inside.substr(i));
+  }
+  return bytes;
+}
+
+}  // namespace mcds

@@ -1,0 +1,126 @@
+"""A server that anybody may write to, and what every run of mcds against it is judged by."""
+import os
+import resource
+import select
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+
+from checks import check
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+# The sanitizers' own time and memory say nothing of the program's.
+SANITIZED = b"__asan_init" in open(MCDS, "rb").read()
+DOCUMENTED = {0, 1, 2, 64, 65, 66, 69, 70, 71, 73, 74, 75, 76, 78, 79, 80, 124, 126, 127}
+MOST_SECONDS = 5
+MOST_KIB = 200 * 1024
+MOST_ADDRESSES = 4 << 30  # a flood ends here, not with the machine
+
+
+class Done:
+    def __init__(self, status, out, err, seconds, kib):
+        self.status, self.out, self.err, self.seconds, self.kib = status, out, err, seconds, kib
+
+    def __repr__(self):
+        return f"exit {self.status}, stdout {self.out[:300]!r}, stderr {self.err[-600:]!r}"
+
+
+def execute(arguments, environment, input=b"", timeout=60, cwd=None):
+    """Runs mcds. `seconds` is processor time, which other work on the machine does not stretch."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        given.write(input)
+        given.seek(0)
+        process = subprocess.Popen([MCDS, *arguments], env=environment, stdin=given, stdout=out, stderr=err, cwd=cwd)
+        if not SANITIZED:
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (MOST_ADDRESSES, MOST_ADDRESSES))
+        pid = os.pidfd_open(process.pid)
+        ended, _, _ = select.select([pid], [], [], timeout)
+        os.close(pid)
+        if not ended:
+            process.kill()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        texts = []
+        for file in (out, err):
+            file.seek(0)
+            texts.append(file.read().decode("utf-8", "surrogateescape"))
+        status = process.returncode if ended else f"none within {timeout} s"
+        return Done(status, *texts, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+
+
+def judged(done, what):
+    """No signal, no undocumented exit code, no bug reported, no sanitizer's report, bounded time and memory."""
+    check(done.status in DOCUMENTED and done.status != 70, f"{what}: {done}")
+    check("a bug in mcds" not in done.err and "Sanitizer" not in done.err and "runtime error" not in done.err,
+          f"{what}: {done}")
+    if not SANITIZED:
+        check(done.seconds <= MOST_SECONDS, f"{what}: {done.seconds:.1f} s of processor time; {done}")
+        check(done.kib <= MOST_KIB, f"{what}: {done.kib >> 10} MiB; {done}")
+
+
+def sealed(body):
+    """A line with its checksum, as records have it."""
+    return f"{body} *{zlib.crc32(body.encode('latin-1')):08x}"
+
+
+def plain_environment(**more):
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+    environment.update(LC_ALL="C.UTF-8", **more)
+    return environment
+
+
+class Server:
+    def __init__(self, directory, *options):
+        self.path = os.path.join(directory, "m.sock")
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        self.process = subprocess.Popen(["memcached", "-s", self.path, "-m", "64", "-t", "1", *user, *options],
+                                        stdin=subprocess.DEVNULL)
+        while not os.path.exists(self.path):
+            assert self.process.poll() is None, "memcached does not start"
+            time.sleep(0.002)
+        self.environment = plain_environment(MCDS_SERVERS=f"m=unix:{self.path}", HOME=directory)
+
+    def __enter__(self):
+        self.connection = socket.socket(socket.AF_UNIX)
+        self.connection.connect(self.path)
+        self.file = self.connection.makefile("rb")
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+        self.connection.close()
+        self.process.kill()
+        self.process.wait()
+
+    def command(self, words, value, flags=0):
+        """`set KEY` or `append KEY`, and the value."""
+        data = value.encode("latin-1") if isinstance(value, str) else value
+        self.connection.sendall(f"{words} {flags} 0 {len(data)}\r\n".encode() + data + b"\r\n")
+        answer = self.file.readline()
+        assert answer == b"STORED\r\n", (words, answer)
+
+    def get(self, key):
+        self.connection.sendall(f"get {key}\r\n".encode())
+        header = self.file.readline().split()
+        if header == [b"END"]:
+            return None
+        value = self.file.read(int(header[3]) + 2)[:-2]
+        self.file.readline()
+        return value
+
+    def flush(self):
+        self.connection.sendall(b"flush_all\r\n")
+        self.file.readline()
+
+    def keys(self):
+        self.connection.sendall(b"lru_crawler metadump all\r\n")
+        found = []
+        while (line := self.file.readline()) not in (b"END\r\n", b"END\n"):
+            found.append(line.split()[0].removeprefix(b"key=").decode().replace("%3A", ":"))
+        return found
+
+    def run(self, *arguments, input=b"", **options):
+        return execute(arguments, self.environment, input, **options)
