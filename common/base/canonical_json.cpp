@@ -159,7 +159,7 @@ std::string canonical_json(std::string_view text) {
   }
   if (!gate.valid()) {
     throw bad_json("no valid JSON at byte " + std::to_string(gate.position() + 1) +
-                   "; give one JSON value in UTF-8, at most " + std::to_string(deepest_json) + " deep");
+                   "; give one JSON value in UTF-8");
   }
   Canonicalizer canonicalizer;
   nlohmann::json::sax_parse(text.begin(), text.end(), &canonicalizer);
