@@ -23,6 +23,9 @@ def suites(build):
     for source in sorted(glob.glob("tests/simulation/*.cpp")):
         name = os.path.basename(source)
         yield f"simulation/{name.removesuffix('.cpp').removesuffix('_simulation')}", [os.path.join(tests, "simulation"), f"-sf=*/{name}"]
+    for source in sorted(glob.glob("tests/exhaustive/*.cpp")):
+        name = os.path.basename(source)
+        yield f"exhaustive/{name.removesuffix('.cpp').removesuffix('_exhaustive')}", [os.path.join(tests, "exhaustive"), f"-sf=*/{name}"]
     for name in ("fault", "integration", "contract", "unit"):
         yield name, [os.path.join(tests, name)]
     goldens = sorted(glob.glob("tests/cli/*.golden"))

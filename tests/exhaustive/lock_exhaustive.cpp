@@ -1,0 +1,198 @@
+// Locks: never two leases before their deadlines, and fences that grow from holder to holder.
+#include "common/structures/lock/lock.hpp"
+#include "tests/exhaustive/pairs.hpp"
+#include "tests/support/cluster_doubles.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration ttl = 1s;
+// Past a lease and what its key lives longer.
+constexpr Duration lapse = 4s;
+
+// That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
+struct Claim {
+  std::size_t client;
+  std::uint64_t fence;
+  std::size_t from_step, until_step;
+  Duration from, until;
+};
+
+struct History {
+  std::vector<Claim> claims;
+
+  static bool before(const Claim& a, const Claim& b) {
+    return a.until <= b.from || a.until_step <= b.from_step;
+  }
+  std::optional<std::string> violation() const {
+    for (const Claim& a : claims) {
+      for (const Claim& b : claims) {
+        if (a.client >= b.client) continue;
+        if (!before(a, b) && !before(b, a)) return "two holders";
+        const Claim& first = before(a, b) ? a : b;
+        const Claim& second = before(a, b) ? b : a;
+        if (first.fence >= second.fence) return "the fence did not grow";
+      }
+    }
+    return std::nullopt;
+  }
+};
+
+// One client's life with the lock, as letters: a acquire, w acquire waiting, r renew, t renew by token, f release, F release
+// by token, x release by force.
+class Holder {
+ public:
+  Holder(Context& context, ExploredClient& client, History& history)
+      : lock_(context, "l"), client_(client), history_(history) {}
+
+  void live(const std::string& letters) {
+    for (const char letter : letters) act(letter);
+  }
+
+ private:
+  void act(char letter) {
+    switch (letter) {
+      case 'a':
+        return acquire(0s);
+      case 'w':
+        return acquire(150ms);
+      case 'r':
+      case 't':
+        return renew(letter == 't');
+      case 'x':
+        client_.operation("force", [&] { return told(lock_.force_release().result); });
+        // Whoever is forced off is told by the next renewal only.
+        for (Claim& claim : history_.claims) claim.until_step = std::min(claim.until_step, client_.begun());
+        return;
+      default:
+        return release(letter == 'F');
+    }
+  }
+
+  static std::string told(Lock::Freed::Result result) {
+    return result == Lock::Freed::Result::released ? "released" : "not released";
+  }
+
+  void claim(std::uint64_t fence) {
+    const Duration now = client_.run().time().elapsed();
+    const Duration left = lease_->deadline - client_.steady();
+    if (left > Duration::zero())
+      history_.claims.push_back(
+          {client_.index(), fence, client_.run().steps(), std::size_t(-1), now, now + left});
+  }
+
+  void acquire(Duration wait) {
+    lease_.reset();
+    client_.operation("acquire", [&]() -> std::string {
+      lease_ = lock_.acquire({.ttl = ttl, .holder = {}, .fence = true, .wait = wait}).lease;
+      if (!lease_) return "busy";
+      claim(*lease_->fence);
+      return "acquired, fence " + std::to_string(*lease_->fence);
+    });
+  }
+
+  void renew(bool by_token) {
+    if (!lease_) return;
+    client_.operation("renew", [&]() -> std::string {
+      Lock::Renewal renewal{};
+      if (by_token) {
+        auto told = lock_.renew(lease_->token, ttl);
+        renewal = told.renewal;
+        if (renewal == Lock::Renewal::renewed) lease_->deadline = told.lease.deadline;
+      } else {
+        renewal = lock_.renew(*lease_, ttl);
+      }
+      if (renewal != Lock::Renewal::renewed) return "lost";
+      claim(*lease_->fence);
+      return "renewed, fence " + std::to_string(*lease_->fence);
+    });
+  }
+
+  void release(bool by_token) {
+    if (!lease_) return;
+    client_.operation("release", [&] {
+      return told((by_token ? lock_.release(lease_->token) : lock_.release(*lease_)).result);
+    });
+    for (Claim& claim : history_.claims) {
+      if (claim.client == client_.index()) claim.until_step = std::min(claim.until_step, client_.begun());
+    }
+  }
+
+  Lock lock_;
+  ExploredClient& client_;
+  History& history_;
+  std::optional<Lease> lease_;
+};
+
+Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr) {
+  return [letters = std::move(letters), spoil](Exploration& run) {
+    auto history = std::make_shared<History>();
+    for (const std::string& life : letters) {
+      run.client([&life, history, spoil](Context& honest, ExploredClient& client) {
+        test::Spoiled spoiled(honest.cluster, spoil);
+        Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
+        Holder(context, client, *history).live(life);
+      });
+    }
+    run.check([history](Context&) { return history->violation(); });
+  };
+}
+
+void expire_with_the_ttl(Request& request) {
+  const std::int64_t seconds = request.exptime.wire();
+  if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
+}
+
+void release_without_comparing(Request& request) {
+  if (request.op == Op::remove_if) request.op = Op::remove;
+}
+
+void renew_without_comparing(Request& request) {
+  if (request.op == Op::cas) request.op = Op::set;
+}
+
+// The server's clock ticks just before the clients' second ends.
+MemoryServerOptions ticking_late() {
+  return {.tick_phase = 999ms};
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive lock: acquire, renew, release against each other") {
+  using exhaustive::holds;
+  const Bounds bounds{.faults = 1, .pauses = {lapse}, .most_pauses = 1};
+  holds("lock: acquire release | acquire release", lives({"af", "af"}), bounds);
+  holds("lock: acquire renew release | acquire release", lives({"arf", "af"}), bounds);
+  holds("lock: acquire | acquire renew by token", lives({"a", "at"}), bounds);
+  holds("lock: acquire release by token | acquire renew", lives({"aF", "ar"}), bounds);
+  holds("lock: acquire waiting | acquire release", lives({"wf", "af"}), {.faults = 1});
+  holds("lock: force | acquire renew release", lives({"x", "arf"}), bounds);
+}
+
+TEST_CASE("exhaustive lock: a lease that lapsed, between two others") {
+  using exhaustive::holds;
+  // A request that arrives when its client has long been told otherwise.
+  Bounds delayed{.faults = 1, .kinds = Happenings::none(), .pauses = {lapse}, .most_pauses = 2};
+  delayed.kinds.delayed = true;
+  holds("lock: acquire renew | acquire, twice a lapse", lives({"ar", "a"}), delayed);
+  holds("lock: acquire renew by token | acquire, twice a lapse", lives({"at", "a"}), delayed);
+  holds("lock: acquire renew release | acquire release, standing still", lives({"atF", "af"}),
+        {.pauses = {lapse}, .most_pauses = 2, .stalls = true});
+  holds("lock: acquire release | acquire, around the deadline and the tick", lives({"af", "a"}),
+        {.pauses = {1ms, 998ms, 1s}, .most_pauses = 3, .server = ticking_late()});
+}
+
+TEST_CASE("exhaustive lock: caught when broken") {
+  using exhaustive::caught;
+  const Bounds two_lapses{.pauses = {lapse}, .most_pauses = 2, .stalls = true};
+  caught("lock, broken: the key expires with the ttl", lives({"a", "a"}, expire_with_the_ttl),
+         {.pauses = {1ms, 998ms}, .most_pauses = 2, .server = ticking_late()});
+  caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, release_without_comparing),
+         two_lapses);
+  caught("lock, broken: renew without comparing", lives({"at", "a"}, renew_without_comparing), two_lapses);
+}
+
+}  // namespace mcds

@@ -1,0 +1,176 @@
+// The exploration's parts, shared by its sources only.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/fiber.hpp"
+#include "tests/support/exploration.hpp"
+
+namespace mcds {
+
+// Unwinds the stack of a client that died, or whose run is given up. Only `catch (...)` sees it.
+struct ExplorationOver {};
+
+enum class Variant : std::uint8_t {
+  none,  // goes well
+  lost,
+  reply_lost,
+  reply_lost_rest_delayed,
+  delayed,
+  unreachable,
+  refused,
+  death,
+};
+
+// What a step touches; see the rule of exchange in exploration.hpp.
+struct Footprint {
+  enum class Scope : std::uint8_t { nothing, clock, item, server, everything } scope = Scope::nothing;
+  bool writes = false;
+  bool begins = false;  // an operation's first
+  bool ends = false;    // an operation's last
+  bool kills = false;
+  int client = -1;
+  int server = -1;
+  std::uint64_t item = 0;  // digest of server and key
+};
+bool dependent(const Footprint& a, const Footprint& b);
+
+// One of the things that may happen next. Each process has at most one next step, in some variants.
+struct Transition {
+  enum class Kind : std::uint8_t {
+    request,
+    ghost,
+    wake,
+    resume,
+    end,
+    pause,
+    evict,
+    restart
+  } kind = Kind::request;
+  int process = 0;
+  int variant = 0;  // a Variant, or which pause, item, server
+  int client = -1;
+  std::size_t index = 0;  // of the lane, the ghost
+  std::string key = {};
+  bool is_environment() const { return kind >= Kind::pause; }
+  bool is_fault() const {
+    return kind == Kind::evict || kind == Kind::restart || (kind == Kind::request && variant != 0);
+  }
+};
+
+// What was executed.
+struct Executed {
+  Footprint footprint;
+  int client = -1;
+  int process = 0;
+  std::size_t trip = 0;
+  int born = -1;  // a ghost's: the step that left it
+};
+
+struct Lane {
+  std::size_t server = 0;
+  std::vector<std::size_t> requests;  // indices into the batch
+  std::size_t position = 0;
+  bool open = true;
+};
+
+struct GhostLane {
+  int client;
+  int process;
+  int born;
+  std::size_t server;
+  std::uint64_t incarnation;
+  std::vector<Request> requests;
+  std::size_t position = 0;
+};
+
+struct ExploredConnection {
+  std::uint64_t incarnation = 0;
+  std::unordered_map<std::string, CasUnique> uniques = {};
+};
+
+struct ExploredClient::Inside {
+  Inside(std::size_t number, std::function<void()> body)
+      : index(number), random(0x5eed + 977 * number), fiber(std::move(body)) {}
+  std::size_t index;
+  SeededRandom random;
+  Fiber fiber;
+  std::unique_ptr<Cluster> wire;
+  std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<Context> context;
+  std::chrono::microseconds skew{0};
+  bool dying = false;
+  // Waiting for replies, or for a time.
+  std::span<const Request> batch;
+  std::vector<Reply> replies;
+  std::vector<Lane> lanes;
+  std::optional<Duration> wakes;
+  bool stands = false;  // has its replies and did not go on yet
+  std::size_t trip = 0;
+  std::vector<ExploredConnection> connections;
+  // The operation that runs.
+  std::string operation;
+  bool in_operation = false;
+  bool has_begun = false;
+  bool ended_now = false;
+  std::size_t begun = 0;
+  std::size_t ended = 0;
+
+  bool waits() const { return !lanes.empty() || wakes.has_value(); }
+};
+
+struct Exploration::Inside {
+  explicit Inside(const Bounds& bounds);
+  std::vector<Transition> enabled() const;
+  Executed execute(const Transition& transition, bool telling);
+  void start();
+  void give_up();
+  std::uint64_t digest();
+
+  Bounds bounds;
+  VirtualTime time;
+  MemoryCluster cluster;
+  std::vector<std::unique_ptr<ExploredClient>> clients;
+  std::vector<GhostLane> ghosts;
+  std::function<std::optional<std::string>(Context&)> check;
+  std::optional<std::string> violation;
+  std::size_t steps = 0;
+  int faults_left = 0;
+  int pauses_left = 0;
+  bool lost_data = false;
+  bool ended = false;
+  std::vector<std::string> told;   // by each client's operations
+  std::vector<std::string> story;  // of a run that is told
+  bool telling = false;
+  std::unique_ptr<Clock> observer_clock;
+  std::unique_ptr<SeededRandom> observer_random;
+  std::unique_ptr<Context> observer;
+
+  void tell(const std::string& line);
+  std::string who(const ExploredClient::Inside& client) const;
+
+ private:
+  void offer(std::vector<Transition>& all, const ExploredClient::Inside& client, std::size_t lane) const;
+  void offer_environment(std::vector<Transition>& all) const;
+  void execute_request(const Transition& transition, Executed& done);
+  void execute_ghost(const Transition& transition, Executed& done);
+  void leave_ghost(const ExploredClient::Inside& client, const Lane& lane, std::size_t from, int born);
+  void fail_rest(ExploredClient::Inside& client, Lane& lane, ReplyFailure::Kind kind, const char* message);
+  void go_on(ExploredClient& client, Executed& done);
+  void die(ExploredClient& client, Executed& done);
+};
+
+class ExploredWire final : public Cluster {
+ public:
+  explicit ExploredWire(ExploredClient& client) : client_(client) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  const Placement& placement() const override { return client_.run().servers().placement(); }
+
+ private:
+  ExploredClient& client_;
+};
+
+}  // namespace mcds
