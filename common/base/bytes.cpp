@@ -140,6 +140,11 @@ std::optional<std::uint64_t> parse_hex64(std::string_view text) {
 std::optional<std::uint64_t> parse_u64(std::string_view text) {
   return parse_number<std::uint64_t>(text);
 }
+
+std::optional<std::uint64_t> parse_padded_u64(std::string_view text) {
+  const std::size_t last = text.find_last_not_of(' ');
+  return parse_u64(text.substr(0, last == std::string_view::npos ? 0 : last + 1));
+}
 std::optional<std::int64_t> parse_i64(std::string_view text) {
   return parse_number<std::int64_t>(text);
 }

@@ -1,6 +1,7 @@
 // Which transport talks to which server: meta where the server knows it, classic where not.
 #include <algorithm>
 
+#include "common/cluster/capabilities.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/transport.hpp"
 
@@ -8,54 +9,59 @@ namespace mcds {
 
 namespace {
 
-// Meta first. A server that answers ERROR to a meta command has not applied it: it goes to the classic transport, like
-// everything after it.
-class AutomaticTransport final : public Cluster {
+// The meta transport, and for servers without meta commands the composites on top of it. What such a server was asked in
+// meta commands before it said so was refused, and is asked again.
+class AutomaticTransport final : public Transport {
  public:
   AutomaticTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
-      : placement_(placement), options_(options), meta_(make_meta_transport(std::move(placement), options)) {}
+      : placement_(placement), meta_(make_meta_transport(std::move(placement), options)), classic_(*meta_) {}
 
   using Cluster::execute;
 
   std::vector<Reply> execute(std::span<const Request> batch) override {
-    if (classic_ == nullptr) {
+    // Settled before anything is sent: a server found out meanwhile has executed what it did not refuse.
+    std::vector<std::size_t> for_classic;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      if (speaks(batch[i]) == Words::classic) for_classic.push_back(i);
+    }
+    if (for_classic.empty()) {
       std::vector<Reply> replies = meta_->execute(batch);
       take_over_refused(batch, replies);
       return replies;
     }
-    // Settled before anything is sent: a server found out meanwhile has executed what it did not refuse.
-    std::vector<std::size_t> for_meta, for_classic;
+    std::vector<std::size_t> rest;
     for (std::size_t i = 0; i < batch.size(); ++i) {
-      (meta_->speaks(server_of(batch[i])) ? for_meta : for_classic).push_back(i);
+      if (!std::binary_search(for_classic.begin(), for_classic.end(), i)) rest.push_back(i);
     }
     std::vector<Reply> replies(batch.size());
-    run(*meta_, batch, for_meta, replies);
-    take_over_refused(batch, replies);
-    run(*classic_, batch, for_classic, replies);
+    run(*this, batch, rest, replies);
+    run(classic_, batch, for_classic, replies);
     return replies;
   }
 
-  // What may have to be taken over, or is for both, goes at once.
+  // What may have to be asked again goes at once.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool meta_alone =
-        classic_ == nullptr && std::none_of(batch.begin(), batch.end(),
-                                            [](const Request& request) { return needs_meta(request.op); });
-    return meta_alone ? meta_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
+    const bool settled = std::none_of(batch.begin(), batch.end(), [&](const Request& request) {
+      return speaks(request) == Words::unknown || request.op == Op::incr_or_create;
+    });
+    return settled ? meta_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
   }
 
   const Placement& placement() const override { return *placement_; }
+  const Dialect& dialect(std::size_t server) const override { return meta_->dialect(server); }
 
  private:
+  using Words = Dialect::Words;
+
+  Words speaks(const Request& request) const { return meta_->dialect(server_of(request)).words; }
+
   void take_over_refused(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::vector<std::size_t> refused;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const bool taken = needs_meta(batch[i].op) && replies[i].is(ReplyFailure::Kind::refused);
-      if (taken && !meta_->speaks(replies[i].server)) refused.push_back(i);
+      if (taken && speaks(batch[i]) == Words::classic) refused.push_back(i);
     }
-    if (refused.empty()) return;
-    if (classic_ == nullptr)
-      classic_ = std::make_unique<Composites>(make_classic_transport(placement_, options_));
-    run(*classic_, batch, refused, replies);
+    run(classic_, batch, refused, replies);
   }
 
   static void run(Cluster& transport, std::span<const Request> batch, const std::vector<std::size_t>& places,
@@ -69,25 +75,25 @@ class AutomaticTransport final : public Cluster {
   }
 
   std::shared_ptr<const Placement> placement_;
-  ConnectOptions options_;
   std::unique_ptr<Transport> meta_;
-  std::unique_ptr<Cluster> classic_;
+  Composites classic_;
 };
 
 }  // namespace
 
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options) {
   using Protocol = ConnectOptions::Protocol;
-  if (options.protocol == Protocol::classic) {
-    return std::make_unique<Composites>(make_classic_transport(std::move(placement), options));
-  }
-  std::unique_ptr<Cluster> transport;
-  if (options.protocol == Protocol::meta) {
+  const bool classic = options.protocol == Protocol::classic;
+  std::unique_ptr<Transport> transport;
+  if (classic) {
+    transport = make_classic_transport(std::move(placement), options);
+  } else if (options.protocol == Protocol::meta) {
     transport = make_meta_transport(std::move(placement), options);
   } else {
     transport = std::make_unique<AutomaticTransport>(std::move(placement), options);
   }
-  return std::make_unique<Composites>(std::move(transport), Composites::Expand::append_only);
+  return std::make_unique<Composites>(std::make_unique<CapabilityGate>(std::move(transport)),
+                                      classic ? Composites::Expand::both : Composites::Expand::append_only);
 }
 
 }  // namespace mcds

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "common/base/bytes.hpp"
+
 namespace mcds {
 
 namespace {
@@ -13,7 +15,7 @@ class Progress {
   Progress(const Request& request, bool composite)
       : request_(&request), composite_(composite), step_(request.op) {
     if (!composite) return;
-    if (request.op == Op::incr_or_create) step_ = Op::incr;
+    if (request.op == Op::incr_or_create) step_ = request.checked ? Op::get : Op::incr;
     if (request.op == Op::append_or_create) step_ = Op::append;
   }
 
@@ -26,6 +28,7 @@ class Progress {
     if (!composite()) return *request_;
     Request primitive{
         .op = step_, .key = request_->key, .flags = request_->flags, .server = request_->server};
+    primitive.must_expire = step_ != Op::get && request_->must_expire;
     if (step_ == Op::incr) primitive.delta = request_->delta;
     if (step_ == Op::append) primitive.value = request_->value;
     if (step_ == Op::add) {
@@ -39,7 +42,7 @@ class Progress {
   void absorb(Reply reply) {
     if (!composite()) return finish(std::move(reply));
     if (step_ == Op::add) return absorb_add(std::move(reply));
-    if (step_ == Op::get) return absorb_get(reply);
+    if (step_ == Op::get) return request_->op == Op::incr_or_create ? absorb_look(reply) : absorb_get(reply);
     const bool absent = reply.outcome == (step_ == Op::incr ? Outcome::not_found : Outcome::not_stored);
     if (!absent) return finish(std::move(reply));
     step_ = Op::add;
@@ -60,6 +63,14 @@ class Progress {
     step_ = Op::get;
   }
 
+  // Before an incr, which takes the digits that text begins with for a number.
+  void absorb_look(const Reply& reply) {
+    if (reply.failed()) return finish(reply);
+    step_ = reply.outcome == Outcome::hit ? Op::incr : Op::add;
+    if (step_ == Op::add || parse_padded_u64(reply.value)) return;
+    finish(Reply::of_text(reply.value, reply.server));
+  }
+
   // After an add that was refused: does the item exist?
   void absorb_get(const Reply& reply) {
     if (reply.outcome == Outcome::hit) answer_ = Reply::of(Outcome::not_stored, reply.server);
@@ -73,7 +84,7 @@ class Progress {
       return finish(Reply::failed_with(
           ReplyFailure::Kind::refused,
           "others keep creating and removing this key; nothing was changed, try again", server));
-    step_ = request_->op == Op::incr_or_create ? Op::incr : Op::append;
+    step_ = request_->op != Op::incr_or_create ? Op::append : request_->checked ? Op::get : Op::incr;
   }
 
   void finish(Reply reply) {

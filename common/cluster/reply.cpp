@@ -1,5 +1,6 @@
 #include "common/cluster/reply.hpp"
 
+#include <string_view>
 #include <utility>
 
 namespace mcds {
@@ -29,6 +30,18 @@ const char* name_of(Outcome outcome) {
 Reply Reply::failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server) {
   Reply reply = of(Outcome::failed, server);
   reply.failure = std::make_shared<const ReplyFailure>(ReplyFailure{kind, std::move(message)});
+  return reply;
+}
+
+Reply Reply::of_text(std::string value, std::size_t server) {
+  constexpr std::size_t most_shown = 40;
+  std::string shown = "'";
+  for (const char c : std::string_view(value).substr(0, most_shown)) shown += c >= 0x20 && c < 0x7f ? c : '?';
+  shown += value.size() > most_shown ? "…'" : "'";
+  Reply reply = failed_with(
+      ReplyFailure::Kind::not_a_number,
+      "the value " + shown + " is no number, so it was not changed; is this key somebody else's?", server);
+  reply.value = std::move(value);
   return reply;
 }
 

@@ -49,8 +49,8 @@ struct Reply {
   std::size_t server = 0;    // index into the pool
   std::uint64_t number = 0;  // incr, decr, incr_or_create: the new value
   std::uint32_t flags = 0;
-  CasUnique cas;  // gets, probe; after a store only under meta, else 0
-  std::string value;
+  CasUnique cas;      // gets, probe; after a store only under meta, else 0
+  std::string value;  // of incr_or_create, what was there when that is no number
   ItemAge age;
   std::optional<std::chrono::microseconds>
       round_trip;                               // since its server was asked, as far as the transport tells
@@ -68,6 +68,8 @@ struct Reply {
     return reply;
   }
   static Reply failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server);
+  // not_a_number, of a value that was seen: `value`.
+  static Reply of_text(std::string value, std::size_t server);
 };
 
 }  // namespace mcds

@@ -20,6 +20,8 @@ constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) -
 class Exptime {
  public:
   static constexpr Exptime never() { return Exptime(0); }
+  // Of what is stored to be gone at once: an absolute time in 1970.
+  static constexpr Exptime gone() { return Exptime(2'592'001); }
   // Rounded up to whole seconds; `now` decides the absolute form beyond 30 days. ttl must be positive.
   static Exptime after(Duration ttl, WallTime now);
   // `boundary` on the clients' clocks; at least one second.
@@ -70,6 +72,11 @@ struct Request {
   std::uint64_t initial = 0;
   CasUnique cas = {};
   std::optional<std::size_t> server = {};  // instead of the key's placement
+  bool must_expire = false;                // wrong where nothing expires: refused there
+  bool must_compare =
+      false;  // add: what is changed by comparing only; refused where there are no cas uniques
+  bool checked =
+      false;  // incr_or_create: what is no number is left alone, at the cost of a trip in classic words
 
   static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }
   static Request gets(std::string key) { return {.op = Op::gets, .key = std::move(key)}; }
@@ -122,6 +129,20 @@ struct Request {
   static Request version(std::size_t server) { return {.op = Op::version, .server = server}; }
   static Request stats(std::size_t server, std::string argument = {}) {
     return {.op = Op::stats, .key = std::move(argument), .server = server};
+  }
+
+  Request relying_on_expiry() && {
+    must_expire = true;
+    return std::move(*this);
+  }
+  Request relying_on_cas() && {
+    must_compare = true;
+    return std::move(*this);
+  }
+
+  Request checking_for_text() && {
+    checked = true;
+    return std::move(*this);
   }
 
   // This request sent to `index` instead of where its key lives.

@@ -13,21 +13,23 @@
 #include <string>
 
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/dialect.hpp"
 
 namespace mcds {
 
 class Transport : public Cluster {
  public:
-  // False once this server has answered ERROR to a command of the protocol's own. Such a request is `refused`, nothing
-  // of it was applied: another transport may take it over (and everything later for that server).
-  virtual bool speaks(std::size_t server) const = 0;
+  // What this server takes, as far as it is known. A request that it has no words for is `refused`, and nothing of it was
+  // applied.
+  virtual const Dialect& dialect(std::size_t server) const = 0;
 };
 
 // Primitives only (no incr_or_create, append_or_create: put Composites around it).
 std::unique_ptr<Transport> make_classic_transport(std::shared_ptr<const Placement> placement,
                                                   const ConnectOptions& options);
 
-// Everything but append_or_create; incr_or_create in one round trip.
+// Our own connection. Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta
+// commands. Unless ConnectOptions::protocol is meta, those get the rest in classic words.
 std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
                                                const ConnectOptions& options);
 

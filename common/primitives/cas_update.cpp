@@ -73,7 +73,8 @@ class CasUpdate {
     }
     Request request = observed.found
                           ? Request::compare_and_set(key_, write.value, write.exptime, observed.cas)
-                          : Request::add(key_, write.value, write.exptime);
+                          : Request::add(key_, write.value, write.exptime).relying_on_cas();
+    request.must_expire = write.exptime != Exptime::never();
     request.flags = write.flags;
     request.server = options_.server;
     return request;

@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "common/base/bytes.hpp"
 #include "common/base/random.hpp"
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"
@@ -41,7 +42,8 @@ struct Link {
   bool answered = true;  // the next bytes of the client begin a trip
   bool mute = false;     // nothing goes to the client in this trip any more
   bool over = false;
-  std::string held;  // for the client, not yet due
+  std::string held;    // for the client, not yet due
+  std::string unread;  // no_meta: of the client, not yet a whole command
   Now due{};
 
   ~Link() {
@@ -226,30 +228,44 @@ class FaultProxy::Loop {
         link.over = !send_all(link.client, garbage_);
         break;
       case Fault::no_meta:
-        if (bytes->ends_with('\n') && (bytes->starts_with('m') || bytes->starts_with("incr "))) {
-          refuse_lines(link, *bytes);
-          break;
-        }
-        [[fallthrough]];
+        link.unread += *bytes;
+        answer_as_of_old(link);
+        break;
       default:
         link.over = !send_all(link.server, *bytes);
     }
   }
 
-  // Meta lines get ERROR, others (that have one line for an answer) go to the server, in order.
-  static void refuse_lines(Link& link, std::string_view lines) {
+  // The first whole command of `bytes`, its data block included; 0: not there yet.
+  static std::size_t command_size(std::string_view bytes) {
+    const std::size_t line = bytes.find('\n') + 1;
+    if (line == 0) return 0;
+    const std::vector<std::string_view> words = split(bytes.substr(0, line - 2), ' ');
+    const bool stores = words[0] == "add" || words[0] == "set" || words[0] == "replace" ||
+                        words[0] == "append" || words[0] == "cas";
+    const std::size_t size = line + (stores ? parse_u64(words.at(4)).value_or(0) + 2 : 0);
+    return size <= bytes.size() ? size : 0;
+  }
+
+  // One command after the other: meta lines get ERROR, the rest goes to the server and its answer to the client.
+  static void answer_as_of_old(Link& link) {
     link.answered = true;
-    while (!lines.empty() && !link.over) {
-      const std::string_view line = lines.substr(0, lines.find('\n') + 1);
-      lines.remove_prefix(line.size());
+    while (const std::size_t size = command_size(link.unread)) {
+      const std::string command = link.unread.substr(0, size);
+      link.unread.erase(0, size);
       std::string reply = "ERROR\r\n";
-      if (line[0] != 'm') {
+      if (command[0] != 'm') {
         reply.clear();
+        const bool many = command.starts_with("get") || command.starts_with("stats");
+        link.over = !send_all(link.server, command);
+        const auto complete = [&] {
+          return reply.ends_with("\n") && (!many || reply.ends_with("END\r\n") || reply.starts_with("ERROR"));
+        };
         char byte = 0;
-        link.over = !send_all(link.server, line);
-        while (!reply.ends_with('\n') && recv(link.server, &byte, 1, 0) == 1) reply += byte;
+        while (!complete() && recv(link.server, &byte, 1, 0) == 1) reply += byte;
       }
       link.over = link.over || !send_all(link.client, reply);
+      if (link.over) return;
     }
   }
 

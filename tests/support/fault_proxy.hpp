@@ -28,7 +28,7 @@ enum class Fault {
   delay_reply,     // by delay()
   drip_reply,      // one byte every delay()
   hang_up,         // closed when the request arrives; the server does not see it
-  no_meta,         // a server of old: ERROR to each meta line (of requests without data blocks)
+  no_meta,         // a server of old: ERROR to each meta line
   answer_garbage,  // garbage() instead of the server's answer; the server does not see the request
 };
 

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/base/bytes.hpp"
+
 namespace mcds {
 
 namespace {
@@ -207,6 +209,8 @@ Reply MemoryServer::change(const Request& request) {
     return reply;
   }
   if (item == nullptr) return Reply::of(Outcome::not_found, index_);
+  if (request.op == Op::incr_or_create && request.checked && !parse_padded_u64(item->value))
+    return Reply::of_text(item->value, index_);
   const auto number = parse_number(item->value);
   if (!number) {
     return Reply::failed_with(ReplyFailure::Kind::not_a_number,

@@ -44,7 +44,7 @@ class ClassicTransport final : public Transport {
   }
 
   const Placement& placement() const override { return *placement_; }
-  bool speaks(std::size_t) const override { return true; }
+  const Dialect& dialect(std::size_t) const override { return dialect_; }
 
  private:
   struct Part {
@@ -65,6 +65,7 @@ class ClassicTransport final : public Transport {
   std::shared_ptr<const Placement> placement_;
   ConnectOptions options_;
   std::map<std::size_t, std::unique_ptr<Worker>> workers_;
+  Dialect dialect_{.words = Dialect::Words::classic};
 };
 
 }  // namespace

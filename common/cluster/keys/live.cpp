@@ -15,6 +15,9 @@ using meta::Socket;
 using Kind = ReplyFailure::Kind;
 
 constexpr std::string_view command = "lru_crawler metadump all\r\n";
+// 1.4.31 to 1.4.39 send no END. A server answers nothing else while it dumps, so after a silence the answer to this is
+// the end.
+constexpr std::string_view end_question = "version\r\n";
 constexpr std::size_t longest_line = 4096;  // a key of 250 bytes, percent-encoded, and its figures
 constexpr Duration before_retry = std::chrono::milliseconds(50);
 
@@ -49,12 +52,15 @@ class Dump {
   short events() const {
     return socket_.state() == Socket::State::connecting || !unsent_.empty() ? POLLOUT : POLLIN;
   }
-  SteadyTime wakes_at() const { return retry_at_ ? std::min(*retry_at_, deadline_) : deadline_; }
+  SteadyTime wakes_at() const {
+    return std::min(deadline_, retry_at_.value_or(ends_at_.value_or(deadline_)));
+  }
   const LiveKeysOfServer& result() const { return result_; }
 
   void proceed(short happened, SteadyTime now) {
     if (now >= deadline_) return fail_late();
     if (retry_at_ && now >= *retry_at_) return ask_again(now);
+    if (!retry_at_ && ends_at_ && now >= *ends_at_) return ask_for_end();
     if (happened == 0) return;
     if (socket_.state() == Socket::State::connecting) return finish_connecting(now);
     if (!unsent_.empty()) return send();
@@ -74,7 +80,14 @@ class Dump {
 
   void ask(SteadyTime now) {
     deadline_ = now + options_.timeout;
+    ends_at_ = now + options_.timeout / 2;
     unsent_ = command;
+    send();
+  }
+
+  void ask_for_end() {
+    ends_at_.reset();
+    unsent_ = end_question;
     send();
   }
 
@@ -103,6 +116,7 @@ class Dump {
     if (size < 0) return fail_closed();
     if (size == 0) return;
     deadline_ = now + options_.timeout;
+    if (ends_at_) ends_at_ = now + options_.timeout / 2;
     read_lines(now);
   }
 
@@ -126,9 +140,11 @@ class Dump {
       key->server = index_;
       ++result_.keys;
       if (!take_(*key)) finish();
-    } else if (line == "END") {
+    } else if (line == "END" || (!ends_at_ && line.starts_with("VERSION "))) {
       result_.complete = true;
       finish();
+    } else if (line == "OK" && result_.keys == 0) {
+      return;  // what 1.6.43 and later begin with
     } else if (line.starts_with("BUSY") && result_.keys == 0) {
       retry_at_ = now + before_retry;
     } else {
@@ -181,6 +197,7 @@ class Dump {
   std::string_view unsent_;
   SteadyTime deadline_{};
   std::optional<SteadyTime> retry_at_;
+  std::optional<SteadyTime> ends_at_;  // when the end is asked for, unless something comes; unset: it was
   std::string input_, buffer_;
   LiveKeysOfServer result_;
 };

@@ -7,8 +7,12 @@ namespace mcds::meta {
 
 namespace {
 
-// A line of gets stays well below the 2 KiB that older 1.6 servers look at before they have the whole line.
+// A line of gets stays well below the 2 KiB that 1.6 servers look at before they have the whole line; before 1.6.13 that
+// was 1 KiB.
 constexpr std::size_t longest_get_line = 1900;
+constexpr std::size_t longest_short_line = 1000;
+// An absolute time in 1970: what is stored so is gone at once.
+constexpr const char* long_ago = "2592001";
 
 std::string text(std::uint64_t number) {
   return std::to_string(number);
@@ -24,13 +28,15 @@ void storage(std::string& out, std::string_view command, const Request& request,
   append_all(out, {"\r\n", request.value, "\r\n"});
 }
 
-Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out) {
+Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
+                    const Wording& wording) {
+  const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
   const std::size_t start = out.size();
-  Command command{first, 0};
+  Command command{first, 0, wording};
   out += "get";
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
-    const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest_get_line;
+    const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
     if (request.op != Op::get || !fits) break;
     append_all(out, {" ", request.key});
     ++command.count;
@@ -41,17 +47,23 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
 
 }  // namespace
 
+bool can_say(const Wording& wording, Op op) {
+  return wording.meta || op != Op::incr_or_create || wording.incr_form == IncrForm::incr_only;
+}
+
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
-               IncrForm incr_form) {
+               const Wording& wording) {
   const Request& request = *requests[first];
   switch (request.op) {
     case Op::get:
-      return encode_gets(requests, first, out);
+      return encode_gets(requests, first, out, wording);
     case Op::gets:
-      append_all(out, {"mg ", request.key, " k v f c\r\n"});
+      wording.meta ? append_all(out, {"mg ", request.key, " k v f c\r\n"})
+                   : append_all(out, {"gets ", request.key, "\r\n"});
       break;
     case Op::probe:
-      append_all(out, {"mg ", request.key, " k v f c t l u\r\n"});
+      wording.meta ? append_all(out, {"mg ", request.key, " k v f c t l u\r\n"})
+                   : append_all(out, {"gets ", request.key, "\r\n"});
       break;
     case Op::add:
       storage(out, "add ", request);
@@ -82,17 +94,21 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       append_all(out, {"delete ", request.key, "\r\n"});
       break;
     case Op::remove_if:
-      append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
+      if (wording.meta && wording.compares_in_md) {
+        append_all(out, {"md ", request.key, " C", text(request.cas.value), "\r\n"});
+        break;
+      }
+      append_all(out, {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
       break;
     case Op::incr_or_create:
-      if (incr_form == IncrForm::incr_only) {
+      if (wording.incr_form == IncrForm::incr_only) {
         append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
         break;
       }
-      // ma does not say whether it created the item; the mg before it does.
-      if (incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, "\r\n"});
+      // ma does not say whether it created the item, nor whether it was a number; the mg before it does.
+      if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t\r\n"});
       append_all(out, {"ma ", request.key, " N", text(request.exptime), " J", text(request.initial), " D",
-                       text(request.delta), " v\r\n"});
+                       text(request.delta), " v c\r\n"});
       break;
     case Op::version:
       append_all(out, {"version\r\n"});
@@ -101,7 +117,7 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       append_all(out, {request.key.empty() ? "stats" : "stats ", request.key, "\r\n"});
       break;
   }
-  return {first, 1, incr_form};
+  return {first, 1, wording};
 }
 
 }  // namespace mcds::meta

@@ -18,6 +18,10 @@ constexpr std::size_t input_slack = 256 * 1024;
 // Forgetting some costs their callers another read, never a wrong comparison.
 constexpr std::size_t most_uniques = 65536;
 
+constexpr const char* nonsense_message = "the server's answer is no memcached reply; is this a memcached?";
+constexpr const char* turned_away_message =
+    "the server is at its connection limit; raise its -c or try again";
+
 bool changes_nothing(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
 }
@@ -54,19 +58,35 @@ void Lane::add(const Request& request, Reply& reply) {
   replies_.push_back(&reply);
 }
 
+// A new connection, with nothing sent on it but what is to precede everything.
+bool Lane::open() {
+  input_.clear();
+  input_position_ = 0;
+  output_.clear();
+  output_position_ = sent_ = produced_ = 0;
+  uniques_.clear();
+  ++connections_;
+  heard_ = false;
+  greeting_.reset();
+  greets_ = dialect_.words != Dialect::Words::classic && !inquiry_;
+  return socket_.start();
+}
+
 void Lane::start(SteadyTime now) {
-  if (std::exchange(idle_, false) && !socket_.usable_again()) {
-    input_.clear();
-    input_position_ = 0;
-    uniques_.clear();
-    ++connections_;
-    heard_ = false;
-    if (!socket_.start())
-      return abandon("no connection: " + socket_.error() + "; is the server running?", false);
-  }
+  if (std::exchange(idle_, false) && !socket_.usable_again() && !open())
+    return abandon("no connection: " + socket_.error() + "; is the server running?", false);
   expect_by(now);
   asked_at_ = now;
   if (socket_.state() == Socket::State::open) write(now);
+}
+
+Wording Lane::wording() const {
+  const bool meta =
+      dialect_.words != Dialect::Words::classic || options_.protocol == ConnectOptions::Protocol::meta;
+  return {.meta = meta,
+          .compares_in_md = dialect_.compares_in_md(),
+          .long_lines = dialect_.takes_long_lines(),
+          .incr_form = incr_form_};
 }
 
 void Lane::expect_by(SteadyTime now) {
@@ -75,7 +95,7 @@ void Lane::expect_by(SteadyTime now) {
 
 short Lane::events() const {
   if (socket_.state() == Socket::State::connecting) return POLLOUT;
-  const bool more = output_position_ < output_.size() || encoded_ < requests_.size();
+  const bool more = output_position_ < output_.size() || (!inquiry_ && encoded_ < requests_.size());
   return static_cast<short>(POLLIN | (more ? POLLOUT : 0));
 }
 
@@ -92,7 +112,7 @@ void Lane::proceed(short happened, SteadyTime now) {
     if (state == Socket::State::closed)
       return abandon("no connection: " + socket_.error() + "; is the server running?", false);
     if (state == Socket::State::connecting) return;
-    deadline_ = now + options_.timeout;
+    if (!inquiry_) deadline_ = now + options_.timeout;  // one for all that is asked
     asked_at_ = now;
   }
   if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read(now);
@@ -105,19 +125,34 @@ bool Lane::known_unique(const Request& request) const {
   return found != uniques_.end() && found->second == request.cas.value;
 }
 
+// Without being sent: a cas unique of an earlier connection, and what the server has no words for.
+bool Lane::answered_here(const Request& request, Reply& reply) const {
+  if (compares(request.op) && !known_unique(request)) {
+    reply.outcome = Outcome::exists;
+    return true;
+  }
+  if (can_say(wording(), request.op)) return false;
+  reply = Reply::failed_with(Kind::refused, "the server has no meta commands", index_);
+  return true;
+}
+
 void Lane::write(SteadyTime now) {
   while (busy()) {
-    while (encoded_ < requests_.size() && output_.size() - output_position_ < output_window) {
+    while (!inquiry_ && encoded_ < requests_.size() && output_.size() - output_position_ < output_window) {
       const Request& request = *requests_[encoded_];
-      if (compares(request.op) && !known_unique(request)) {
-        // Its unique is of an earlier connection: in order with the rest, but answered here.
+      if (Reply here = Reply::of(Outcome::failed, index_); answered_here(request, here)) {
+        // In order with the rest.
         if (!on_the_way_.empty()) break;
-        replies_[encoded_++]->outcome = Outcome::exists;
+        *replies_[encoded_++] = std::move(here);
         ++answered_;
         continue;
       }
       const std::size_t before = output_.size();
-      const Command command = encode(requests_, encoded_, output_, incr_form_);
+      if (std::exchange(greets_, false)) {
+        output_ += Greeting::words;
+        greeting_.emplace();
+      }
+      const Command command = encode(requests_, encoded_, output_, wording());
       produced_ += output_.size() - before;
       encoded_ += command.count;
       on_the_way_.push_back({command, produced_});
@@ -132,7 +167,7 @@ void Lane::write(SteadyTime now) {
     if (output_position_ == output_.size()) {
       output_.clear();
       output_position_ = 0;
-      if (encoded_ == requests_.size()) break;
+      if (inquiry_ || encoded_ == requests_.size()) break;
     } else if (output_position_ > output_window) {
       output_.erase(0, output_position_);
       output_position_ = 0;
@@ -143,25 +178,96 @@ void Lane::write(SteadyTime now) {
 void Lane::read(SteadyTime now) {
   for (;;) {
     const std::ptrdiff_t size = socket_.receive(input_);
+    if (inquiry_) return read_answer(size < 0, now);
     if (size > 0) read_replies(now);
-    if (!busy() || socket_.state() != Socket::State::open) return;
+    if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
+    if (size < 0 && greeting_ && !greeting_->heard() && dialect_.words == Dialect::Words::unknown) {
+      sent_before_ = requests_sent();
+      inquiry_.emplace();
+      return ask_next(now);
+    }
     if (size < 0) return abandon("the server closed the connection", false);
     if (size < 4096) return;
   }
 }
 
+// False: there is nothing more to read now.
+bool Lane::read_greeting() {
+  if (!greeting_) return true;
+  switch (greeting_->read(input_, input_position_, dialect_)) {
+    case Greeting::Step::done:
+      greeting_.reset();
+      heard_ = true;
+      return true;
+    case Greeting::Step::need_more:
+      break;
+    case Greeting::Step::turned_away:
+      refuse_all(Kind::unreachable, turned_away_message);
+      break;
+    case Greeting::Step::foreign:
+      refuse_all(Kind::refused, greeting_->complaint());
+      break;
+    case Greeting::Step::nonsense:
+      abandon(nonsense_message, true);
+  }
+  return false;
+}
+
+// On a connection of its own; within the deadline that began with the first.
+void Lane::ask_next(SteadyTime now) {
+  const auto question = inquiry_->next();
+  if (!question) return abandon("the server closes every connection; is this a memcached?", false);
+  socket_.close();
+  if (!open()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+  output_ = *question;
+  if (socket_.state() == Socket::State::open) write(now);
+}
+
+void Lane::read_answer(bool closed, SteadyTime now) {
+  switch (inquiry_->read(input_, closed)) {
+    case Inquiry::Finding::need_more:
+      return;
+    case Inquiry::Finding::closed:
+      return ask_next(now);
+    case Inquiry::Finding::answered:
+      return abandon("the server closed the connection", false);
+    case Inquiry::Finding::foreign:
+      return refuse_all(Kind::refused, inquiry_->complaint());
+    case Inquiry::Finding::classic:
+      if (options_.protocol == ConnectOptions::Protocol::meta)
+        return refuse_all(Kind::refused,
+                          "the server closes the connection on meta commands; use --protocol auto");
+      return begin_again(now);
+  }
+}
+
+// It closed on the greeting: nothing behind that was executed, so everything is sent anew.
+void Lane::begin_again(SteadyTime now) {
+  dialect_ = {.words = Dialect::Words::classic, .proxy = true};
+  inquiry_.reset();
+  socket_.close();
+  on_the_way_.clear();
+  reader_.reset();
+  encoded_ = answered_;
+  if (!open()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+  expect_by(now);
+  if (socket_.state() == Socket::State::open) write(now);
+}
+
 void Lane::read_replies(SteadyTime now) {
+  if (!read_greeting()) return;
   while (!on_the_way_.empty()) {
     const Command command = on_the_way_.front().command;
-    const auto step = reader_.read(command, requests_, replies_, input_, input_position_);
+    const auto step = reader_.read(command, requests_, replies_, input_, input_position_, dialect_.words);
     if (step == ReplyReader::Step::need_more) break;
     deadline_ = now + options_.timeout;
     if (step == ReplyReader::Step::progress) continue;
     // A server turns away before it reads anything; later it would be no answer.
-    if (step == ReplyReader::Step::turned_away && !heard_) return turned_away();
-    if (step == ReplyReader::Step::no_meta) speaks_meta_ = false;
+    if (step == ReplyReader::Step::turned_away && !heard_)
+      return refuse_all(Kind::unreachable, turned_away_message);
+    if (step == ReplyReader::Step::no_meta) dialect_.words = Dialect::Words::classic;
     if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away)
-      return abandon("the server's answer is no memcached reply; is this a memcached?", true);
+      return abandon(nonsense_message, true);
     finish_command(command, now);
     on_the_way_.pop_front();
   }
@@ -185,8 +291,8 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
-  if (fetched && reply.outcome == Outcome::hit && connections_ > 1)
-    remember_unique(request.key, reply.cas.value);
+  const bool stamped = fetched ? reply.outcome == Outcome::hit : reply.cas.value != 0;
+  if (stamped && connections_ > 1) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
 }
 
@@ -195,13 +301,19 @@ void Lane::remember_unique(const std::string& key, std::uint64_t unique) {
   uniques_[key] = unique;
 }
 
-void Lane::abandon(const std::string& why, bool nonsense) {
-  const std::size_t sent = sent_;
-  socket_.close();
-  std::size_t sent_requests = answered_;
+// Those that went out whole: half a request is not executed.
+std::size_t Lane::requests_sent() const {
+  std::size_t count = answered_;
   for (const OnTheWay& one : on_the_way_) {
-    if (one.end <= sent) sent_requests = one.command.first + one.command.count;
+    if (one.end <= sent_) count = one.command.first + one.command.count;
   }
+  return count;
+}
+
+void Lane::abandon(const std::string& why, bool nonsense) {
+  const std::size_t sent_requests = inquiry_ ? sent_before_ : requests_sent();
+  inquiry_.reset();
+  socket_.close();
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     Reply& reply = *replies_[i];
     const bool answered =
@@ -215,12 +327,11 @@ void Lane::abandon(const std::string& why, bool nonsense) {
   on_the_way_.clear();
 }
 
-void Lane::turned_away() {
+void Lane::refuse_all(Kind kind, std::string why) {
+  inquiry_.reset();
   socket_.close();
-  for (std::size_t i = answered_; i < requests_.size(); ++i) {
-    *replies_[i] = Reply::failed_with(
-        Kind::unreachable, "the server is at its connection limit; raise its -c or try again", index_);
-  }
+  for (std::size_t i = answered_; i < requests_.size(); ++i)
+    *replies_[i] = Reply::failed_with(kind, why, index_);
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();
 }

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/dialect.hpp"
+#include "common/cluster/meta/greeting.hpp"
 #include "common/cluster/meta/socket.hpp"
 #include "common/cluster/meta/wire.hpp"
 
@@ -40,10 +43,19 @@ class Lane {
   // Poll's answer (0: the deadline has passed).
   void proceed(short happened, SteadyTime now);
 
-  // False once the server answered ERROR to a meta command.
-  bool speaks_meta() const { return speaks_meta_; }
+  // What the server takes, as far as it was greeted.
+  const Dialect& dialect() const { return dialect_; }
 
  private:
+  bool open();
+  void connected(SteadyTime now);
+  Wording wording() const;
+  bool answered_here(const Request& request, Reply& reply) const;
+  bool read_greeting();
+  void ask_next(SteadyTime now);
+  std::size_t requests_sent() const;
+  void read_answer(bool closed, SteadyTime now);
+  void begin_again(SteadyTime now);
   void forget_answered();
   void write(SteadyTime now);
   void read(SteadyTime now);
@@ -51,16 +63,21 @@ class Lane {
   void finish_command(const Command& command, SteadyTime now);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   void abandon(const std::string& why, bool nonsense);
-  void turned_away();
+  // Fails everything unanswered, of which nothing was applied.
+  void refuse_all(ReplyFailure::Kind kind, std::string why);
   bool known_unique(const Request& request) const;
   void remember_unique(const std::string& key, std::uint64_t unique);
 
   std::size_t index_;
   const ConnectOptions& options_;
   Socket socket_;
-  bool speaks_meta_ = true;
-  std::size_t connections_ = 0;  // ever begun to this server
-  bool heard_ = false;           // this connection has answered something
+  Dialect dialect_;
+  std::optional<Greeting> greeting_;  // of this connection, until it is answered
+  bool greets_ = false;               // before the next request is sent
+  std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting
+  std::size_t sent_before_ = 0;       // requests that went out behind that greeting
+  std::size_t connections_ = 0;       // ever begun to this server
+  bool heard_ = false;                // this connection has answered something
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/base/bytes.hpp"
 #include "common/cluster/meta/lane.hpp"
 #include "common/cluster/transport.hpp"
 
@@ -41,6 +42,10 @@ class MetaTransport final : public Transport {
     std::vector<Reply> replies = unsent(batch);
     if (!in_two_trips(batch)) {
       wait_for(start(batch, replies, IncrForm::whole, not_refused));
+      if (std::any_of(batch.begin(), batch.end(), creates_numbers)) {
+        count_without_room(batch, replies);
+        put_back_texts(batch, replies);
+      }
       return replies;
     }
     finish_others();
@@ -51,13 +56,13 @@ class MetaTransport final : public Transport {
   }
 
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    if (in_two_trips(batch)) return Cluster::begin(std::move(batch));
+    if (std::any_of(batch.begin(), batch.end(), creates_numbers)) return Cluster::begin(std::move(batch));
     return std::make_unique<Begun>(*this, std::move(batch));
   }
 
   const Placement& placement() const override { return *placement_; }
-  bool speaks(std::size_t server) const override {
-    return lanes_[server] == nullptr || lanes_[server]->speaks_meta();
+  const Dialect& dialect(std::size_t server) const override {
+    return lanes_[server] == nullptr ? not_greeted_ : lanes_[server]->dialect();
   }
 
  private:
@@ -90,9 +95,54 @@ class MetaTransport final : public Transport {
   };
 
   static bool in_two_trips(std::span<const Request> batch) {
-    return batch.size() >= enough_to_try &&
-           std::all_of(batch.begin(), batch.end(),
-                       [](const Request& request) { return request.op == Op::incr_or_create; });
+    return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_numbers);
+  }
+
+  static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
+
+  // While the answer to the `mg` in front is on its way, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
+  // they refuse when there is no room for a second one. Nothing holds it any more.
+  void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
+    const std::vector<Reply> before = replies;
+    const auto wanted = [](const Reply& reply) {
+      return reply.is(ReplyFailure::Kind::refused) && parse_padded_u64(reply.value);
+    };
+    if (std::none_of(replies.begin(), replies.end(), wanted)) return;
+    wait_for(start(batch, replies, IncrForm::incr_only, wanted));
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      if (wanted(before[i]) && replies[i].outcome == Outcome::not_found) replies[i] = before[i];
+    }
+  }
+
+  // Servers count text up that begins with digits; the `mg` in front has seen what it was.
+  void put_back_texts(std::span<const Request> batch, std::vector<Reply>& replies) {
+    std::vector<Request> requests;
+    std::vector<std::size_t> places;
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const Reply& counted = replies[i];
+      if (!counted.is(ReplyFailure::Kind::not_a_number) || counted.number == 0) continue;
+      const auto left = counted.age.ttl.value_or(std::chrono::seconds(-1));
+      const Exptime exptime = left.count() < 0
+                                  ? Exptime::never()
+                                  : Exptime::after(std::max(left, std::chrono::seconds(1)), clock_.wall());
+      Request request = Request::compare_and_set(batch[i].key, counted.value, exptime, counted.cas);
+      request.flags = counted.flags;
+      requests.push_back(std::move(request).on(counted.server));
+      places.push_back(i);
+    }
+    if (requests.empty()) return;
+    const std::vector<Reply> answers = execute(requests);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      if (answers[k].outcome == Outcome::stored) continue;
+      Reply& counted = replies[places[k]];
+      std::string text = std::move(counted.value);
+      counted =
+          Reply::failed_with(ReplyFailure::Kind::not_a_number,
+                             "the value was no number but '" + text.substr(0, 40) + "'; the server made it " +
+                                 std::to_string(counted.number) + ", and it could not be put back",
+                             counted.server);
+      counted.value = std::move(text);
+    }
   }
 
   static bool not_refused(const Reply& reply) { return reply.failure == nullptr; }
@@ -121,7 +171,7 @@ class MetaTransport final : public Transport {
         lane = &lane_of(replies[i].server);
         lane->begin(incr_form);
       }
-      replies[i].outcome = Outcome::failed;
+      replies[i] = Reply::of(Outcome::failed, replies[i].server);
       lane->add(batch[i], replies[i]);
     }
     Trip trip;
@@ -179,6 +229,7 @@ class MetaTransport final : public Transport {
   ConnectOptions options_;
   SystemClock clock_;
   std::vector<std::unique_ptr<Lane>> lanes_;
+  Dialect not_greeted_;
 };
 
 }  // namespace

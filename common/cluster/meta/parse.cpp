@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/meta/wire.hpp"
@@ -16,6 +17,20 @@ constexpr std::size_t longest_line = 2048;
 constexpr std::uint64_t largest_value = 256 << 20;
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
+constexpr const char* not_a_number_message =
+    "the value is no number, so it was not changed; is this key somebody else's?";
+constexpr const char* no_meta_message = "the server has no meta commands; use --protocol classic or auto";
+
+bool is_fetch(Op op) {
+  return op == Op::get || op == Op::gets || op == Op::probe;
+}
+
+// Whether it was sent as a meta command.
+bool in_meta(Op op, const Wording& wording) {
+  if (!wording.meta || !needs_meta(op)) return false;
+  if (op == Op::remove_if) return wording.compares_in_md;
+  return op != Op::incr_or_create || wording.incr_form != IncrForm::incr_only;
+}
 
 struct Line {
   std::string_view text;
@@ -24,6 +39,8 @@ struct Line {
 
 // A whole line at `position`, or why there is none.
 Step take_line(std::string_view input, std::size_t position, Line& line) {
+  // pogocache 1.3 ends a NOT_FOUND to a replace with a NUL too many.
+  while (position < input.size() && input[position] == '\0') ++position;
   const std::string_view rest = input.substr(position, longest_line);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) return rest.size() == longest_line ? Step::out_of_step : Step::need_more;
@@ -69,24 +86,44 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+// What cannot be done without a command that a server does not know.
+std::string unknown_command(Op op, std::string_view line) {
+  const bool compares = op == Op::gets || op == Op::probe || op == Op::cas || op == Op::remove_if;
+  if (compares)
+    return "the server has no gets and cas: nothing can be compared with what it was; use a memcached";
+  return "the server does not know `" + std::string(name_of(op)) +
+         "`, or is at its connection limit: " + printable(line);
+}
+
+// Some say why: `ERROR no matching command`.
+bool is_plain_error(std::string_view line) {
+  return line == "ERROR" || line.starts_with("ERROR ");
+}
+
+bool is_error(std::string_view line) {
+  return is_plain_error(line) || line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ");
+}
+
+bool has_data_block(Op op) {
+  return op == Op::add || op == Op::set || op == Op::replace || op == Op::cas || op == Op::append;
+}
+
 // ERROR, CLIENT_ERROR and SERVER_ERROR lines; done means the reply is filled.
-Step read_error(const Request& request, std::string_view line, Reply& reply) {
-  if (line == "ERROR" && needs_meta(request.op)) {
-    fail(reply, Kind::refused, "the server has no meta commands; use --protocol classic");
+Step read_error(const Request& request, std::string_view line, Reply& reply, bool in_meta) {
+  if (line.starts_with(turned_away_line)) return Step::turned_away;
+  if (is_plain_error(line) && in_meta) {
+    fail(reply, Kind::refused, no_meta_message);
     return Step::no_meta;
   }
-  if (line.starts_with(turned_away_line)) return Step::turned_away;
   if (line == "CLIENT_ERROR cannot increment or decrement non-numeric value") {
-    fail(reply, Kind::not_a_number,
-         "the value is no number, so it was not changed; is this key somebody else's?");
+    fail(reply, Kind::not_a_number, not_a_number_message);
     return Step::done;
   }
-  if (line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ") || line == "ERROR") {
-    fail(reply, Kind::refused, "the server refused: " + printable(line));
-    // After these the server may take a data block for commands: only SERVER_ERROR leaves the connection in step.
-    return line.starts_with("SERVER_ERROR ") ? Step::done : Step::out_of_step;
-  }
-  return Step::out_of_step;
+  if (!is_error(line)) return Step::out_of_step;
+  fail(reply, Kind::refused,
+       is_plain_error(line) ? unknown_command(request.op, line) : "the server refused: " + printable(line));
+  // After the others the server may take a data block for commands.
+  return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }
 
 struct Word {
@@ -94,6 +131,7 @@ struct Word {
   Outcome outcome;
 };
 
+// The closed table: what is not in it is no answer to this operation.
 Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   for (const Word& word : words) {
     if (line != word.text) continue;
@@ -103,10 +141,39 @@ Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   return Step::out_of_step;
 }
 
-Step read_storage(std::string_view line, Reply& reply) {
-  static constexpr std::array words{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored},
-                                    Word{"EXISTS", Outcome::exists}, Word{"NOT_FOUND", Outcome::not_found}};
-  return by_word(line, words, reply);
+// pogocache says NOT_FOUND to a replace or append of what is missing.
+Step read_storage(Op op, std::string_view line, Reply& reply) {
+  static constexpr std::array added{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored}};
+  static constexpr std::array replaced{Word{"STORED", Outcome::stored},
+                                       Word{"NOT_STORED", Outcome::not_stored},
+                                       Word{"NOT_FOUND", Outcome::not_stored}};
+  static constexpr std::array compared{Word{"STORED", Outcome::stored}, Word{"EXISTS", Outcome::exists},
+                                       Word{"NOT_FOUND", Outcome::not_found}};
+  static constexpr std::array removed_by_cas{Word{"STORED", Outcome::deleted},
+                                             Word{"EXISTS", Outcome::exists},
+                                             Word{"NOT_FOUND", Outcome::not_found}};
+  switch (op) {
+    case Op::add:
+      return by_word(line, added, reply);
+    case Op::replace:
+    case Op::append:
+    case Op::append_or_create:
+      return by_word(line, replaced, reply);
+    case Op::remove_if:
+    case Op::cas: {
+      const std::span<const Word> words = op == Op::cas ? std::span<const Word>(compared) : removed_by_cas;
+      if (const Step step = by_word(line, words, reply); step == Step::done) return step;
+      break;
+    }
+    default:
+      if (line == "STORED") {
+        reply.outcome = Outcome::stored;
+        return Step::done;
+      }
+  }
+  if (line != "NOT_STORED") return Step::out_of_step;
+  fail(reply, Kind::refused, "the server refused: NOT_STORED");
+  return Step::done;
 }
 
 Step read_number(std::string_view line, Reply& reply) {
@@ -114,15 +181,14 @@ Step read_number(std::string_view line, Reply& reply) {
     reply.outcome = Outcome::not_found;
     return Step::done;
   }
-  while (line.ends_with(' ')) line.remove_suffix(1);
-  const auto number = parse_u64(line);
+  const auto number = parse_padded_u64(line);
   if (!number) return Step::out_of_step;
   reply.outcome = Outcome::stored;
   reply.number = *number;
   return Step::done;
 }
 
-Step read_one_line(const Request& request, std::string_view line, Reply& reply) {
+Step read_one_line(const Request& request, bool by_md, std::string_view line, Reply& reply) {
   static constexpr std::array touched{Word{"TOUCHED", Outcome::stored},
                                       Word{"NOT_FOUND", Outcome::not_found}};
   static constexpr std::array removed{Word{"DELETED", Outcome::deleted},
@@ -139,6 +205,7 @@ Step read_one_line(const Request& request, std::string_view line, Reply& reply) 
     case Op::remove:
       return by_word(line, removed, reply);
     case Op::remove_if:
+      if (!by_md) return read_storage(request.op, line, reply);
       return by_word(line.substr(0, line.find(' ')), removed_if, reply);
     case Op::version:
       if (!line.starts_with("VERSION ")) return Step::out_of_step;
@@ -146,7 +213,7 @@ Step read_one_line(const Request& request, std::string_view line, Reply& reply) 
       reply.value = line.substr(8);
       return Step::done;
     default:
-      return read_storage(line, reply);
+      return read_storage(request.op, line, reply);
   }
 }
 
@@ -190,32 +257,49 @@ void ReplyReader::reset() {
 }
 
 Step ReplyReader::read(const Command& command, std::span<const Request* const> requests,
-                       std::span<Reply* const> replies, std::string_view input, std::size_t& position) {
+                       std::span<Reply* const> replies, std::string_view input, std::size_t& position,
+                       Dialect::Words words) {
   const Request& request = *requests[command.first];
   Reply& reply = *replies[command.first];
+  const bool meta = in_meta(request.op, command.wording);
   Step step = Step::done;
-  if (request.op == Op::get) {
+  if (meta && words == Dialect::Words::classic) {
+    const bool two_lines = request.op == Op::incr_or_create && command.wording.incr_form == IncrForm::whole;
+    step = read_without_meta(two_lines, reply, input, position);
+  } else if (!meta && is_fetch(request.op)) {
     step = read_values(requests.subspan(command.first, command.count),
                        replies.subspan(command.first, command.count), input, position);
-  } else if (request.op == Op::gets || request.op == Op::probe) {
+  } else if (is_fetch(request.op)) {
     step = read_meta_get(request, reply, input, position);
-  } else if (request.op == Op::incr_or_create && command.incr_form != IncrForm::incr_only) {
-    step = read_meta_incr(request, reply, command.incr_form == IncrForm::create, input, position);
+  } else if (meta && request.op == Op::incr_or_create) {
+    step = read_meta_incr(request, reply, command.wording.incr_form == IncrForm::create, input, position);
   } else if (request.op == Op::stats) {
     step = read_stats(reply, input, position);
   } else {
-    step = read_line_command(request, reply, input, position);
+    step = read_line_command(request, meta, reply, input, position);
   }
   if (step == Step::done || step == Step::no_meta) reset();
   return step;
 }
 
-Step ReplyReader::read_line_command(const Request& request, Reply& reply, std::string_view input,
+// One error for each line that was sent.
+Step ReplyReader::read_without_meta(bool two_lines, Reply& reply, std::string_view input,
                                     std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  Step step = read_one_line(request, line.text, reply);
-  if (step == Step::out_of_step) step = read_error(request, line.text, reply);
+  if (!is_error(line.text)) return Step::out_of_step;
+  position = line.end;
+  if (two_lines && !std::exchange(half_, true)) return Step::progress;
+  fail(reply, Kind::refused, no_meta_message);
+  return Step::no_meta;
+}
+
+Step ReplyReader::read_line_command(const Request& request, bool meta, Reply& reply, std::string_view input,
+                                    std::size_t& position) {
+  Line line;
+  if (const Step step = take_line(input, position, line); step != Step::done) return step;
+  Step step = read_one_line(request, meta, line.text, reply);
+  if (step == Step::out_of_step) step = read_error(request, line.text, reply, meta);
   if (step == Step::done || step == Step::no_meta) position = line.end;
   return step;
 }
@@ -236,7 +320,7 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   Words words(line.text);
   if (words.next() != "VALUE") {
     if (answered_ == requests.size()) return Step::out_of_step;
-    const Step step = read_error(*requests[answered_], line.text, *replies[answered_]);
+    const Step step = read_error(*requests[answered_], line.text, *replies[answered_], false);
     if (step != Step::done) return step;
     for (std::size_t i = answered_ + 1; i < requests.size(); ++i)
       fail(*replies[i], Kind::refused, replies[answered_]->failure->message);
@@ -246,19 +330,22 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   const std::string_view key = words.next();
   const auto flags = parse_u64(words.next());
   const auto size = parse_u64(words.next());
+  const bool with_cas = requests.front()->op != Op::get;
+  const auto cas = with_cas ? parse_u64(words.next()) : std::optional<std::uint64_t>(0);
   std::size_t index = answered_;
   while (index < requests.size() && requests[index]->key != key) ++index;
-  if (index == requests.size() || !flags || *flags > UINT32_MAX || !size) return Step::out_of_step;
+  if (index == requests.size() || !flags || *flags > UINT32_MAX || !size || !cas) return Step::out_of_step;
   Reply& reply = *replies[index];
   if (const Step step = take_data(input, line, *size, reply.value, position); step != Step::done) return step;
   miss_until(index);
   reply.outcome = Outcome::hit;
   reply.flags = static_cast<std::uint32_t>(*flags);
+  reply.cas = {*cas};
   answered_ = index + 1;
   return Step::progress;
 }
 
-// EN [k<key>] (1.6.18 repeats the key even then), or VA <bytes> <flags>* and the data.
+// EN [k<key>] (some repeat the key even then), or VA <bytes> <flags>* and the data.
 Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::string_view input,
                                 std::size_t& position) {
   Line line;
@@ -270,7 +357,7 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
   }
   Words words(line.text);
   if (words.next() != "VA") {
-    const Step step = read_error(request, line.text, reply);
+    const Step step = read_error(request, line.text, reply, true);
     if (step == Step::done || step == Step::no_meta) position = line.end;
     return step;
   }
@@ -287,34 +374,55 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
   return step;
 }
 
-// The mg's EN or HD, then the ma's VA <bytes> and the number.
+// What the mg says, then the ma's VA <bytes> <flags>* and the number. Whatever became of the mg, the ma behind it may be
+// applied: it is the ma's answer that counts.
 Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates,
                                  std::string_view input, std::size_t& position) {
-  Line line;
-  if (const Step step = take_line(input, position, line); step != Step::done) return step;
   if (!half_ && !only_creates) {
-    if (line.text != "EN" && line.text != "HD" && line.text != "ERROR") {
-      // Whatever became of the mg, the ma behind it may be applied: no error of the first is an answer to both.
-      return line.text.starts_with(turned_away_line) ? Step::turned_away : Step::out_of_step;
-    }
-    existed_ = line.text != "EN";
+    const Step step = read_meta_get(request, before_, input, position);
+    if (step != Step::done && step != Step::no_meta) return step;
+    existed_ = before_.outcome != Outcome::miss;
     half_ = true;
-    position = line.end;
     return Step::progress;
   }
+  Line line;
+  if (const Step step = take_line(input, position, line); step != Step::done) return step;
   Words words(line.text);
   if (words.next() != "VA") {
-    const Step step = read_error(request, line.text, reply);
+    const Step step = read_error(request, line.text, reply, true);
     if (step == Step::done || step == Step::no_meta) position = line.end;
+    if (reply.is(Kind::not_a_number) && before_.outcome == Outcome::hit)
+      reply = Reply::of_text(std::move(before_.value), reply.server);
+    else if (step == Step::done)
+      reply.value = std::move(before_.value);
     return step;
   }
   const auto size = parse_u64(words.next());
   if (!size || *size > 32) return Step::out_of_step;
+  Reply after = Reply::of(Outcome::failed, reply.server);
+  for (std::string_view flag = words.next(); !flag.empty(); flag = words.next()) {
+    if (!read_flag(flag, request, after)) return Step::out_of_step;
+  }
   std::string digits;
   if (const Step step = take_data(input, line, *size, digits, position); step != Step::done) return step;
-  if (read_number(digits, reply) != Step::done || reply.outcome != Outcome::stored) return Step::out_of_step;
-  reply.created = !existed_ && reply.number == request.initial;
+  if (read_number(digits, after) != Step::done || after.outcome != Outcome::stored) return Step::out_of_step;
+  if (before_.outcome == Outcome::hit && !parse_padded_u64(before_.value)) {
+    counted_text(after, reply);
+  } else {
+    reply.outcome = Outcome::stored;
+    reply.number = after.number;
+    reply.created = !existed_ && after.number == request.initial;
+  }
   return Step::done;
+}
+
+// Servers take the digits that text begins with for a number.
+void ReplyReader::counted_text(const Reply& after, Reply& reply) {
+  reply = Reply::of_text(std::move(before_.value), reply.server);
+  reply.flags = before_.flags;
+  reply.age = before_.age;
+  reply.cas = after.cas;
+  reply.number = after.number;
 }
 
 Step ReplyReader::read_stats(Reply& reply, std::string_view input, std::size_t& position) {
@@ -326,7 +434,7 @@ Step ReplyReader::read_stats(Reply& reply, std::string_view input, std::size_t& 
     return Step::done;
   }
   if (!line.text.starts_with("STAT ")) {
-    const Step step = read_error({.op = Op::stats}, line.text, reply);
+    const Step step = read_error({.op = Op::stats}, line.text, reply, false);
     if (step == Step::done) position = line.end;
     return step;
   }

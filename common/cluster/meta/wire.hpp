@@ -1,8 +1,10 @@
-// Requests to bytes and bytes to replies: the text protocol of memcached 1.6 with its meta commands. Pure, no I/O.
+// Requests to bytes and bytes to replies: memcached's text protocol, with the meta commands of 1.6 where the server has
+// them. Pure, no I/O.
 //
 // Storage goes by the classic commands on purpose: a meta `ms` in any mode deletes the old value when the new one is
 // refused for size or memory, the classic add, replace, cas and append keep it. Meta serves what classic cannot do
-// in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching the LRU (mg).
+// in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching the LRU (mg). Where they are
+// missing, gets reads and a cas that expires at once compares and deletes; incr-or-create is not to be had.
 // Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg).
 #pragma once
 
@@ -12,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/dialect.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
 
@@ -21,16 +24,27 @@ namespace mcds::meta {
 // the server's work where most keys exist; not_found means it is still to be created), then those as `ma` alone.
 enum class IncrForm { whole, incr_only, create };
 
+// How requests are put: by what the server takes.
+struct Wording {
+  bool meta = true;
+  bool compares_in_md = true;
+  bool long_lines = false;
+  IncrForm incr_form = IncrForm::whole;
+};
+
 // One command on the wire and the requests it answers: several only for a run of gets.
 struct Command {
   std::size_t first = 0;  // index into the lane's requests
   std::size_t count = 1;
-  IncrForm incr_form = IncrForm::whole;
+  Wording wording = {};
 };
+
+// Whether it can be put so at all: incr_or_create cannot without meta commands.
+bool can_say(const Wording& wording, Op op);
 
 // Appends the command that starts at `first` to `out`; a run of gets is taken together as far as it fits.
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
-               IncrForm incr_form = IncrForm::whole);
+               const Wording& wording = {});
 
 // Reads the replies to commands in order.
 class ReplyReader {
@@ -40,28 +54,34 @@ class ReplyReader {
     progress,     // a part of a long answer was taken
     done,         // the command is answered
     out_of_step,  // what came is no answer to this command: the connection must not be used again
-    no_meta,      // ERROR to a meta command: nothing of it was applied
+    no_meta,      // an error to a meta command the server does not know: nothing of it was applied
     turned_away,  // the server is at its connection limit and closes: nothing was applied
   };
   // Takes from the front of `input` (advancing `position`) as much of the answer to `command` as is there;
-  // `replies` are those of the command's requests, filled as they come.
+  // `replies` are those of the command's requests, filled as they come. After the greeting said that there are no meta
+  // commands, those that were sent behind it are answered by errors.
   Step read(const Command& command, std::span<const Request* const> requests, std::span<Reply* const> replies,
-            std::string_view input, std::size_t& position);
+            std::string_view input, std::size_t& position, Dialect::Words words = Dialect::Words::meta);
   // Forgets a half-read command.
   void reset();
 
  private:
-  Step read_line_command(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
+  Step read_line_command(const Request& request, bool meta, Reply& reply, std::string_view input,
+                         std::size_t& position);
   Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
                    std::string_view input, std::size_t& position);
   Step read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
   Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
                       std::size_t& position);
+  Step read_without_meta(bool two_lines, Reply& reply, std::string_view input, std::size_t& position);
+  // Its value, flags and ttl are those that were there, `number` and `cas` what there is now: to be put back.
+  void counted_text(const Reply& after, Reply& reply);
   Step read_stats(Reply& reply, std::string_view input, std::size_t& position);
 
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far
-  bool existed_ = false;      // incr_or_create: what the mg before it said
   bool half_ = false;         // incr_or_create: the mg is read, the ma is not
+  bool existed_ = false;      // what the mg said
+  Reply before_;              // what it showed
 };
 
 }  // namespace mcds::meta

@@ -164,13 +164,12 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
 bool Array::may_create(const Context& context, const Step& step,
                        std::optional<ArrayEncoding> encoding) const {
   const std::size_t json_server = context_.cluster.placement().server_of(json_key());
-  const std::vector<Request> batch{Request::touch(key_, Exptime::never()),
-                                   Request::get(json_key()).on(json_server)};
+  const std::vector<Request> batch{Request::get(key_), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
   // Beside other copies there is no JSON array to be found, unless somebody left copies out.
   if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
-  if (replies[0].outcome != Outcome::not_found) return true;  // it is there, and full
+  if (replies[0].outcome != Outcome::miss) return true;  // it is there, and full
   const bool json = replies[1].outcome == Outcome::hit;
   if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
@@ -206,8 +205,8 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
 }
 
 void Array::expect_no_journal() const {
-  const Reply reply = context_.cluster.execute(Request::touch(key_, Exptime::never()));
-  if (expect_read(context_.cluster, reply).outcome == Outcome::not_found) return;
+  const Reply reply = context_.cluster.execute(Request::get(key_));
+  if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return;
   throw Failure(ErrorCode::bad_data,
                 "the array has the journal encoding; leave --encoding out, or say --encoding journal",
                 context_.cluster.address_of(reply.server));

@@ -93,7 +93,9 @@ CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
     CacheRecord placeholder;
     placeholder.build = context.random.token();
     placeholder.placeholder = true;
-    const std::array batch{Request::add(key_, encode(placeholder), exptime), Request::get(key_)};
+    const std::array batch{
+        Request::add(key_, encode(placeholder), exptime).relying_on_expiry().relying_on_cas(),
+        Request::get(key_)};
     const std::vector<Reply> replies = context.cluster.execute(batch);
     if (expect_read(context.cluster, replies[1]).outcome == Outcome::miss) continue;
     Claim claim{.record = cache_record_of(context, key_, replies[1].value, replies[1].server),

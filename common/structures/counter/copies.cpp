@@ -201,7 +201,11 @@ Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) 
   const Exptime exptime = record.expires_at ? Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)),
                                                           context_.clock.wall())
                                             : Exptime::never();
-  if (!copy.found) return Request::add(key_, record.text(), exptime).on(copy.server);
+  if (!copy.found) {
+    Request add = Request::add(key_, record.text(), exptime).on(copy.server).relying_on_cas();
+    add.must_expire = record.expires_at.has_value();
+    return add;
+  }
   if (copy.cas.value == 0) {
     throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
                      context_.cluster.address_of(copy.server));

@@ -37,6 +37,19 @@ Exptime exptime_of(const Context& context, std::optional<Duration> ttl) {
   return ttl ? Exptime::after(*ttl, context.clock.wall()) : Exptime::never();
 }
 
+Request increment(const Context& context, const std::string& key, std::uint64_t delta, std::uint64_t first,
+                  std::optional<Duration> ttl) {
+  Request request = Request::incr_or_create(key, delta, first, exptime_of(context, ttl));
+  request.must_expire = ttl.has_value();
+  return request;
+}
+
+// Seen before it was changed, and no record of ours.
+bool is_text(const Reply& reply) {
+  const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ");
+  return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() && !record;
+}
+
 std::string in_quotes(const std::string& name) {
   return '\'' + name + '\'';
 }
@@ -135,7 +148,7 @@ CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const I
   const std::uint64_t first = checked_sum(options.initial, delta, "the value");
   if (options.exact) return incr_by_update(name, key, delta, options);
   const auto replies =
-      execute_copies(context_, Request::incr_or_create(key, delta, first, exptime_of(context_, options.ttl)));
+      execute_copies(context_, increment(context_, key, delta, first, options.ttl).checking_for_text());
   return finish_incr(name, key, delta, options, replies);
 }
 
@@ -158,6 +171,8 @@ void Counter::refuse_with_copies(const char* what) const {
 
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
                                   const IncrOptions& options, const std::vector<Reply>& replies) {
+  if (const auto text = std::find_if(replies.begin(), replies.end(), is_text); text != replies.end())
+    throw CorruptData(text->failure->message, context_.cluster.address_of(text->server));
   // An exact counter's lost copy may have been created plain just now; the update puts that right.
   if (any_not_a_number(replies)) return incr_by_update(name, key, delta, options);
   if (std::any_of(replies.begin(), replies.end(), is_stored)) return best_of(replies);
@@ -190,8 +205,7 @@ std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, con
         result.value = incr_by_update(result.name, key, result.delta, options);
         return;
       }
-      requests.push_back(
-          Request::incr_or_create(key, result.delta, first, exptime_of(context_, options.ttl)));
+      requests.push_back(increment(context_, key, result.delta, first, options.ttl));
       sent.push_back(&result);
     });
   }

@@ -67,8 +67,7 @@ std::string no_counter_message(const std::string& name, std::string_view value) 
 }
 
 std::optional<std::uint64_t> plain_number(std::string_view value) {
-  const std::size_t last = value.find_last_not_of(' ');
-  return parse_u64(value.substr(0, last == std::string_view::npos ? 0 : last + 1));
+  return parse_padded_u64(value);
 }
 
 }  // namespace mcds

@@ -77,7 +77,10 @@ void drive(Context& context, std::span<LockExchange* const> exchanges) {
 std::vector<Request> AcquireCopy::requests() const {
   switch (step_) {
     case Step::add: {
-      std::vector<Request> requests{Request::add(plan_.key, plan_.value, plan_.exptime).on(plan_.server)};
+      std::vector<Request> requests{Request::add(plan_.key, plan_.value, plan_.exptime)
+                                        .on(plan_.server)
+                                        .relying_on_expiry()
+                                        .relying_on_cas()};
       if (!plan_.fence_key.empty() && plan_.fence_with_add) requests.push_back(fence_request());
       return requests;
     }

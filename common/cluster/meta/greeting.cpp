@@ -1,0 +1,106 @@
+#include "common/cluster/meta/greeting.hpp"
+
+#include <array>
+
+namespace mcds::meta {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+constexpr std::size_t longest_line = 2048;
+
+// As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
+constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
+constexpr auto classic_get = "get mcds:what-is-this\r\n"sv;
+constexpr auto binary_version = "\x80\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
+// The smallest hello of TLS 1.2; whatever the answer, it is a TLS record.
+constexpr auto tls_hello =
+    "\x16\x03\x01\0\x2f\x01\0\0\x2b\x03\x03"
+    "mcds asks whether this is TLS..."
+    "\0\0\x04\xc0\x2f\0\x9c\x01\0"sv;
+
+constexpr std::array questions{mn_alone, classic_get, binary_version, tls_hello};
+
+bool digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Servers of other protocols, by how their answers begin; none of them executes what was sent.
+std::optional<std::string_view> known_foreigner(std::string_view input) {
+  if (input.size() >= 2 && (input[0] == '\x15' || input[0] == '\x16') && input[1] == '\x03')
+    return "the server speaks TLS; name it as tls://HOST:PORT";
+  if (input.starts_with('\x81'))
+    return "the server takes the binary protocol only; start it without -B binary or -S";
+  if (input.starts_with("HTTP/")) return "this is a web server, no memcached; look at the port";
+  if (input.starts_with("SSH-")) return "this is an SSH server, no memcached; look at the port";
+  if (input.starts_with("-ERR") || input.starts_with("-NOAUTH") || input.starts_with("-DENIED"))
+    return "this is a Redis server, no memcached; look at the port";
+  if (input.size() >= 4 && digit(input[0]) && digit(input[1]) && digit(input[2]) &&
+      (input[3] == ' ' || input[3] == '-'))
+    return "this is a mail or file server, no memcached; look at the port";
+  if (input.starts_with("CLIENT_ERROR unauth"))
+    return "the server wants a login; give --user and --password-file";
+  return std::nullopt;
+}
+
+// A whole line, without its line break; nullopt: not yet.
+std::optional<std::string_view> take_line(std::string_view input, std::size_t& position) {
+  const std::size_t end = input.find('\n', position);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view line = input.substr(position, end - position);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  position = end + 1;
+  return line;
+}
+
+bool is_error(std::string_view line) {
+  return line == "ERROR" || line.starts_with("ERROR ") || line.starts_with("CLIENT_ERROR ") ||
+         line.starts_with("SERVER_ERROR ");
+}
+
+}  // namespace
+
+Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dialect& dialect) {
+  if (!heard_) {
+    if (const auto complaint = known_foreigner(input.substr(position))) {
+      complaint_ = *complaint;
+      return Step::foreign;
+    }
+  }
+  const auto line = take_line(input, position);
+  if (!line) return input.size() - position < longest_line ? Step::need_more : Step::nonsense;
+  if (heard_) {
+    if (!line->starts_with("VERSION ") && !is_error(*line)) return Step::nonsense;
+    if (line->starts_with("VERSION ")) dialect.take_version(std::string(line->substr(8)));
+    return Step::done;
+  }
+  if (line->starts_with("ERROR Too many open connections")) return Step::turned_away;
+  // EN: the meta commands of 1.5.19 to 1.5.22 were a draft.
+  const bool classic = *line == "EN" || is_error(*line);
+  if (!classic && *line != "MN") return Step::nonsense;
+  dialect.words = classic ? Dialect::Words::classic : Dialect::Words::meta;
+  heard_ = true;
+  return read(input, position, dialect);
+}
+
+std::optional<std::string_view> Inquiry::next() {
+  if (asked_ == static_cast<int>(questions.size())) return std::nullopt;
+  return questions.at(static_cast<std::size_t>(asked_++));
+}
+
+Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
+  if (const auto complaint = known_foreigner(input)) {
+    complaint_ = *complaint;
+    return Finding::foreign;
+  }
+  std::size_t position = 0;
+  const auto line = take_line(input, position);
+  if (!line) return closed || input.size() >= longest_line ? Finding::closed : Finding::need_more;
+  if (line->starts_with("ERROR Too many")) return Finding::closed;
+  if (questions.at(static_cast<std::size_t>(asked_ - 1)) == mn_alone) return Finding::answered;
+  const bool well_formed = *line == "END" || line->starts_with("VALUE mcds:what-is-this ") || is_error(*line);
+  return well_formed ? Finding::classic : Finding::closed;
+}
+
+}  // namespace mcds::meta

@@ -1,0 +1,61 @@
+// The first words on a connection, and what a server's answer to them shows. Pure, no I/O.
+//
+// `mn` goes in front of everything: what knows meta commands answers MN, what does not answers an error or closes the
+// connection, and is known before the answer to anything else is read. `version` behind it tells what that version does
+// differently. Both travel in the same write as the first requests, so they cost no round trip.
+//
+// A server that closes on the greeting leaves open whether what came behind was executed. Inquiry asks again, each
+// question on a connection of its own: when `mn` alone is closed on as well, and a `get` is answered, it was the `mn`
+// that closed the first connection, and nothing behind it was executed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/cluster/dialect.hpp"
+
+namespace mcds::meta {
+
+class Greeting {
+ public:
+  static constexpr std::string_view words = "mn\r\nversion\r\n";
+
+  enum class Step {
+    need_more,
+    done,         // the dialect is known
+    turned_away,  // the server is at its connection limit and closes: nothing was applied
+    foreign,      // complaint() says what it is instead; nothing was applied
+    nonsense,     // no answer to this
+  };
+  Step read(std::string_view input, std::size_t& position, Dialect& dialect);
+  // Whether it has answered anything.
+  bool heard() const { return heard_; }
+  const std::string& complaint() const { return complaint_; }
+
+ private:
+  bool heard_ = false;
+  std::string complaint_;
+};
+
+class Inquiry {
+ public:
+  // What to send on the next connection; nullopt: there is nothing left to ask.
+  std::optional<std::string_view> next();
+
+  enum class Finding {
+    need_more,
+    classic,   // it closes on `mn` only
+    answered,  // it takes `mn`: what closed the first connection was something else
+    foreign,   // complaint() says what it is instead
+    closed,    // no answer to this: ask the next
+  };
+  Finding read(std::string_view input, bool closed);
+  const std::string& complaint() const { return complaint_; }
+
+ private:
+  int asked_ = 0;
+  std::string complaint_;
+};
+
+}  // namespace mcds::meta
