@@ -130,7 +130,7 @@ TEST_CASE("live keys: a dump that breaks off, or turns into something else, is n
     proxy.always(Fault::answer_garbage);
     Found found;
     const auto result = collect({proxy.server()}, hasty(), found)[0];
-    CHECK(result.keys == 1);
+    CHECK(result.keys >= 1);  // it answers so to the question after the end, too
     CHECK(!result.complete);
     CHECK(result.failure->kind == ReplyFailure::Kind::unknown);
   }

@@ -37,7 +37,8 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
   while (first + command.count < requests.size()) {
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
-    if (request.op != Op::get || !fits) break;
+    const bool wanted = command.count == 0 || !wording.one_key_a_line;
+    if (request.op != Op::get || !fits || !wanted) break;
     append_all(out, {" ", request.key});
     ++command.count;
   }

@@ -86,6 +86,7 @@ Wording Lane::wording() const {
   return {.meta = meta,
           .compares_in_md = dialect_.compares_in_md(),
           .long_lines = dialect_.takes_long_lines(),
+          .one_key_a_line = dialect_.proxy,
           .incr_form = incr_form_};
 }
 

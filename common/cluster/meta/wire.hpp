@@ -29,6 +29,7 @@ struct Wording {
   bool meta = true;
   bool compares_in_md = true;
   bool long_lines = false;
+  bool one_key_a_line = false;  // proxies answer several in the order of their backends
   IncrForm incr_form = IncrForm::whole;
 };
 

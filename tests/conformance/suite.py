@@ -1,0 +1,190 @@
+"""Every verb of mcds against any servers: what works, what is refused by name, and what must never be.
+
+A check is a run of mcds with the exit code and the words of output that are right. Exit 76 and 77 are honest refusals: they
+name what the server lacks. Exit 80 (unknown), another code or output, a run without end and a signal are faults.
+"""
+import os
+import random
+import subprocess
+
+LONGEST = 20  # seconds
+REFUSED = (76, 77)
+
+
+class Suite:
+    def __init__(self, mcds, servers, options=()):
+        self.mcds, self.options = mcds, list(options)
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_"))}
+        self.environment.update(MCDS_SERVERS=servers, LC_ALL="C.UTF-8", XDG_CONFIG_HOME="/nonexistent")
+        self.prefix = f"conformance-{random.getrandbits(40):010x}-"
+        self.works, self.refused, self.not_applicable, self.faults = 0, [], 0, []
+
+    def execute(self, arguments, given):
+        try:
+            done = subprocess.run([self.mcds, *arguments, *self.options], input=given, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, env=self.environment, timeout=LONGEST, check=False)
+        except subprocess.TimeoutExpired:
+            return "hang", "", ""
+        return done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode("utf-8", "replace")
+
+    def run(self, words, status=0, *shown, command=(), given=b""):
+        """Whether it worked; the output is in `self.out`."""
+        arguments = [word.replace("%", self.prefix) for word in words.split()]
+        before, self.options = self.options, self.options + (["--", *command] if command else [])
+        code, self.out, err = self.execute(arguments, given)
+        self.options = before
+        what = f"{words}: exit {code}"
+        if code == status and all(text in self.out for text in shown):
+            self.works += 1
+            return True
+        if code in REFUSED:
+            self.refused.append(f"{what}: {(err or self.out).strip()}")
+        elif code == "hang":
+            self.faults.append(f"hang: {words}")
+        elif code == 80:
+            self.faults.append(f"unknown: {what}: {err.strip()}")
+        elif isinstance(code, int) and (code < 0 or code == 70):
+            self.faults.append(f"crash: {what}: {err.strip()}")
+        else:
+            self.faults.append(f"wrong: {what}, not {status} with {list(shown)}: {self.out.strip()} {err.strip()}")
+        return False
+
+    def skip(self, count):
+        self.not_applicable += count
+
+    def all(self):
+        for group in (self.counters, self.exact_counters, self.locks, self.hashes, self.tables, self.arrays,
+                      self.eventlogs, self.visitors, self.caches, self.batches, self.others):
+            group()
+        return self
+
+    def counters(self):
+        self.run("counter incr %c", 0, '"value":1', '"created":true')
+        self.run("counter incr %c 5", 0, '"value":6', '"created":false')
+        self.run("counter get %c", 0, '"value":6')
+        self.run("counter decr %c 2", 0, '"value":4')
+        self.run("counter incr %i 2 --init 40", 0, '"value":42')
+        self.run("counter remove %c")
+        self.run("counter get %c", 1, '"found":false')
+        self.run("counter decr %c", 1)
+        if self.run("counter incr %ttl --ttl 60s", 0, '"value":1'):
+            self.run("counter incr %ttl --ttl 60s", 0, '"value":2')
+        else:
+            self.run("counter get %ttl", 1)  # nothing is left behind
+            self.skip(1)
+        if self.run("counter set %s 9", 0, '"value":9'):
+            self.run("counter set %s 8 --ttl 60s", 0, '"value":8')
+            self.run("counter take %s", 0, '"taken":8')
+            self.run("counter get %s", 0, '"value":0')
+        else:
+            self.skip(3)
+        self.run("counter limit %l --max 2 --per 1h", 0, '"used":1')
+        self.run("counter limit %l --max 2 --per 1h", 0, '"used":2')
+        self.run("counter limit %l --max 2 --per 1h", 1, '"allowed":false')
+
+    def exact_counters(self):
+        if self.run("counter incr %e --exact", 0, '"value":1', '"exact":true'):
+            self.run("counter incr %e --exact", 0, '"value":2')
+            self.run("counter incr %e", 0, '"value":3')
+            self.run("counter get %e", 0, '"value":3')
+            self.run("counter take %e", 0, '"taken":3')
+        else:
+            self.run("counter get %e", 1)
+            self.skip(4)
+
+    def locks(self):
+        if not self.run("lock run %r --ttl 20s", 0, "inside", command=["echo", "inside"]):
+            self.run("lock show %r", 1)
+            return self.skip(10)
+        self.run("lock run %r --ttl 20s", 7, command=["sh", "-c", "exit 7"])
+        self.run("lock acquire %a --ttl 60s --fence -o value", 0)
+        token = self.out.split()[0] if self.out.split() else "none"
+        self.run("lock acquire %a --ttl 60s", 75)
+        self.run("lock show %a", 0, '"held":true')
+        self.run(f"lock renew %a --ttl 60s --token {token}")
+        self.run("lock renew %a --ttl 60s --token 0123456789abcdef", 1, '"renewed":false')
+        self.run(f"lock release %a --token {token}")
+        self.run("lock show %a", 1)
+        self.run("lock acquire %a --ttl 60s", 0, '"acquired":true')
+        return self.run("lock release %a --force", 0)
+
+    def hashes(self):
+        self.run("hash set %h a 1 b 2")
+        self.run("hash get %h a", 0, '"1"')
+        self.run("hash set %h a 3")
+        self.run("hash get %h a", 0, '"3"')
+        self.run("hash fetch %h", 0, '"3"', '"2"')
+        self.run("hash fields %h", 0, '"a"', '"b"')
+        self.run("hash count %h", 0, '"count":2')
+        self.run("hash remove %h a", 0, '"removed":true')
+        self.run("hash get %h a", 1)
+        self.run("hash clear %h")
+        self.run("hash fetch %h", 0)
+
+    def tables(self):
+        self.run("table add %t x y", 0, '"added":true')
+        self.run("table add %t x", 0, '"added":false')
+        self.run("table has %t x")
+        self.run("table fetch %t", 0, '"x"', '"y"')
+        self.run("table remove %t x", 0, '"removed":true')
+        self.run("table has %t x", 1)
+        self.run("table count %t", 0, '"count":1')
+        self.run("table check %t")
+        self.run("table clear %t")
+
+    def arrays(self):
+        self.run("array add %y one two", 0)
+        self.run("array add %y three", 0)
+        self.run("array count %y", 0, '"count":3')
+        self.run("array fetch %y", 0, '"one"', '"three"')
+        self.run("array delete %y two", 0)
+        self.run("array fetch %y", 0, '"one"', '"three"')
+        self.run("array fetch %none", 1)
+
+    def eventlogs(self):
+        self.run("eventlog put %v first")
+        self.run("eventlog put %v second")
+        self.run("eventlog fetch %v", 0, '"first"', '"second"')
+        self.run("eventlog tail %v", 0, '"second"')
+        self.run("eventlog put %v -", 0, given=b"".join(b"line %d\n" % i for i in range(200)))
+        self.run("eventlog fetch %v", 0, '"line 0"', '"line 199"')
+
+    def visitors(self):
+        self.run("visitors hit %p", 0, '"current":1')
+        self.run("visitors hit %p", 0, '"current":2')
+        self.run("visitors value %p", 0, '"current":2')
+
+    def caches(self):
+        """The command runs, whatever the servers do."""
+        draw = ["sh", "-c", "echo drawn $$"]
+        self.run("cache run %k --ttl 60s", 0, "drawn", command=draw)
+        first = self.out
+        self.run("cache run %k --ttl 60s", 0, "drawn", command=draw)
+        if self.out != first:
+            self.run("cache show %k", 1)
+            return self.skip(4)
+        self.run("cache show %k", 0)
+        self.run("cache expire %k", 0)
+        self.run("cache run %k --ttl 60s", 0, "drawn", command=draw)
+        if self.out == first:
+            self.faults.append("wrong: cache run after expire replayed what was expired")
+        return self.run("cache remove %k", 0)
+
+    def batches(self):
+        members = [b"member-%d-%s" % (i, b"x" * (i % 90)) for i in range(300)]
+        self.run("table add %b -", 0, given=b"\n".join(members) + b"\n")
+        self.run("table fetch %b -o value", 0, *(member.decode() for member in members[:20]))
+        if self.out.count("member-") != len(members):
+            self.faults.append(f"wrong: table fetch after a batch: {self.out.count('member-')} of {len(members)}")
+        self.run("counter incr -", 0, given=b"".join(b"%sn%d\n" % (self.prefix.encode(), i % 100) for i in range(300)))
+        self.run("counter get " + " ".join(f"%n{i}" for i in range(0, 100, 7)), 0, '"value":3')
+
+    def others(self):
+        self.run("servers", 0, '"up":true')
+        self.run("where %c", 0)
+
+    def line(self):
+        kinds = [fault.split(":")[0] for fault in self.faults]
+        counts = {"works": self.works, "refused": len(self.refused), "not applicable": self.not_applicable}
+        counts.update({kind: kinds.count(kind) for kind in ("unknown", "wrong", "hang", "crash")})
+        return ", ".join(f"{count} {name}" for name, count in counts.items())
