@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the suites of a build directory and adds up their cases. Usage: run_suites.py BUILD_DIR [SUITE…]
+"""Runs the suites of a build directory and adds up their cases. Usage: run_suites.py [--targets] BUILD_DIR [SUITE…]
 
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
-for suites that fail. MCDS_TEST_JOBS sets how many run at a time.
+for suites that fail. MCDS_TEST_JOBS sets how many run at a time. --targets prints what ninja must build for them instead.
+With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
+of FULL, and every script tests/*/*_full.py.
 """
 import concurrent.futures
 import glob
@@ -13,7 +15,11 @@ import subprocess
 import sys
 import time
 
-SUITE_TIMEOUT = 900
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+SUITE_TIMEOUT = 6 * 3600 if FULL else 900
+FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "3000000", "MCDS_TEST_SECONDS": "120", "MCDS_TEST_LOCK_SECONDS": "60",
+                "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_INCREMENTS": "2000"}
+FULL_SUITES = {"full/interop": ["tests/interop/run"], "full/bench": ["tests/bench/run", "--quick"], "full/fuzz": ["tests/fuzz/run", "600"]}
 
 
 def suites(build):
@@ -32,12 +38,20 @@ def suites(build):
     yield "cli", ["python3", "tests/cli/run_golden.py", mcds, *goldens]
     for script in sorted(glob.glob("tests/*/*_test.py")):
         yield script.removeprefix("tests/").removesuffix("_test.py"), ["python3", script, build]
+    if FULL:
+        yield from FULL_SUITES.items()
+        for script in sorted(glob.glob("tests/*/*_full.py")):
+            yield "full/" + os.path.basename(script).removesuffix("_full.py"), ["python3", script, build]
+
+
+def counts(output):
+    return [tuple(map(int, found)) for found in re.findall(r"^(\d+) passed, (\d+) failed", output, re.M)]
 
 
 def count(output):
-    plain = re.findall(r"^(\d+) passed, (\d+) failed", output, re.M)
+    plain = counts(output)
     if plain:
-        return tuple(map(int, plain[-1]))
+        return plain[-1]
     doctest = re.findall(r"test cases:\s*\d+ \|\s*(\d+) passed \|\s*(\d+) failed", output)
     return tuple(map(int, doctest[-1])) if doctest else (0, 0)
 
@@ -58,17 +72,31 @@ def run(suite):
     except subprocess.TimeoutExpired as error:
         status, output = 1, (error.output or b"").decode("utf-8", "backslashreplace") + f"\nno end in {SUITE_TIMEOUT} s"
     passed, failed = count(output)
+    if name.startswith("full/"):  # several scripts in one, or one that counts nothing
+        passed, failed = (sum(column) for column in zip((0, 0), *counts(output)))
+        passed += status == 0 and passed + failed == 0
     if (status != 0 and failed == 0) or passed + failed == 0:
         failed += 1
     return name, passed, failed, time.monotonic() - started, output
 
 
+def targets(build, chosen):
+    programs = {command[0] for _, command in chosen if command[0].startswith(build + os.sep)}
+    return [os.path.relpath(program, build) for program in sorted(programs)] + ["tools/mcds"]
+
+
 def main():
-    build, wanted = sys.argv[1], sys.argv[2:]
+    arguments = [word for word in sys.argv[1:] if word != "--targets"]
+    build, wanted = arguments[0], arguments[1:]
     chosen = [suite for suite in suites(build) if not wanted or {suite[0], suite[0].split("/")[0]} & set(wanted)]
     unknown = set(wanted) - {word for name, _ in chosen for word in (name, name.split("/")[0])}
     if unknown:
         sys.exit(f"no such suite: {' '.join(sorted(unknown))}")
+    if "--targets" in sys.argv[1:]:
+        print(*targets(build, chosen))
+        return
+    for variable, amount in FULL_AMOUNTS.items() if FULL else ():
+        os.environ.setdefault(variable, amount)
     total = failures = 0
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Rules of the source tree that a compiler does not check. Usage: tidy_test.py [BUILD_DIR]"""
+import fnmatch
 import os
 import re
 import subprocess
@@ -26,10 +27,20 @@ CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/classic/", "common/
 HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
 
 
+def of_the_tree():
+    """What git tracks or would; where the sources came without it, all but what .gitignore names."""
+    listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                             check=False, capture_output=True) if os.path.exists(".git") else None
+    if listing is not None and listing.returncode == 0:
+        return listing.stdout.decode().split("\0")
+    ignored = re.compile(r"^(?:build[^/]*|\.git)/|(?:^|/)__pycache__/|\.swp$")
+    paths = (os.path.relpath(os.path.join(root, name)) for root, _, names in os.walk(".") for name in names)
+    return [path for path in paths if not ignored.search(path)]
+
+
 def tracked(*patterns):
-    listing = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns],
-                             check=True, capture_output=True).stdout.decode()
-    return sorted(path for path in listing.split("\0") if path and os.path.exists(path))
+    return sorted(path for path in of_the_tree() if path and os.path.exists(path)
+                  and (not patterns or any(fnmatch.fnmatch(path, pattern) for pattern in patterns)))
 
 
 def read(path):
