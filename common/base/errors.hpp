@@ -20,6 +20,7 @@ enum class ErrorCode {
   output_failed,    // 74: standard output
   try_again,        // 75: busy, contention, wait timed out
   refused,          // 76: the server refused or answered nonsense
+  access_denied,    // 77: the server wants a login or rejects it, or its certificate does not verify
   configuration,    // 78
   lock_lost,        // 79
   unknown_outcome,  // 80: it was sent, no reply came; it may have been applied
@@ -39,7 +40,8 @@ class Failure : public std::runtime_error {
   std::string server_;
 };
 
-// The request had no effect: it was never sent (unavailable) or the server refused it (refused).
+// The request had no effect: it was never sent (unavailable, access_denied) or the server refused it (refused,
+// access_denied).
 class NotApplied : public Failure {
  public:
   using Failure::Failure;

@@ -30,6 +30,8 @@ const Reply& expect(const Cluster& cluster, const Reply& reply) {
       throw NotApplied(ErrorCode::unavailable, failure.message, server);
     case ReplyFailure::Kind::refused:
       throw NotApplied(ErrorCode::refused, failure.message, server);
+    case ReplyFailure::Kind::denied:
+      throw NotApplied(ErrorCode::access_denied, failure.message, server);
     case ReplyFailure::Kind::not_a_number:
       throw CorruptData(failure.message, server);
     case ReplyFailure::Kind::unknown:
@@ -46,6 +48,10 @@ Reply expect(const Cluster& cluster, Reply&& reply) {
 const Reply& expect_read(const Cluster& cluster, const Reply& reply) {
   if (!reply.unknown()) return expect(cluster, reply);
   throw NotApplied(ErrorCode::unavailable, reply.failure->message, cluster.address_of(reply.server));
+}
+
+ErrorCode error_code_of_silence(const ReplyFailure& failure) {
+  return failure.kind == ReplyFailure::Kind::denied ? ErrorCode::access_denied : ErrorCode::unavailable;
 }
 
 }  // namespace mcds

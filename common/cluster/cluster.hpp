@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/errors.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
 #include "common/placement/placement.hpp"
@@ -54,6 +55,9 @@ const Reply& expect(const Cluster& cluster, const Reply& reply);
 Reply expect(const Cluster& cluster, Reply&& reply);
 // As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
 const Reply& expect_read(const Cluster& cluster, const Reply& reply);
+
+// What a server that said nothing usable to a read is reported as: access_denied, or unavailable.
+ErrorCode error_code_of_silence(const ReplyFailure& failure);
 
 struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest wait for one reply

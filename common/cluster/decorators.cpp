@@ -162,6 +162,8 @@ std::string_view word_of(const Reply& reply) {
       return "unreachable";
     case ReplyFailure::Kind::refused:
       return "refused";
+    case ReplyFailure::Kind::denied:
+      return "denied";
     case ReplyFailure::Kind::not_a_number:
       return "not_a_number";
     case ReplyFailure::Kind::unknown:

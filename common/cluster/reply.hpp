@@ -30,6 +30,7 @@ struct ReplyFailure {
   enum class Kind {
     unreachable,   // not sent: no connection, or the deadline passed before sending
     refused,       // the server answered and applied nothing: SERVER_ERROR, out of memory, ERROR, too large
+    denied,        // no login, a wrong one, or a certificate that does not verify: nothing was applied
     not_a_number,  // incr, decr on a value that is no number: nothing applied
     unknown,       // sent, no valid reply: it may have been applied, now or later
   };

@@ -31,6 +31,8 @@ constexpr std::array exit_codes{
     CodeMeaning{ExitStatus::output_failed, "writing to standard output failed"},
     CodeMeaning{ExitStatus::try_again, "try again"},
     CodeMeaning{ExitStatus::refused, "the server refused or answered nonsense"},
+    CodeMeaning{ExitStatus::access_denied,
+                "the server wants a login or rejects it, or its certificate does not verify"},
     CodeMeaning{ExitStatus::configuration, "configuration"},
     CodeMeaning{ExitStatus::lock_lost, "the lock was lost while the command ran"},
     CodeMeaning{ExitStatus::unknown_outcome, "outcome unknown"},

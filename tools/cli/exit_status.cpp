@@ -27,6 +27,8 @@ ExitStatus status_of(ErrorCode code) {
       return ExitStatus::try_again;
     case ErrorCode::refused:
       return ExitStatus::refused;
+    case ErrorCode::access_denied:
+      return ExitStatus::access_denied;
     case ErrorCode::configuration:
       return ExitStatus::configuration;
     case ErrorCode::lock_lost:
@@ -59,6 +61,8 @@ const char* name_of(ErrorCode code) {
       return "try_again";
     case ErrorCode::refused:
       return "refused";
+    case ErrorCode::access_denied:
+      return "access_denied";
     case ErrorCode::configuration:
       return "configuration";
     case ErrorCode::lock_lost:
@@ -72,7 +76,7 @@ const char* name_of(ErrorCode code) {
 ExitStatus worse(ExitStatus a, ExitStatus b) {
   constexpr std::array order{
       ExitStatus::ok,       ExitStatus::no,      ExitStatus::problem,         ExitStatus::try_again,
-      ExitStatus::bad_data, ExitStatus::refused, ExitStatus::unknown_outcome, ExitStatus::unavailable};
+      ExitStatus::bad_data, ExitStatus::refused, ExitStatus::access_denied, ExitStatus::unknown_outcome, ExitStatus::unavailable};
   const auto rank = [&](ExitStatus status) { return std::find(order.begin(), order.end(), status); };
   return rank(a) < rank(b) ? b : a;
 }

@@ -19,6 +19,7 @@ enum class ExitStatus : int {
   output_failed = 74,
   try_again = 75,
   refused = 76,
+  access_denied = 77,
   configuration = 78,
   lock_lost = 79,
   unknown_outcome = 80,
@@ -31,7 +32,8 @@ ExitStatus status_of(ErrorCode code);
 // The word of {"error":{"code":…}}.
 const char* name_of(ErrorCode code);
 
-// The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused < unknown_outcome < unavailable.
+// The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused <
+// access_denied < unknown_outcome < unavailable.
 ExitStatus worse(ExitStatus a, ExitStatus b);
 
 }  // namespace mcds

@@ -18,6 +18,7 @@ struct Condition {
   std::map<std::string, std::string, std::less<>> stats;
   std::optional<std::chrono::microseconds> round_trip;
   std::string error;
+  bool denied = false;
 };
 
 std::map<std::string, std::string, std::less<>> parse_stats(std::string_view lines) {
@@ -46,6 +47,7 @@ std::vector<Condition> ask(Cluster& cluster, std::size_t count) {
       statistics.push_back(Request::stats(i));
     } else {
       conditions[i].error = replies[i].failure->message;
+      conditions[i].denied = replies[i].is(ReplyFailure::Kind::denied);
     }
   }
   if (statistics.empty()) return conditions;
@@ -96,12 +98,14 @@ ExitStatus show_servers(Session& session) {
   const Pool& pool = session.placement()->pool();
   std::vector<Condition> conditions = ask(session.cluster(), pool.size());
   measure(session.cluster(), session.clock(), conditions);
-  std::size_t down = 0;
+  std::size_t down = 0, denied = 0;
   for (std::size_t i = 0; i < pool.size(); ++i) {
     down += conditions[i].up ? 0 : 1;
+    denied += conditions[i].denied ? 1 : 0;
     session.output().answer(describe(pool[i], i, conditions[i]), conditions[i].up ? "up" : "down");
   }
   if (down == 0) return ExitStatus::ok;
+  if (denied == pool.size()) return ExitStatus::access_denied;
   return down == pool.size() ? ExitStatus::unavailable : ExitStatus::problem;
 }
 

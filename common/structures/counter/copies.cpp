@@ -41,7 +41,8 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
           .failure = {}};
   if (reply.failed()) {
     copy.failure =
-        Failure(ErrorCode::unavailable, reply.failure->message, context_.cluster.address_of(copy.server));
+        Failure(error_code_of_silence(*reply.failure), reply.failure->message,
+                context_.cluster.address_of(copy.server));
     return;
   }
   if (!copy.found) return;
@@ -138,7 +139,7 @@ void CounterCopies::fail() const {
   if (!doubts_.empty()) give_up();
   for (const Copy& silent : copies_) {
     if (silent.failure)
-      throw NotApplied(ErrorCode::unavailable, silent.failure->what(), silent.failure->server());
+      throw NotApplied(silent.failure->code(), silent.failure->what(), silent.failure->server());
   }
   throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'; they may be out of memory");
 }

@@ -97,7 +97,7 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
   // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
   if (refilled) return read_chunks(chunks, sink, summary, tolerant, false);
   if (blocked && !tolerant)
-    throw NotApplied(ErrorCode::unavailable, unreachable.front().what(), unreachable.front().server());
+    throw NotApplied(unreachable.front().code(), unreachable.front().what(), unreachable.front().server());
   if (blocked) summary.unreachable = std::move(unreachable);
   return united;
 }

@@ -174,7 +174,7 @@ bool ChunkReader::usable(const Reply& reply) {
   const std::string server = context_.cluster.address_of(reply.server);
   const auto same = [&](const Failure& failure) { return failure.server() == server; };
   if (std::none_of(summary_.unreachable.begin(), summary_.unreachable.end(), same)) {
-    summary_.unreachable.emplace_back(ErrorCode::unavailable, reply.failure->message, server);
+    summary_.unreachable.emplace_back(error_code_of_silence(*reply.failure), reply.failure->message, server);
   }
   return false;
 }

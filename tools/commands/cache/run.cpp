@@ -53,6 +53,7 @@ bool fails_open(const Failure& failure) {
     case ErrorCode::unavailable:
     case ErrorCode::unknown_outcome:
     case ErrorCode::refused:
+    case ErrorCode::access_denied:
     case ErrorCode::try_again:
     case ErrorCode::bad_data:
       return true;

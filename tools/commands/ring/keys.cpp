@@ -55,10 +55,12 @@ ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (results[i].complete) continue;
-    const std::string why = results[i].failure == nullptr ? "it stopped" : results[i].failure->message;
+    const auto& failure = results[i].failure;
+    const ErrorCode code = failure == nullptr ? ErrorCode::unavailable : error_code_of_silence(*failure);
     session.output().error(
-        Failure(ErrorCode::unavailable, "its keys cannot be listed: " + why, pool[i].address()));
-    status = ExitStatus::unavailable;
+        Failure(code, "its keys cannot be listed: " + (failure == nullptr ? "it stopped" : failure->message),
+                pool[i].address()));
+    status = worse(status, status_of(code));
   }
   return status;
 }

@@ -59,7 +59,7 @@ void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServ
   if (std::all_of(results.begin(), results.end(), silent)) {
     const ReplyFailure& failure = *results.front().failure;
     const bool refused = failure.kind == ReplyFailure::Kind::refused;
-    throw NotApplied(refused ? ErrorCode::refused : ErrorCode::unavailable, unlisted + failure.message,
+    throw NotApplied(refused ? ErrorCode::refused : error_code_of_silence(failure), unlisted + failure.message,
                      pool.front().address());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
