@@ -14,13 +14,16 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/cluster/login.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
+#include "common/cluster/tls/options.hpp"
 #include "common/placement/placement.hpp"
 
 namespace mcds {
@@ -63,9 +66,13 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
+  TlsOptions tls = {};              // for the servers that are reached by it
+  std::optional<Login> login = {};  // for all of them
 };
 
-// A cluster over real servers. Connects on first use of each server.
+// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of TlsOptions are
+// read, when a server that is reached by TLS is first used (Failure: cannot_read, configuration, system). Throws
+// InvalidInput where --protocol classic would have to do TLS or a login.
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds

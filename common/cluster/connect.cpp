@@ -79,6 +79,13 @@ class AutomaticTransport final : public Transport {
   Composites classic_;
 };
 
+// libmemcached has neither.
+void refuse_access(const Pool& pool, const ConnectOptions& options) {
+  if (std::any_of(pool.begin(), pool.end(), [](const Server& server) { return server.tls; }))
+    throw InvalidInput("--protocol classic has no TLS; leave it out");
+  if (options.login) throw InvalidInput("--protocol classic has no logins; leave it out");
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options) {
@@ -86,6 +93,7 @@ std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, con
   const bool classic = options.protocol == Protocol::classic;
   std::unique_ptr<Transport> transport;
   if (classic) {
+    refuse_access(placement->pool(), options);
     transport = make_classic_transport(std::move(placement), options);
   } else if (options.protocol == Protocol::meta) {
     transport = make_meta_transport(std::move(placement), options);

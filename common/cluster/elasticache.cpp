@@ -1,17 +1,12 @@
 #include "common/cluster/elasticache.hpp"
 
-#include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <memory>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/cluster/meta/socket.hpp"
 
 namespace mcds {
 
@@ -21,66 +16,64 @@ constexpr std::size_t longest_answer = 1 << 20;
 
 class Exchange {
  public:
-  Exchange(const Server& endpoint, Duration timeout, const Clock& clock)
-      : address_(endpoint.address()), clock_(clock), deadline_(clock.steady() + timeout) {
-    connect_to(endpoint);
+  Exchange(const Server& endpoint, const ConnectOptions& options, const Clock& clock)
+      : address_(endpoint.address()),
+        clock_(clock),
+        deadline_(clock.steady() + options.timeout),
+        tls_(endpoint.tls ? std::make_unique<const tls::Context>(options.tls) : nullptr),
+        socket_(endpoint, tls_.get()) {
+    if (!socket_.start()) throw unreachable();
+    while (socket_.state() != State::open) {
+      wait_for(socket_.connecting_events());
+      if (socket_.finish_connecting() == State::closed) throw unreachable();
+    }
   }
-  ~Exchange() {
-    if (socket_ >= 0) close(socket_);
-  }
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
 
   std::string ask(std::string_view command) {
-    wait_for(POLLOUT);
-    if (send(socket_, command.data(), command.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(command.size()))
-      throw silent();
+    while (!command.empty()) {
+      wait_for(POLLOUT);
+      const std::ptrdiff_t size = socket_.send(command.data(), command.size());
+      if (size < 0) throw unreachable();
+      command.remove_prefix(static_cast<std::size_t>(size));
+    }
     std::string answer;
     while (!answer.ends_with("END\r\n") && !answer.starts_with("ERROR") && answer.size() < longest_answer) {
       wait_for(POLLIN);
-      std::array<char, 16384> chunk;
-      const ssize_t size = recv(socket_, chunk.data(), chunk.size(), 0);
-      if (size <= 0) throw silent();
-      answer.append(chunk.data(), static_cast<std::size_t>(size));
+      if (socket_.receive(answer) < 0) throw unreachable();
     }
     return answer;
   }
 
  private:
-  NotApplied silent() const {
-    return {ErrorCode::unavailable,
-            "the configuration endpoint gives no answer; is it up, and is the port right?", address_};
-  }
+  using State = meta::Socket::State;
 
-  void connect_to(const Server& endpoint) {
-    addrinfo hints{};
-    hints.ai_socktype = SOCK_STREAM;
-    addrinfo* found = nullptr;
-    if (getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found) != 0)
-      throw silent();
-    const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
-    socket_ = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (socket_ < 0) throw silent();
-    if (connect(socket_, found->ai_addr, found->ai_addrlen) != 0 && errno != EINPROGRESS) throw silent();
+  NotApplied unreachable() const {
+    return {socket_.denied() ? ErrorCode::access_denied : ErrorCode::unavailable,
+            "the configuration endpoint gives no answer: " + socket_.complaint(), address_};
   }
 
   void wait_for(short events) const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - clock_.steady()).count();
-    pollfd entry{socket_, events, 0};
-    if (left <= 0 || poll(&entry, 1, static_cast<int>(left)) != 1) throw silent();
+    pollfd entry{socket_.descriptor(), events, 0};
+    if (left > 0 && poll(&entry, 1, static_cast<int>(left)) == 1) return;
+    throw NotApplied(ErrorCode::unavailable,
+                     "the configuration endpoint gives no answer; is it up, and are the port and the scheme "
+                     "(tls://) right?",
+                     address_);
   }
 
   std::string address_;
   const Clock& clock_;
   SteadyTime deadline_;
-  int socket_ = -1;
+  std::unique_ptr<const tls::Context> tls_;
+  meta::Socket socket_;
 };
 
 }  // namespace
 
 // CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n
-std::string elasticache_config(const Server& endpoint, Duration timeout, const Clock& clock) {
-  const std::string answer = Exchange(endpoint, timeout, clock).ask("config get cluster\r\n");
+std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock) {
+  const std::string answer = Exchange(endpoint, options, clock).ask("config get cluster\r\n");
   const auto line_end = answer.find("\r\n");
   const std::string_view line = std::string_view(answer).substr(0, line_end);
   const auto length =

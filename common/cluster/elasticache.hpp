@@ -4,12 +4,12 @@
 #include <string>
 
 #include "common/base/clock.hpp"
-#include "common/placement/pools/pool.hpp"
+#include "common/cluster/cluster.hpp"
 
 namespace mcds {
 
-// The payload of `config get cluster` (see parse_elasticache), within `timeout` altogether. Throws NotApplied
-// (unavailable: no connection, no answer; refused: anything but a configuration).
-std::string elasticache_config(const Server& endpoint, Duration timeout, const Clock& clock);
+// The payload of `config get cluster` (see parse_elasticache), within the timeout altogether. Throws NotApplied
+// (unavailable: no connection, no answer; access_denied; refused: anything but a configuration).
+std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock);
 
 }  // namespace mcds

@@ -60,6 +60,27 @@ class Memcacheds:
         shutil.rmtree(self.directory)
 
 
+class TlsMemcached:
+    """A memcached with TLS on a port of this machine, and a certificate that is its own CA."""
+
+    def __init__(self, directory):
+        self.certificate, key = os.path.join(directory, "certificate.pem"), os.path.join(directory, "key.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj",
+                        "/CN=bench", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", self.certificate],
+                       check=True, capture_output=True)
+        self.port = free_port()
+        self.process = subprocess.Popen(["memcached", "-u", "root", "-m", "1024", "-l", "127.0.0.1", "-p", str(self.port), "-Z", "-o",
+                                         f"ssl_chain_cert={self.certificate},ssl_key={key}"])
+        wait_for(socket.AF_INET, ("127.0.0.1", self.port))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
 class Proxy:
     """Counts what stands between a client and a server: a trip begins when the client sends after a reply."""
 

@@ -45,3 +45,31 @@ TEST_CASE("what is no server list is refused") {
     CHECK_THROWS_AS(parse_pool(text), InvalidInput);
   }
 }
+
+TEST_CASE("how a server is reached is no part of what it is called") {
+  const Pool pool = parse_pool("tls://a:1,b=tls://[::1]:2/?3,c:1");
+  CHECK(pool[0] == Server{.host = "a", .port = 1, .tls = true});
+  CHECK(pool[1] == Server{.host = "::1", .port = 2, .weight = 3, .name = "b", .tls = true});
+  CHECK_FALSE(pool[2].tls);
+  CHECK(pool[0].address() == "a:1");
+  for (const char* text : {"tls://", "tls:a:1", "TLS://a:1", "tls://unix:/x", "tls://tls://a:1", "http://a:1",
+                           "tls://a:1,a:1"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_pool(text), InvalidInput);
+  }
+}
+
+TEST_CASE("a login in a server list is refused and not shown") {
+  for (const char* text :
+       {"app:secret@h:1", "app:se,secret@h", "tls://app:secret@h", "m=app:secret@h", "app:secret=@h:1",
+        "a:1;app:secret@h", "memcached://app:secret@h:1", "h:1, secret@h"}) {
+    CAPTURE(text);
+    try {
+      parse_pool(text);
+      FAIL("accepted");
+    } catch (const InvalidInput& refusal) {
+      CHECK(std::string(refusal.what()).find("secret") == std::string::npos);
+    }
+  }
+  CHECK(parse_pool("unix:/run/a@b,m=unix:/c@d,n@1=h:1").size() == 3);
+}

@@ -23,9 +23,21 @@ namespace {
 using Setting = std::pair<const char*, std::optional<std::string>*>;
 
 std::vector<Setting> settings_of(PoolConfig& pool) {
-  return {{"servers", &pool.servers}, {"servers_from", &pool.servers_from},
-          {"profile", &pool.profile}, {"namespace", &pool.key_prefix},
-          {"copies", &pool.copies},   {"longest_lock_ttl", &pool.longest_lock_ttl}};
+  return {{"servers", &pool.servers},
+          {"servers_from", &pool.servers_from},
+          {"profile", &pool.profile},
+          {"namespace", &pool.key_prefix},
+          {"copies", &pool.copies},
+          {"longest_lock_ttl", &pool.longest_lock_ttl},
+          {"tls", &pool.access.tls},
+          {"tls_ca", &pool.access.tls_ca},
+          {"tls_name", &pool.access.tls_name},
+          {"tls_cert", &pool.access.tls_cert},
+          {"tls_key", &pool.access.tls_key},
+          {"tls_insecure", &pool.access.tls_insecure},
+          {"user", &pool.access.user},
+          {"password_file", &pool.access.password_file},
+          {"auth", &pool.access.auth}};
 }
 
 std::vector<Setting> settings_of(Config& config) {
@@ -54,6 +66,11 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
     if (name == "namespace") check_key_prefix(value);
     if (name == "copies" && parse_u64(value).value_or(0) == 0)
       throw InvalidInput("copies: write a whole number, at least 1");
+    const std::string word = value;
+    if ((name == "tls" || name == "tls_insecure") && word != "on" && word != "off")
+      throw InvalidInput(name + ": write on or off");
+    if (name == "auth" && word != "ascii" && word != "user-key")
+      throw InvalidInput("auth: write ascii or user-key");
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&
         value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");

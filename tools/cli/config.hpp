@@ -12,9 +12,12 @@
 #include <optional>
 #include <string>
 
+#include "tools/cli/access.hpp"
+
 namespace mcds {
 
 struct PoolConfig {
+  AccessSettings access;
   std::optional<std::string> servers, servers_from, profile, key_prefix, copies, longest_lock_ttl;
 };
 

@@ -75,8 +75,9 @@ const char* name_of(ErrorCode code) {
 
 ExitStatus worse(ExitStatus a, ExitStatus b) {
   constexpr std::array order{
-      ExitStatus::ok,       ExitStatus::no,      ExitStatus::problem,         ExitStatus::try_again,
-      ExitStatus::bad_data, ExitStatus::refused, ExitStatus::access_denied, ExitStatus::unknown_outcome, ExitStatus::unavailable};
+      ExitStatus::ok,         ExitStatus::no,      ExitStatus::problem,       ExitStatus::try_again,
+      ExitStatus::bad_data,   ExitStatus::refused, ExitStatus::access_denied, ExitStatus::unknown_outcome,
+      ExitStatus::unavailable};
   const auto rank = [&](ExitStatus status) { return std::find(order.begin(), order.end(), status); };
   return rank(a) < rank(b) ? b : a;
 }

@@ -241,8 +241,10 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
   const Verb& verb = *invocation.verb;
   const std::string help_of =
       "mcds " + invocation.command->name() + (verb.name().empty() ? "" : " " + verb.name()) + " --help";
-  std::vector<OptionSpec> options = without_words_of(verb, globals);
-  options.insert(options.end(), verb.options().begin(), verb.options().end());
+  // The verb's own in front: of two that a mistyped word may mean, they are the likelier.
+  std::vector<OptionSpec> options = verb.options();
+  const std::vector<OptionSpec> others = without_words_of(verb, globals);
+  options.insert(options.end(), others.begin(), others.end());
   Words arguments = parse_options(words, options, help_of);
   for (const std::string& word : arguments) {
     if (word.size() > 1 && word[0] == '-') refuse_unknown_option(word, options, help_of);
@@ -263,13 +265,13 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
   return {
       {"-s,--servers",
        "LIST",
-       "HOST[:PORT][/?WEIGHT],… · [v6]:port · unix:/path · NAME=HOST:PORT",
+       "HOST[:PORT][/?WEIGHT],… · [v6]:port · tls://HOST:PORT · unix:/path · NAME=HOST:PORT",
        {},
        &into.servers},
       {"--servers-from",
        "SOURCE",
        "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE file:LIST dns:HOST dnssrv:NAME "
-       "elasticache:HOST:PORT",
+       "elasticache:[tls://]HOST:PORT env:NAME",
        {},
        &into.servers_from},
       {"-P,--pool", "NAME", "a pool of the config file", {}, &into.pool},
@@ -283,6 +285,27 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        "how to talk to the servers; default auto",
        {"auto", "classic", "meta"},
        &into.protocol},
+      {"--tls", "", "reach every server by TLS, as tls://HOST:PORT does", {}, &into.tls},
+      {"--tls-ca",
+       "FILE",
+       "the CA of the servers' certificates; default: the system's",
+       {},
+       &into.access.tls_ca},
+      {"--tls-name",
+       "NAME",
+       "what the certificates are for; default: each server's host",
+       {},
+       &into.access.tls_name},
+      {"--tls-cert", "FILE", "the client certificate to show", {}, &into.access.tls_cert},
+      {"--tls-key", "FILE", "its key; default: in the certificate's file", {}, &into.access.tls_key},
+      {"--tls-insecure", "", "do not verify certificates", {}, &into.tls_insecure},
+      {"--user", "NAME", "log in under this name", {}, &into.access.user},
+      {"--password-file", "FILE", "the file that holds the password", {}, &into.access.password_file},
+      {"--auth",
+       "ascii|user-key",
+       "the form of the login: memcached -Y, or MemCachier; default ascii",
+       {"ascii", "user-key"},
+       &into.access.auth},
       {"-o,--output",
        "json|value|text",
        "one JSON object per line, the bare answer, or columns for people",
@@ -295,6 +318,9 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
 
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {
   const Words taken = option_words(verb.options());
+  std::erase_if(globals, [&](const OptionSpec& option) {
+    return std::find(taken.begin(), taken.end(), long_name(option)) != taken.end();
+  });
   for (OptionSpec& option : globals) {
     const std::size_t comma = option.names.find(',');
     const bool is_taken = comma != std::string::npos &&

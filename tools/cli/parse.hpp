@@ -13,7 +13,7 @@ namespace mcds {
 // The options that every command takes, before and after it, bound to `into`.
 std::vector<OptionSpec> global_options(GlobalOptions& into);
 
-// The global options beside this verb's: a short word that the verb uses itself (`tail -n 10`) is the verb's.
+// The global options beside this verb's: a word that the verb uses itself (`tail -n 10`, `sandbox --tls`) is the verb's.
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals);
 
 struct Invocation {

@@ -16,6 +16,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/elasticache.hpp"
+#include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
 
 namespace mcds {
@@ -136,9 +137,19 @@ PoolFile pool_from_srv(const std::string& name) {
   return {parse_pool(list), "", ""};
 }
 
+// Its servers are as it is: all have TLS, or none has.
+PoolFile pool_from_elasticache(const std::string& where, bool tls, const ConnectOptions& options,
+                               const Clock& clock) {
+  Server endpoint = parse_pool(where).front();
+  endpoint.tls = endpoint.tls || tls;
+  PoolFile found = parse_elasticache(elasticache_config(endpoint, options, clock));
+  for (Server& server : found.pool) server.tls = endpoint.tls;
+  return found;
+}
+
 }  // namespace
 
-PoolFile pool_from(std::string_view text, Duration timeout, const Clock& clock) {
+PoolFile pool_from(std::string_view text, bool tls, const ConnectOptions& options, const Clock& clock) {
   const Source source = parse_source(text);
   const auto file = [&] { return value_of('@' + source.where); };
   if (source.kind == "nutcracker") return parse_nutcracker(file(), source.pool);
@@ -147,10 +158,10 @@ PoolFile pool_from(std::string_view text, Duration timeout, const Clock& clock) 
   if (source.kind == "file") return parse_server_list(file());
   if (source.kind == "dns") return pool_from_dns(source.where);
   if (source.kind == "dnssrv") return pool_from_srv(source.where);
-  if (source.kind == "elasticache")
-    return parse_elasticache(elasticache_config(parse_pool(source.where).front(), timeout, clock));
+  if (source.kind == "elasticache") return pool_from_elasticache(source.where, tls, options, clock);
+  if (source.kind == "env") return {parse_pool(servers_of_environment(source.where)), "", ""};
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
-                     "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache");
+                     "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache, env");
 }
 
 }  // namespace mcds

@@ -4,13 +4,14 @@
 #include <string_view>
 
 #include "common/base/clock.hpp"
+#include "common/cluster/cluster.hpp"
 #include "common/placement/pools/files.hpp"
 
 namespace mcds {
 
 // nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE  file:LIST  dns:HOST[:PORT]  dnssrv:NAME
-// elasticache:HOST:PORT. DNS answers are put in numerical order, because many clients place by index.
-// Throws Failure(cannot_read), Failure(configuration), Failure(unavailable) or InvalidInput.
-PoolFile pool_from(std::string_view source, Duration timeout, const Clock& clock);
+// elasticache:[tls://]HOST:PORT  env:NAME. DNS answers are put in numerical order, because many clients place by index.
+// `tls` also for those that are asked over the network. Throws Failure(cannot_read), Failure(configuration), Failure(unavailable) or InvalidInput.
+PoolFile pool_from(std::string_view source, bool tls, const ConnectOptions& options, const Clock& clock);
 
 }  // namespace mcds

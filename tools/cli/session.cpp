@@ -59,6 +59,7 @@ struct Session::Parts {
   std::optional<Config> config;
   Text key_prefix;
   std::optional<std::size_t> copies;
+  std::optional<Access> access;
 };
 
 namespace {
@@ -135,9 +136,24 @@ ConnectOptions Session::connect_options() {
   result.connect_timeout = timeout_of(options_.connect_timeout, config().connect_timeout,
                                       result.connect_timeout, "--connect-timeout");
   const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
+  result.tls = access().tls;
+  result.login = access().login;
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
   return result;
+}
+
+const Access& Session::access() {
+  if (parts_->access) return *parts_->access;
+  const Settings settings(options_, config());
+  AccessSettings flags = options_.access;
+  if (options_.tls) flags.tls = "on";
+  if (options_.tls_insecure) flags.tls_insecure = "on";
+  const std::string source = choose_servers(options_, config(), settings).servers_from.value_or("");
+  parts_->access = settle_access(
+      {flags, settings.flag_pool.access, settings.config_pool.access, config().defaults.access, source},
+      output_);
+  return *parts_->access;
 }
 
 const PoolFile& Session::pool() {
@@ -148,8 +164,11 @@ const PoolFile& Session::pool() {
     choice.servers = "127.0.0.1:11211";
     output_.hint_at_servers(" No server was named: name yours by --servers or MCDS_SERVERS");
   }
-  parts_->pool = choice.servers_from ? pool_from(*choice.servers_from, connect_options().timeout, clock())
-                                     : PoolFile{parse_pool(*choice.servers), "", ""};
+  parts_->pool = choice.servers_from
+                     ? pool_from(*choice.servers_from, access().tls_for_all, connect_options(), clock())
+                     : PoolFile{parse_pool(*choice.servers), "", ""};
+  if (!access().tls_for_all) return *parts_->pool;
+  for (Server& server : parts_->pool->pool) server.tls = !server.is_unix();
   return *parts_->pool;
 }
 

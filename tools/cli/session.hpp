@@ -9,6 +9,7 @@
 #include "common/cluster/cluster.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/primitives/context.hpp"
+#include "tools/cli/access.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/output.hpp"
 
@@ -21,6 +22,8 @@ struct GlobalOptions {
   std::optional<std::uint64_t> copies;
   std::optional<Duration> timeout, connect_timeout;
   bool verbose = false;
+  bool tls = false, tls_insecure = false;
+  AccessSettings access;
 };
 
 class Session {
@@ -66,6 +69,9 @@ class Session {
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);
+
+  // What the servers want of us. Settled once.
+  const Access& access();
 
   GlobalOptions options_;
   Output output_;

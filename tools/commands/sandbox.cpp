@@ -1,4 +1,5 @@
-// mcds sandbox: real memcached processes on unix sockets for the life of one command.
+// mcds sandbox: real memcached processes for the life of one command, on unix sockets or, for TLS, on ports of the
+// kernel's choice.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,11 +30,13 @@ namespace {
 constexpr std::uint64_t most_servers = 64;
 constexpr std::uint64_t most_megabytes = 1 << 20;
 constexpr Duration startup_limit = std::chrono::seconds(10);
+constexpr const char* user = "sandbox";
 constexpr Duration between_looks = std::chrono::milliseconds(1);
 
 struct SandboxOptions {
   std::uint64_t count = 3;
   std::uint64_t megabytes = 64;
+  bool tls = false, login = false;
   std::vector<std::string> words;    // before --
   std::vector<std::string> command;  // after it
 };
@@ -60,6 +63,19 @@ bool answers(const std::string& path) {
   return connected;
 }
 
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_private(const std::string& path, const std::string& text) {
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const bool written =
+      descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  if (descriptor >= 0) close(descriptor);
+  if (!written) throw Failure(ErrorCode::cannot_write, "cannot write " + path + ": " + std::strerror(errno));
+}
+
 // Without reaping it: its process id stays ours.
 bool has_ended(pid_t pid) {
   siginfo_t info{};
@@ -69,8 +85,9 @@ bool has_ended(pid_t pid) {
 // The servers and their directory; gone with it.
 class Sandbox {
  public:
-  Sandbox(std::string directory, const Guardian& guardian, const HeldSignals& held)
-      : directory_(std::move(directory)), guardian_(guardian), held_(held) {
+  Sandbox(std::string directory, const SandboxOptions& options, const Guardian& guardian,
+          const HeldSignals& held)
+      : directory_(std::move(directory)), options_(options), guardian_(guardian), held_(held) {
     if (mkdir(directory_.c_str(), 0700) != 0) {
       throw Failure(ErrorCode::cannot_write, "cannot make " + directory_ + ": " + std::strerror(errno));
     }
@@ -89,15 +106,51 @@ class Sandbox {
   Sandbox(const Sandbox&) = delete;
   Sandbox& operator=(const Sandbox&) = delete;
 
-  void start(const SandboxOptions& options) {
-    for (std::size_t i = 1; i <= options.count; ++i) pids_.push_back(start_server(i, options.megabytes));
+  void start(Clock& clock, const std::string& password) {
+    if (options_.login) {
+      write_private(directory_ + "/password", password);
+      write_private(directory_ + "/users", std::string(user) + ':' + password + '\n');
+    }
+    if (options_.tls) make_certificate(clock);
+    for (std::size_t i = 1; i <= options_.count; ++i) pids_.push_back(start_server(i));
+    wait_until_ready(clock);
+  }
+
+  // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for others.
+  std::vector<std::pair<std::string, std::string>> environment() const {
+    return {{"MCDS_SERVERS", servers()},
+            {"MCDS_TLS_CA", options_.tls ? certificate() : ""},
+            {"MCDS_USER", options_.login ? user : ""},
+            {"MCDS_PASSWORD", ""},
+            {"MCDS_PASSWORD_FILE", options_.login ? directory_ + "/password" : ""},
+            {"MCDS_SANDBOX_DIR", directory_},
+            {"MCDS_SANDBOX_PIDS", pids()}};
+  }
+
+ private:
+  std::string path_of(std::size_t number, const char* kind) const {
+    return directory_ + "/m" + std::to_string(number) + kind;
+  }
+  std::string socket_of(std::size_t number) const { return path_of(number, ".sock"); }
+  std::string certificate() const { return directory_ + "/certificate.pem"; }
+  std::string key() const { return directory_ + "/key.pem"; }
+
+  // The one line of memcached's own file of ports, `TCP INET: 37123`; empty: it does not listen yet.
+  std::string port_of(std::size_t number) const {
+    const std::string text = text_of(path_of(number, ".port"));
+    const auto at = text.find("INET: ");
+    return at == std::string::npos ? "" : text.substr(at + 6, text.find('\n') - at - 6);
+  }
+
+  bool is_ready(std::size_t number) const {
+    return options_.tls ? !port_of(number).empty() : answers(socket_of(number));
   }
 
   void wait_until_ready(Clock& clock) const {
     const SteadyTime limit = clock.steady() + startup_limit;
     for (std::size_t i = 1; i <= pids_.size(); ++i) {
-      while (!answers(socket_of(i))) {
-        if (has_ended(pids_[i - 1]) || clock.steady() > limit) give_up(i);
+      while (!is_ready(i)) {
+        if (has_ended(pids_[i - 1]) || clock.steady() > limit) give_up("memcached", path_of(i, ".log"));
         clock.sleep_for(between_looks);
       }
     }
@@ -107,7 +160,8 @@ class Sandbox {
   std::string servers() const {
     std::string list;
     for (std::size_t i = 1; i <= pids_.size(); ++i) {
-      list += (i == 1 ? "m" : ",m") + std::to_string(i) + "=unix:" + socket_of(i);
+      list += (i == 1 ? "m" : ",m") + std::to_string(i) + '=' +
+              (options_.tls ? "tls://127.0.0.1:" + port_of(i) : "unix:" + socket_of(i));
     }
     return list;
   }
@@ -118,30 +172,52 @@ class Sandbox {
     return list;
   }
 
- private:
-  std::string path_of(std::size_t number, const char* kind) const {
-    return directory_ + "/m" + std::to_string(number) + kind;
-  }
-  std::string socket_of(std::size_t number) const { return path_of(number, ".sock"); }
-
-  [[noreturn]] void give_up(std::size_t number) const {
-    std::string line;
-    std::ifstream log(path_of(number, ".log"));
-    std::getline(log, line);
-    throw Failure(ErrorCode::unavailable,
-                  "memcached does not start: " + (line.empty() ? "it says nothing" : line));
+  [[noreturn]] void give_up(const std::string& program, const std::string& log) const {
+    const std::string text = text_of(log);
+    throw Failure(
+        ErrorCode::unavailable,
+        program + " does not start: " + (text.empty() ? "it says nothing" : text.substr(0, text.find('\n'))));
   }
 
-  pid_t start_server(std::size_t number, std::uint64_t megabytes) {
-    std::vector<std::string> line{"memcached", "-s", socket_of(number), "-m", std::to_string(megabytes)};
+  pid_t start_server(std::size_t number) {
+    std::vector<std::string> line{"memcached", "-m", std::to_string(options_.megabytes)};
     if (geteuid() == 0) line.insert(line.end(), {"-u", "root"});
-    const std::string log = path_of(number, ".log");
+    if (options_.login) line.insert(line.end(), {"-Y", directory_ + "/users"});
+    if (options_.tls) {
+      line.insert(line.end(), {"-l", "127.0.0.1", "-p", "-1", "-U", "0", "-Z", "-o",
+                               "ssl_chain_cert=" + certificate() + ",ssl_key=" + key()});
+    } else {
+      line.insert(line.end(), {"-s", socket_of(number)});
+    }
+    return start_program(line, path_of(number, ".log"), path_of(number, ".port"));
+  }
+
+  // Signed by itself, and so its own CA.
+  void make_certificate(Clock& clock) {
+    const std::string log = directory_ + "/openssl.log";
+    const pid_t pid = start_program(
+        {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+         "-subj", "/CN=mcds sandbox", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost", "-days", "30",
+         "-keyout", key(), "-out", certificate()},
+        log, "");
+    const SteadyTime limit = clock.steady() + startup_limit;
+    while (!has_ended(pid) && clock.steady() < limit) clock.sleep_for(between_looks);
+    ::kill(-pid, SIGKILL);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    guardian_.forget(pid);
+    if (status != 0) give_up("openssl", log);
+  }
+
+  pid_t start_program(const std::vector<std::string>& line, const std::string& log,
+                      const std::string& ports) {
     int report[2];
     if (pipe2(report, O_CLOEXEC) != 0)
       throw Failure(ErrorCode::system, "cannot make a pipe; too many open files?");
     const pid_t parent = getpid();
     const pid_t pid = fork();
-    if (pid == 0) become_server(line, log.c_str(), parent, report[1]);
+    if (pid == 0) become_server(line, log.c_str(), ports.c_str(), parent, report[1]);
     close(report[1]);
     if (pid > 0) guardian_.watch(pid);
     int error = pid < 0 ? errno : 0;
@@ -151,14 +227,14 @@ class Sandbox {
     if (pid > 0) waitpid(pid, nullptr, 0);
     if (error == ENOENT) {
       throw Failure(ErrorCode::unavailable,
-                    "memcached is not installed or not in PATH; apt-get install memcached");
+                    line.front() + " is not installed or not in PATH; apt-get install " + line.front());
     }
-    throw Failure(ErrorCode::unavailable, std::string("cannot run memcached: ") + std::strerror(error));
+    throw Failure(ErrorCode::unavailable, "cannot run " + line.front() + ": " + std::strerror(error));
   }
 
   // A session of its own: signals of our terminal do not reach it.
-  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, pid_t parent,
-                                  int report) {
+  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
+                                  pid_t parent, int report) {
     setsid();
     guardian_.watch(getpid());
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -173,6 +249,7 @@ class Sandbox {
     fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
     close_range(STDERR_FILENO + 2, UINT_MAX, 0);
     pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
+    setenv("MEMCACHED_PORT_FILENAME", ports, 1);
     std::vector<char*> words;
     for (const std::string& word : line) words.push_back(const_cast<char*>(word.c_str()));
     words.push_back(nullptr);
@@ -183,6 +260,7 @@ class Sandbox {
   }
 
   std::string directory_;
+  const SandboxOptions& options_;
   const Guardian& guardian_;
   const HeldSignals& held_;
   std::vector<pid_t> pids_;
@@ -208,13 +286,10 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
   const std::string directory = new_directory_name(session.random());
   const Guardian guardian(directory);
   const HeldSignals held;
-  Sandbox sandbox(directory, guardian, held);
-  sandbox.start(options);
-  sandbox.wait_until_ready(session.clock());
+  Sandbox sandbox(directory, options, guardian, held);
+  sandbox.start(session.clock(), session.random().token());
   ChildOptions child{.command = command_of(options)};
-  child.environment = {{"MCDS_SERVERS", sandbox.servers()},
-                       {"MCDS_SANDBOX_DIR", directory},
-                       {"MCDS_SANDBOX_PIDS", sandbox.pids()}};
+  child.environment = sandbox.environment();
   const ChildResult result = run_child(child, session.clock(), guardian, held);
   if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
   return static_cast<ExitStatus>(result.exit_code());
@@ -227,10 +302,13 @@ void declare_sandbox(Command& command) {
   command.itself()
       .example("mcds sandbox")
       .example("mcds sandbox -N 5 -- tests/my-test.sh")
+      .example("mcds sandbox --tls --auth -- mcds servers")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "what to run; $SHELL without it", &options->words)
       .option("-N,--count", "N", "how many servers; 3 without it", &options->count)
       .option("-m,--memory", "MB", "megabytes of memory for each; 64 without it", &options->megabytes)
+      .flag("--tls", "servers with TLS and a certificate of their own", options->tls)
+      .flag("--auth", "servers that want a login", options->login)
       .child(options->command, false)
       .action([options](Session& session) { return run_sandbox(session, *options); });
 }

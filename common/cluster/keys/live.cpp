@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/meta/socket.hpp"
@@ -37,20 +38,21 @@ std::optional<std::int64_t> integer(const std::optional<std::string_view>& text)
 
 class Dump {
  public:
-  Dump(const Server& server, std::size_t index, const LiveKeysOptions& options, const TakeLiveKey& take)
-      : index_(index), options_(options), take_(take), socket_(server) {}
+  Dump(const Server& server, std::size_t index, const LiveKeysOptions& options, const tls::Context* tls,
+       const TakeLiveKey& take)
+      : index_(index), options_(options), take_(take), socket_(server, tls) {}
 
   void start(SteadyTime now) {
     deadline_ = now + options_.connect_timeout;
-    if (!socket_.start())
-      return fail(Kind::unreachable, "no connection: " + socket_.error() + "; is the server running?");
+    if (!socket_.start()) return fail(Kind::unreachable, socket_.complaint());
     if (socket_.state() == Socket::State::open) ask(now);
   }
 
   bool busy() const { return busy_; }
   int descriptor() const { return retry_at_ ? -1 : socket_.descriptor(); }
   short events() const {
-    return socket_.state() == Socket::State::connecting || !unsent_.empty() ? POLLOUT : POLLIN;
+    if (socket_.state() == Socket::State::connecting) return socket_.connecting_events();
+    return unsent_.empty() ? POLLIN : POLLOUT;
   }
   SteadyTime wakes_at() const {
     return std::min(deadline_, retry_at_.value_or(ends_at_.value_or(deadline_)));
@@ -80,6 +82,16 @@ class Dump {
 
   void ask(SteadyTime now) {
     deadline_ = now + options_.timeout;
+    // The dump must not be pipelined behind anything.
+    if (options_.login) {
+      awaits_login_ = true;
+      unsent_ = login_request(*options_.login);
+      return send();
+    }
+    ask_for_keys(now);
+  }
+
+  void ask_for_keys(SteadyTime now) {
     ends_at_ = now + options_.timeout / 2;
     unsent_ = command;
     send();
@@ -100,16 +112,17 @@ class Dump {
 
   void send() {
     const std::ptrdiff_t size = socket_.send(unsent_.data(), unsent_.size());
-    if (size < 0) return fail(Kind::unreachable, "the server closed the connection");
-    unsent_.remove_prefix(static_cast<std::size_t>(size));
+    if (size < 0) return fail(Kind::unreachable, socket_.complaint());
+    unsent_.erase(0, static_cast<std::size_t>(size));
   }
 
   void finish_connecting(SteadyTime now) {
     const auto state = socket_.finish_connecting();
     if (state == Socket::State::open) return ask(now);
-    if (state == Socket::State::closed)
-      fail(Kind::unreachable, "no connection: " + socket_.error() + "; is the server running?");
+    if (state == Socket::State::closed) fail_connecting();
   }
+
+  void fail_connecting() { fail(socket_.denied() ? Kind::denied : Kind::unreachable, socket_.complaint()); }
 
   void read(SteadyTime now) {
     const std::ptrdiff_t size = socket_.receive(input_);
@@ -136,6 +149,10 @@ class Dump {
   }
 
   void read_line(std::string_view line, SteadyTime now) {
+    if (std::exchange(awaits_login_, false)) {
+      const LoginAnswer answer = read_login_answer(line);
+      return answer.accepted ? ask_for_keys(now) : fail(answer.kind, answer.complaint);
+    }
     if (auto key = parse_metadump_line(line, buffer_)) {
       key->server = index_;
       ++result_.keys;
@@ -153,7 +170,9 @@ class Dump {
   }
 
   void refuse(std::string_view line) {
-    if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
+    if (wants_login(line)) {
+      fail(Kind::denied, login_wanted);
+    } else if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
       fail(Kind::refused,
            "the LRU crawler is off; start it with -o lru_crawler, or send "
            "`lru_crawler enable`");
@@ -170,6 +189,7 @@ class Dump {
 
   // Proxies close on a command they do not know.
   void fail_closed() {
+    if (socket_.denied()) return fail_connecting();
     if (result_.keys > 0)
       return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
     fail(Kind::refused,
@@ -179,7 +199,7 @@ class Dump {
 
   void fail_late() {
     if (socket_.state() == Socket::State::connecting) {
-      return fail(Kind::unreachable, "no connection within the connect timeout; is the server reachable?");
+      return fail(Kind::unreachable, socket_.complaint(true));
     }
     if (retry_at_ || result_.keys == 0) {
       return fail(Kind::unreachable,
@@ -194,7 +214,8 @@ class Dump {
   const TakeLiveKey& take_;
   Socket socket_;
   bool busy_ = true;
-  std::string_view unsent_;
+  bool awaits_login_ = false;
+  std::string unsent_;
   SteadyTime deadline_{};
   std::optional<SteadyTime> retry_at_;
   std::optional<SteadyTime> ends_at_;  // when the end is asked for, unless something comes; unset: it was
@@ -247,9 +268,12 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
 
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take) {
+  std::optional<tls::Context> tls;
+  if (std::any_of(pool.begin(), pool.end(), [](const Server& server) { return server.tls; }))
+    tls.emplace(options.tls);
   std::vector<std::unique_ptr<Dump>> dumps;
   for (std::size_t i = 0; i < pool.size(); ++i)
-    dumps.push_back(std::make_unique<Dump>(pool[i], i, options, take));
+    dumps.push_back(std::make_unique<Dump>(pool[i], i, options, pool[i].tls ? &*tls : nullptr, take));
   const SteadyTime end = options.longest ? clock.steady() + *options.longest : SteadyTime::max();
   for (const auto& dump : dumps) dump->start(clock.steady());
   for (;;) {

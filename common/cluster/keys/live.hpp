@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/cluster/login.hpp"
 #include "common/cluster/reply.hpp"
+#include "common/cluster/tls/options.hpp"
 #include "common/placement/pools/pool.hpp"
 
 namespace mcds {
@@ -41,13 +43,15 @@ struct LiveKeysOfServer {
 struct LiveKeysOptions {
   Duration timeout = std::chrono::seconds(1);  // longest silence of one server
   Duration connect_timeout = std::chrono::milliseconds(500);
+  TlsOptions tls = {};
+  std::optional<Login> login = {};
   std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
 };
 
 // False: enough of this server.
 using TakeLiveKey = std::function<bool(const LiveKey&)>;
 
-// One result per server of the pool. Throws only what `take` throws.
+// One result per server of the pool. Throws what `take` throws, and Failure for files of TlsOptions.
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take);
 

@@ -2,45 +2,65 @@
 
 #include <array>
 
+#include "common/cluster/login.hpp"
+
 namespace mcds::meta {
 
 namespace {
 
 using namespace std::string_view_literals;
 
+using Kind = ReplyFailure::Kind;
+
 constexpr std::size_t longest_line = 2048;
 
 // As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
 constexpr auto classic_get = "get mcds:what-is-this\r\n"sv;
-constexpr auto binary_version = "\x80\x0b\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
+// For its SASL mechanisms.
+constexpr auto binary_question = "\x80\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
 // The smallest hello of TLS 1.2; whatever the answer, it is a TLS record.
 constexpr auto tls_hello =
     "\x16\x03\x01\0\x2f\x01\0\0\x2b\x03\x03"
     "mcds asks whether this is TLS..."
     "\0\0\x04\xc0\x2f\0\x9c\x01\0"sv;
 
-constexpr std::array questions{mn_alone, classic_get, binary_version, tls_hello};
+constexpr std::array questions{mn_alone, classic_get, binary_question, tls_hello};
 
 bool digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Servers of other protocols, by how their answers begin; none of them executes what was sent.
-std::optional<std::string_view> known_foreigner(std::string_view input) {
+struct Foreigner {
+  std::string_view complaint;
+  Kind kind = Kind::refused;
+};
+
+// By its answer to the question for SASL mechanisms: an error where there is none.
+Foreigner binary_server(std::string_view answer) {
+  const bool wants_login = answer[6] == 0 && answer[7] == 0;
+  if (!wants_login) return {"the server takes the binary protocol only; start it without -B binary"};
+  return {
+      "the server takes SASL logins only (-S), in the binary protocol, which mcds does not speak; start it "
+      "with -Y "
+      "FILE instead",
+      Kind::denied};
+}
+
+// Servers of other protocols, and those that want a login, by how their answers begin; none of them executes what was
+// sent.
+std::optional<Foreigner> known_foreigner(std::string_view input) {
   if (input.size() >= 2 && (input[0] == '\x15' || input[0] == '\x16') && input[1] == '\x03')
-    return "the server speaks TLS; name it as tls://HOST:PORT";
-  if (input.starts_with('\x81'))
-    return "the server takes the binary protocol only; start it without -B binary or -S";
-  if (input.starts_with("HTTP/")) return "this is a web server, no memcached; look at the port";
-  if (input.starts_with("SSH-")) return "this is an SSH server, no memcached; look at the port";
+    return Foreigner{"the server speaks TLS; name it as tls://HOST:PORT, or use --tls"};
+  if (input.starts_with('\x81') && input.size() >= 8) return binary_server(input);
+  if (input.starts_with("HTTP/")) return Foreigner{"this is a web server, no memcached; look at the port"};
+  if (input.starts_with("SSH-")) return Foreigner{"this is an SSH server, no memcached; look at the port"};
   if (input.starts_with("-ERR") || input.starts_with("-NOAUTH") || input.starts_with("-DENIED"))
-    return "this is a Redis server, no memcached; look at the port";
+    return Foreigner{"this is a Redis server, no memcached; look at the port"};
   if (input.size() >= 4 && digit(input[0]) && digit(input[1]) && digit(input[2]) &&
       (input[3] == ' ' || input[3] == '-'))
-    return "this is a mail or file server, no memcached; look at the port";
-  if (input.starts_with("CLIENT_ERROR unauth"))
-    return "the server wants a login; give --user and --password-file";
+    return Foreigner{"this is a mail or file server, no memcached; look at the port"};
+  if (wants_login(input)) return Foreigner{login_wanted, Kind::denied};
   return std::nullopt;
 }
 
@@ -63,8 +83,9 @@ bool is_error(std::string_view line) {
 
 Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dialect& dialect) {
   if (!heard_) {
-    if (const auto complaint = known_foreigner(input.substr(position))) {
-      complaint_ = *complaint;
+    if (const auto foreigner = known_foreigner(input.substr(position))) {
+      complaint_ = foreigner->complaint;
+      kind_ = foreigner->kind;
       return Step::foreign;
     }
   }
@@ -89,9 +110,14 @@ std::optional<std::string_view> Inquiry::next() {
   return questions.at(static_cast<std::size_t>(asked_++));
 }
 
+bool Inquiry::asks_in_words() const {
+  return asked_ > 0 && asked_ <= 2;
+}
+
 Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
-  if (const auto complaint = known_foreigner(input)) {
-    complaint_ = *complaint;
+  if (const auto foreigner = known_foreigner(input)) {
+    complaint_ = foreigner->complaint;
+    kind_ = foreigner->kind;
     return Finding::foreign;
   }
   std::size_t position = 0;

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "common/cluster/dialect.hpp"
+#include "common/cluster/reply.hpp"
 
 namespace mcds::meta {
 
@@ -32,9 +33,11 @@ class Greeting {
   // Whether it has answered anything.
   bool heard() const { return heard_; }
   const std::string& complaint() const { return complaint_; }
+  ReplyFailure::Kind kind() const { return kind_; }
 
  private:
   bool heard_ = false;
+  ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
   std::string complaint_;
 };
 
@@ -52,9 +55,13 @@ class Inquiry {
   };
   Finding read(std::string_view input, bool closed);
   const std::string& complaint() const { return complaint_; }
+  ReplyFailure::Kind kind() const { return kind_; }
+  // Whether what next() gave is memcached's text: then a login may stand in front of it.
+  bool asks_in_words() const;
 
  private:
   int asked_ = 0;
+  ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
   std::string complaint_;
 };
 

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace mcds::meta {
@@ -18,6 +19,7 @@ constexpr std::size_t input_slack = 256 * 1024;
 // Forgetting some costs their callers another read, never a wrong comparison.
 constexpr std::size_t most_uniques = 65536;
 
+constexpr std::size_t longest_line = 2048;
 constexpr const char* nonsense_message = "the server's answer is no memcached reply; is this a memcached?";
 constexpr const char* turned_away_message =
     "the server is at its connection limit; raise its -c or try again";
@@ -69,12 +71,39 @@ bool Lane::open() {
   heard_ = false;
   greeting_.reset();
   greets_ = dialect_.words != Dialect::Words::classic && !inquiry_;
+  awaits_login_ = options_.login && (!inquiry_ || inquiry_->asks_in_words());
+  if (awaits_login_) output_ = login_request(*options_.login);
+  produced_ = output_.size();
   return socket_.start();
 }
 
+// What the server says to the login. False: there is nothing more to read now.
+bool Lane::read_login() {
+  if (!awaits_login_) return true;
+  const std::size_t end = input_.find('\n', input_position_);
+  if (end == std::string::npos) {
+    if (input_.size() > longest_line) abandon(nonsense_message, true);
+    return false;
+  }
+  std::string_view line(input_.data() + input_position_, end - input_position_);
+  if (line.ends_with('\r')) line.remove_suffix(1);
+  const LoginAnswer answer = read_login_answer(line);
+  if (line.starts_with("ERROR Too many open connections")) {
+    refuse_all(Kind::unreachable, turned_away_message);
+  } else if (answer.accepted) {
+    awaits_login_ = false;
+    input_position_ = end + 1;
+  } else if (answer.kind == Kind::denied) {
+    refuse_all(Kind::denied, answer.complaint);
+  } else {
+    abandon(answer.complaint, true);
+  }
+  return answer.accepted;
+}
+
 void Lane::start(SteadyTime now) {
-  if (std::exchange(idle_, false) && !socket_.usable_again() && !open())
-    return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+  if (std::exchange(idle_, false) && (awaits_login_ || !socket_.usable_again()) && !open())
+    return abandon(socket_.complaint(), false);
   expect_by(now);
   asked_at_ = now;
   if (socket_.state() == Socket::State::open) write(now);
@@ -95,23 +124,19 @@ void Lane::expect_by(SteadyTime now) {
 }
 
 short Lane::events() const {
-  if (socket_.state() == Socket::State::connecting) return POLLOUT;
+  if (socket_.state() == Socket::State::connecting) return socket_.connecting_events();
   const bool more = output_position_ < output_.size() || (!inquiry_ && encoded_ < requests_.size());
   return static_cast<short>(POLLIN | (more ? POLLOUT : 0));
 }
 
 void Lane::proceed(short happened, SteadyTime now) {
   if (now >= deadline_) {
-    const bool connecting = socket_.state() == Socket::State::connecting;
-    return abandon(connecting ? "no connection within the connect timeout; is the server reachable?"
-                              : "no reply within the timeout; the server is stopped, overloaded or cut off",
-                   false);
+    return abandon(socket_.complaint(true), false);
   }
   if (happened == 0) return;
   if (socket_.state() == Socket::State::connecting) {
     const auto state = socket_.finish_connecting();
-    if (state == Socket::State::closed)
-      return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+    if (state == Socket::State::closed) return abandon(socket_.complaint(), false);
     if (state == Socket::State::connecting) return;
     if (!inquiry_) deadline_ = now + options_.timeout;  // one for all that is asked
     asked_at_ = now;
@@ -137,6 +162,18 @@ bool Lane::answered_here(const Request& request, Reply& reply) const {
   return true;
 }
 
+// How much of the output goes at once. A record of TLS must not end within a command that the next record does not end
+// with: memcached before 1.6.40 waits for more to arrive, with the rest of what it has decrypted left unread.
+std::size_t Lane::whole_commands() const {
+  const std::size_t left = output_.size() - output_position_;
+  if (!socket_.has_records() || inquiry_) return left;
+  const auto later = [](std::size_t bytes, const OnTheWay& one) { return bytes < one.end; };
+  const auto fits =
+      std::upper_bound(on_the_way_.begin(), on_the_way_.end(), sent_ + tls::largest_record, later);
+  if (fits != on_the_way_.begin() && std::prev(fits)->end > sent_) return std::prev(fits)->end - sent_;
+  return fits == on_the_way_.end() ? left : std::min(left, fits->end - sent_);
+}
+
 void Lane::write(SteadyTime now) {
   while (busy()) {
     while (!inquiry_ && encoded_ < requests_.size() && output_.size() - output_position_ < output_window) {
@@ -159,8 +196,7 @@ void Lane::write(SteadyTime now) {
       on_the_way_.push_back({command, produced_});
     }
     if (output_position_ == output_.size()) break;
-    const std::ptrdiff_t size =
-        socket_.send(output_.data() + output_position_, output_.size() - output_position_);
+    const std::ptrdiff_t size = socket_.send(output_.data() + output_position_, whole_commands());
     if (size < 0) return read(now);  // what the server said before it closed still counts
     if (size == 0) break;
     sent_ += static_cast<std::size_t>(size);
@@ -182,12 +218,13 @@ void Lane::read(SteadyTime now) {
     if (inquiry_) return read_answer(size < 0, now);
     if (size > 0) read_replies(now);
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
-    if (size < 0 && greeting_ && !greeting_->heard() && dialect_.words == Dialect::Words::unknown) {
+    if (size < 0 && !socket_.denied() && greeting_ && !greeting_->heard() &&
+        dialect_.words == Dialect::Words::unknown) {
       sent_before_ = requests_sent();
       inquiry_.emplace();
       return ask_next(now);
     }
-    if (size < 0) return abandon("the server closed the connection", false);
+    if (size < 0) return abandon(socket_.complaint(), false);
     if (size < 4096) return;
   }
 }
@@ -206,7 +243,7 @@ bool Lane::read_greeting() {
       refuse_all(Kind::unreachable, turned_away_message);
       break;
     case Greeting::Step::foreign:
-      refuse_all(Kind::refused, greeting_->complaint());
+      refuse_all(greeting_->kind(), greeting_->complaint());
       break;
     case Greeting::Step::nonsense:
       abandon(nonsense_message, true);
@@ -219,21 +256,25 @@ void Lane::ask_next(SteadyTime now) {
   const auto question = inquiry_->next();
   if (!question) return abandon("the server closes every connection; is this a memcached?", false);
   socket_.close();
-  if (!open()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
-  output_ = *question;
+  if (!open()) return abandon(socket_.complaint(), false);
+  output_ += *question;
   if (socket_.state() == Socket::State::open) write(now);
 }
 
 void Lane::read_answer(bool closed, SteadyTime now) {
-  switch (inquiry_->read(input_, closed)) {
+  if (!read_login()) {
+    if (closed && inquiry_ && awaits_login_) ask_next(now);
+    return;
+  }
+  switch (inquiry_->read(std::string_view(input_).substr(input_position_), closed)) {
     case Inquiry::Finding::need_more:
       return;
     case Inquiry::Finding::closed:
       return ask_next(now);
     case Inquiry::Finding::answered:
-      return abandon("the server closed the connection", false);
+      return abandon(socket_.complaint(), false);
     case Inquiry::Finding::foreign:
-      return refuse_all(Kind::refused, inquiry_->complaint());
+      return refuse_all(inquiry_->kind(), inquiry_->complaint());
     case Inquiry::Finding::classic:
       if (options_.protocol == ConnectOptions::Protocol::meta)
         return refuse_all(Kind::refused,
@@ -250,13 +291,13 @@ void Lane::begin_again(SteadyTime now) {
   on_the_way_.clear();
   reader_.reset();
   encoded_ = answered_;
-  if (!open()) return abandon("no connection: " + socket_.error() + "; is the server running?", false);
+  if (!open()) return abandon(socket_.complaint(), false);
   expect_by(now);
   if (socket_.state() == Socket::State::open) write(now);
 }
 
 void Lane::read_replies(SteadyTime now) {
-  if (!read_greeting()) return;
+  if (!read_login() || !read_greeting()) return;
   while (!on_the_way_.empty()) {
     const Command command = on_the_way_.front().command;
     const auto step = reader_.read(command, requests_, replies_, input_, input_position_, dialect_.words);
@@ -312,6 +353,7 @@ std::size_t Lane::requests_sent() const {
 }
 
 void Lane::abandon(const std::string& why, bool nonsense) {
+  if (socket_.denied()) return refuse_all(Kind::denied, why);
   const std::size_t sent_requests = inquiry_ ? sent_before_ : requests_sent();
   inquiry_.reset();
   socket_.close();

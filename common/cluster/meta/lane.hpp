@@ -19,8 +19,8 @@ namespace mcds::meta {
 // The connection outlives batches; everything else is of those that are not yet answered.
 class Lane {
  public:
-  Lane(const Server& server, std::size_t index, const ConnectOptions& options)
-      : index_(index), options_(options), socket_(server) {}
+  Lane(const Server& server, std::size_t index, const ConnectOptions& options, const tls::Context* tls)
+      : index_(index), options_(options), socket_(server, tls) {}
 
   // A batch begins, behind those that are on their way; all of them take the same form of incr_or_create. Requests and
   // replies stay where they are until they are answered.
@@ -51,6 +51,7 @@ class Lane {
   void connected(SteadyTime now);
   Wording wording() const;
   bool answered_here(const Request& request, Reply& reply) const;
+  bool read_login();
   bool read_greeting();
   void ask_next(SteadyTime now);
   std::size_t requests_sent() const;
@@ -58,6 +59,7 @@ class Lane {
   void begin_again(SteadyTime now);
   void forget_answered();
   void write(SteadyTime now);
+  std::size_t whole_commands() const;
   void read(SteadyTime now);
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
@@ -77,6 +79,7 @@ class Lane {
   std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
+  bool awaits_login_ = false;         // this connection's answer to it
   bool heard_ = false;                // this connection has answered something
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.

@@ -148,10 +148,12 @@ class MetaTransport final : public Transport {
   static bool not_refused(const Reply& reply) { return reply.failure == nullptr; }
 
   // Replies that know their servers, and what must not be sent.
-  std::vector<Reply> unsent(std::span<const Request> batch) const {
+  std::vector<Reply> unsent(std::span<const Request> batch) {
     std::vector<Reply> replies(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const std::size_t server = server_of(batch[i]);
+      if (tls_ == nullptr && placement_->pool()[server].tls)
+        tls_ = std::make_unique<const tls::Context>(options_.tls);
       replies[i].server = server;
       if (auto refusal = refusal_before_sending(batch[i])) {
         replies[i] = Reply::failed_with(ReplyFailure::Kind::refused, std::move(*refusal), server);
@@ -185,7 +187,8 @@ class MetaTransport final : public Transport {
 
   Lane& lane_of(std::size_t server) {
     if (lanes_[server] == nullptr)
-      lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_);
+      lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_,
+                                              placement_->pool()[server].tls ? tls_.get() : nullptr);
     return *lanes_[server];
   }
 
@@ -228,6 +231,7 @@ class MetaTransport final : public Transport {
   std::shared_ptr<const Placement> placement_;
   ConnectOptions options_;
   SystemClock clock_;
+  std::unique_ptr<const tls::Context> tls_;  // made before anything is sent to a server that needs it
   std::vector<std::unique_ptr<Lane>> lanes_;
   Dialect not_greeted_;
 };

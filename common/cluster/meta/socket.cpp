@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -22,6 +23,7 @@ constexpr std::size_t receive_size = 64 * 1024;
 
 bool Socket::start() {
   close();
+  session_.reset();
   error_.clear();
   if (server_.is_unix()) {
     sockaddr_un address{};
@@ -76,8 +78,9 @@ bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
       const int on = 1;
       setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     }
+    // One that is there at once has yet to shake hands.
     if (connect(descriptor_, address, size) == 0) {
-      state_ = State::open;
+      state_ = tls_ == nullptr ? State::open : State::connecting;
       return true;
     }
     if (errno == EINPROGRESS) {
@@ -90,12 +93,30 @@ bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
   return false;
 }
 
+short Socket::connecting_events() const {
+  return wants_to_read_ ? POLLIN : POLLOUT;
+}
+
+// To the server; with TLS the handshake follows.
+Socket::State Socket::connected() {
+  using Step = tls::Connection::Step;
+  error_.clear();
+  if (tls_ == nullptr) return state_ = State::open;
+  if (session_ == nullptr) session_ = std::make_unique<tls::Connection>(*tls_, server_, descriptor_);
+  const Step step = session_->handshake();
+  wants_to_read_ = step == Step::wants_to_read;
+  if (step == Step::done) state_ = State::open;
+  if (step == Step::failed) close();
+  return state_;
+}
+
 Socket::State Socket::finish_connecting() {
+  if (session_ != nullptr) return connected();
   int code = 0;
   socklen_t size = sizeof code;
   getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &code, &size);
   if (code == 0) {
-    state_ = State::open;
+    static_cast<void>(connected());
   } else {
     error_ = std::strerror(code);
     close();
@@ -104,13 +125,15 @@ Socket::State Socket::finish_connecting() {
   return state_;
 }
 
-std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) const {
+std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) {
+  if (session_ != nullptr) return session_->send(bytes, size);
   const ssize_t sent = ::send(descriptor_, bytes, size, MSG_NOSIGNAL);
   if (sent >= 0) return sent;
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
-std::ptrdiff_t Socket::receive(std::string& into) const {
+std::ptrdiff_t Socket::receive(std::string& into) {
+  if (session_ != nullptr) return session_->receive(into);
   // Not straight into the string: growing it would write every byte twice, and touch pages a short reply never needs.
   std::array<char, receive_size> buffer;
   const ssize_t size = recv(descriptor_, buffer.data(), buffer.size(), 0);
@@ -119,14 +142,30 @@ std::ptrdiff_t Socket::receive(std::string& into) const {
   return nothing_yet ? 0 : size > 0 ? size : -1;
 }
 
-bool Socket::usable_again() const {
+bool Socket::usable_again() {
+  if (state_ != State::open) return false;
+  if (session_ != nullptr) return session_->quiet();
   char byte = 0;
-  return state_ == State::open && recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+  return recv(descriptor_, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
          (errno == EAGAIN || errno == EWOULDBLOCK);
 }
 
+std::string Socket::complaint(bool late) const {
+  const bool shaking = session_ != nullptr && state_ != State::open;
+  if (late && state_ == State::connecting) {
+    return shaking ? "the TLS handshake did not end within the connect timeout; does the server speak TLS?"
+                   : "no connection within the connect timeout; is the server reachable?";
+  }
+  if (late) return "no reply within the timeout; the server is stopped, overloaded or cut off";
+  if (session_ != nullptr && !session_->error().empty()) return session_->error();
+  if (!error_.empty()) return "no connection: " + error_ + "; is the server running?";
+  return "the server closed the connection";
+}
+
+// Why a TLS session failed is kept until the next start.
 void Socket::close() {
   if (descriptor_ >= 0) ::close(descriptor_);
+  wants_to_read_ = false;
   descriptor_ = -1;
   state_ = State::closed;
 }

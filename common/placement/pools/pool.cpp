@@ -59,6 +59,40 @@ std::uint16_t port_of(std::string_view entry, std::string_view text) {
   return static_cast<std::uint16_t>(*port);
 }
 
+// Takes `tls://` off the front of `rest`.
+bool take_tls(std::string_view entry, std::string_view& rest) {
+  if (rest.starts_with("tls://")) {
+    rest.remove_prefix(6);
+    if (rest.starts_with("unix:")) refuse(entry, "there is no TLS on a unix socket; leave out tls://");
+    return true;
+  }
+  if (rest.starts_with("tls:")) refuse(entry, "TLS is written tls://HOST:PORT");
+  if (const auto at = rest.find("://"); at != std::string_view::npos) {
+    refuse(entry, "the scheme " + std::string(rest.substr(0, at + 3)) +
+                      " is unknown; write HOST:PORT, or tls://HOST:PORT");
+  }
+  return false;
+}
+
+// Whatever stands before an @ may be a password.
+void refuse_logins(std::string_view text) {
+  for (std::size_t from = 0; from < text.size();) {
+    const auto end = std::min(text.find(',', from), text.size());
+    const auto entry = trimmed(text.substr(from, end - from));
+    const auto equals = entry.find('=');
+    const auto name = equals == std::string_view::npos ? entry.substr(0, 0) : entry.substr(0, equals);
+    const auto address = equals == std::string_view::npos ? entry : entry.substr(equals + 1);
+    const bool is_path = entry.starts_with("unix:") || address.starts_with("unix:/");
+    const bool in_name = name.find('@') != std::string_view::npos && name.find(':') != std::string_view::npos;
+    if (!is_path && (in_name || address.find('@') != std::string_view::npos)) {
+      throw InvalidInput(
+          "a login does not belong in the server list; give --user NAME and --password-file FILE (or "
+          "MCDS_USER and MCDS_PASSWORD)");
+    }
+    from = end + 1;
+  }
+}
+
 bool is_ipv6(std::string_view host) {
   in6_addr ignored;
   return inet_pton(AF_INET6, std::string(host.substr(0, host.find('%'))).c_str(), &ignored) == 1;
@@ -77,11 +111,12 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
 
 void read_host(std::string_view entry, std::string_view rest, Server& server) {
   const auto colon = rest.find(':');
+  if (rest.find(';') != std::string_view::npos) refuse(entry, "servers are separated by commas");
   if (colon != rest.rfind(':')) refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
   server.host = rest.substr(0, colon);
   if (server.host.empty()) refuse(entry, "the host is missing");
   if (server.host.find_first_of("/?[]=@") != std::string::npos) {
-    refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT or unix:/path");
+    refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
   }
   if (colon != std::string_view::npos) server.port = port_of(entry, rest.substr(colon + 1));
 }
@@ -98,6 +133,7 @@ Server parse_server(std::string_view entry) {
   Server server;
   server.name = take_name(entry, rest);
   server.weight = take_weight(entry, rest);
+  server.tls = take_tls(entry, rest);
   if (rest.starts_with("unix:")) {
     read_path(entry, rest.substr(5), server);
   } else if (rest.starts_with('[')) {
@@ -137,6 +173,7 @@ std::string Server::address() const {
 
 Pool parse_pool(std::string_view text) {
   if (trimmed(text).empty()) throw InvalidInput("the server list is empty");
+  refuse_logins(text);
   Pool pool;
   for (std::size_t from = 0; from <= text.size();) {
     const auto end = std::min(text.find(',', from), text.size());

@@ -17,8 +17,11 @@ struct Server {
   std::uint32_t weight = 1;
   std::string name = {};  // what the client hashes instead of the address; empty: the address
 
+  bool tls = false;  // how it is reached; no part of what it is called
+
   bool is_unix() const { return !socket_path.empty(); }
-  // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`.
+  // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`. Without the
+  // scheme: a server stays the same one when it is reached by TLS.
   std::string address() const;
 
   bool operator==(const Server&) const = default;
@@ -27,8 +30,8 @@ struct Server {
 // In the order given: many clients place by index.
 using Pool = std::vector<Server>;
 
-// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty
-// list or entry, duplicated servers, port 0 or above 65535, unknown weight syntax, control characters.
+// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty
+// list or entry, duplicated servers, a login in it (which is not shown), port 0 or above 65535, unknown weight syntax, control characters.
 Pool parse_pool(std::string_view text);
 
 }  // namespace mcds

@@ -40,9 +40,8 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
           .plain = {},
           .failure = {}};
   if (reply.failed()) {
-    copy.failure =
-        Failure(error_code_of_silence(*reply.failure), reply.failure->message,
-                context_.cluster.address_of(copy.server));
+    copy.failure = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
+                           context_.cluster.address_of(copy.server));
     return;
   }
   if (!copy.found) return;

@@ -45,12 +45,13 @@ ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {
   const Pool& pool = session.placement()->pool();
   const ConnectOptions timeouts = session.connect_options();
   Progress progress(session.clock(), "keys");
-  const auto results = read_live_keys(pool, {timeouts.timeout, timeouts.connect_timeout}, session.clock(),
-                                      [&](const LiveKey& key) {
-                                        take({key.key, key.size_bytes, key.server});
-                                        progress.advance();
-                                        return true;
-                                      });
+  const auto results =
+      read_live_keys(pool, {timeouts.timeout, timeouts.connect_timeout, timeouts.tls, timeouts.login},
+                     session.clock(), [&](const LiveKey& key) {
+                       take({key.key, key.size_bytes, key.server});
+                       progress.advance();
+                       return true;
+                     });
   progress.hide();
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {

@@ -59,8 +59,8 @@ void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServ
   if (std::all_of(results.begin(), results.end(), silent)) {
     const ReplyFailure& failure = *results.front().failure;
     const bool refused = failure.kind == ReplyFailure::Kind::refused;
-    throw NotApplied(refused ? ErrorCode::refused : error_code_of_silence(failure), unlisted + failure.message,
-                     pool.front().address());
+    throw NotApplied(refused ? ErrorCode::refused : error_code_of_silence(failure),
+                     unlisted + failure.message, pool.front().address());
   }
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (silent(results[i]))
@@ -72,11 +72,12 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) 
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
   const ConnectOptions connect = session.connect_options();
-  const auto results = read_live_keys(
-      pool, {connect.timeout, connect.connect_timeout, {}}, session.clock(), [&](const LiveKey& key) {
-        of_servers[key.server].push_back({std::string(key.key), {key.server}});
-        return of_servers[key.server].size() < share;
-      });
+  const auto results =
+      read_live_keys(pool, {connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}},
+                     session.clock(), [&](const LiveKey& key) {
+                       of_servers[key.server].push_back({std::string(key.key), {key.server}});
+                       return of_servers[key.server].size() < share;
+                     });
   report(session, pool, results);
   return interleaved(std::move(of_servers));
 }

@@ -1,0 +1,248 @@
+#include "common/cluster/tls/connection.hpp"
+
+#include <arpa/inet.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "common/base/errors.hpp"
+
+namespace mcds::tls {
+
+namespace {
+
+constexpr std::size_t raw_size = 64 * 1024;
+
+bool would_block() {
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+}
+
+bool is_address(const std::string& name) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, name.c_str(), &ignored) == 1 || inet_pton(AF_INET6, name.c_str(), &ignored) == 1;
+}
+
+std::string checked_name(const Context& context, const Server& server) {
+  std::string name = context.options().name.empty() ? server.host : context.options().name;
+  name = name.substr(0, name.find('%'));
+  if (name.ends_with('.')) name.pop_back();
+  return name;
+}
+
+}  // namespace
+
+// One for all connections, never freed.
+BIO_METHOD* Connection::method(const Library& library) {
+  static BIO_METHOD* const socket_method = [&library] {
+    BIO_METHOD* const made = library.bio_meth_new(BIO_TYPE_SOURCE_SINK, "mcds socket");
+    library.bio_meth_set_read(made, read_socket);
+    library.bio_meth_set_write(made, write_socket);
+    library.bio_meth_set_ctrl(
+        made, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH ? 1 : 0; });
+    return made;
+  }();
+  return socket_method;
+}
+
+Connection::Connection(const Context& context, const Server& server, int descriptor)
+    : context_(context),
+      library_(context.library()),
+      name_(checked_name(context, server)),
+      descriptor_(descriptor),
+      handle_(library_.create(context.handle()), library_.free),
+      raw_(new char[raw_size]) {
+  BIO* const bio = library_.bio_new(method(library_));
+  if (handle_ == nullptr || bio == nullptr)
+    throw Failure(ErrorCode::system, "no memory for a TLS connection");
+  library_.bio_set_data(bio, this);
+  library_.bio_set_init(bio, 1);
+  library_.set_bio(handle_.get(), bio, bio);
+  library_.set_connect_state(handle_.get());
+  if (!is_address(name_)) {
+    library_.ctrl(handle_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name_.data());
+  }
+  library_.set_hostflags(handle_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+  library_.set1_host(handle_.get(), name_.c_str());
+}
+
+Connection::~Connection() = default;
+
+int Connection::write_socket(BIO* bio, const char* bytes, int size) {
+  const Library& library = tls::library();
+  const auto& self = *static_cast<Connection*>(library.bio_get_data(bio));
+  library.bio_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+  const ssize_t sent = ::send(self.descriptor_, bytes, static_cast<std::size_t>(size), MSG_NOSIGNAL);
+  if (sent < 0 && would_block()) library.bio_set_flags(bio, BIO_FLAGS_WRITE | BIO_FLAGS_SHOULD_RETRY);
+  return static_cast<int>(sent);
+}
+
+int Connection::read_socket(BIO* bio, char* into, int size) {
+  const Library& library = tls::library();
+  auto& self = *static_cast<Connection*>(library.bio_get_data(bio));
+  library.bio_clear_flags(bio, BIO_FLAGS_RWS | BIO_FLAGS_SHOULD_RETRY);
+  if (self.raw_begin_ == self.raw_end_) {
+    errno = EAGAIN;
+    const ssize_t got = self.may_refill_ ? recv(self.descriptor_, self.raw_.get(), raw_size, 0) : ssize_t{-1};
+    if (got < 0 && would_block()) library.bio_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY);
+    if (got <= 0) return static_cast<int>(got);
+    self.raw_begin_ = 0;
+    self.raw_end_ = static_cast<std::size_t>(got);
+    self.may_refill_ = !self.shaken_;
+  }
+  const std::size_t taken = std::min(static_cast<std::size_t>(size), self.raw_end_ - self.raw_begin_);
+  std::copy_n(self.raw_.get() + self.raw_begin_, taken, into);
+  self.raw_begin_ += taken;
+  return static_cast<int>(taken);
+}
+
+Connection::Step Connection::handshake() {
+  library_.clear_error();
+  const int result = library_.do_handshake(handle_.get());
+  if (result == 1) {
+    shaken_ = true;
+    return Step::done;
+  }
+  switch (library_.get_error(handle_.get(), result)) {
+    case SSL_ERROR_WANT_READ:
+      return Step::wants_to_read;
+    case SSL_ERROR_WANT_WRITE:
+      return Step::wants_to_write;
+    default:
+      note_failure();
+      return Step::failed;
+  }
+}
+
+std::ptrdiff_t Connection::send(const char* bytes, std::size_t size) {
+  library_.clear_error();
+  const int sent = library_.write(handle_.get(), bytes, static_cast<int>(std::min(size, largest_record)));
+  if (sent > 0) return sent;
+  const int code = library_.get_error(handle_.get(), sent);
+  return code == SSL_ERROR_WANT_WRITE || code == SSL_ERROR_WANT_READ ? 0 : -1;
+}
+
+std::ptrdiff_t Connection::receive(std::string& into) {
+  std::array<char, largest_record> record;
+  std::ptrdiff_t total = 0;
+  may_refill_ = true;
+  for (;;) {
+    library_.clear_error();
+    const int got = library_.read(handle_.get(), record.data(), static_cast<int>(record.size()));
+    if (got <= 0) {
+      const int code = library_.get_error(handle_.get(), got);
+      if (code == SSL_ERROR_WANT_READ || code == SSL_ERROR_WANT_WRITE) return total;
+      note_failure();
+      return total > 0 ? total : -1;
+    }
+    heard_ = true;
+    into.append(record.data(), static_cast<std::size_t>(got));
+    total += got;
+  }
+}
+
+bool Connection::quiet() {
+  char byte = 0;
+  may_refill_ = true;
+  library_.clear_error();
+  const int got = library_.peek(handle_.get(), &byte, 1);
+  return got <= 0 && library_.get_error(handle_.get(), got) == SSL_ERROR_WANT_READ;
+}
+
+void Connection::note_failure() {
+  const unsigned long error = library_.peek_last_error();
+  const long verified = library_.get_verify_result(handle_.get());
+  const int reason = ERR_GET_REASON(error);
+  if (ERR_GET_LIB(error) != ERR_LIB_SSL) {
+    if (!shaken_) error_ = "the server closed the connection during the TLS handshake; does it speak TLS?";
+    return;
+  }
+  if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) return note_certificate(verified);
+  if (reason > SSL_AD_REASON_OFFSET && !heard_) return note_alert(reason - SSL_AD_REASON_OFFSET);
+  if (shaken_) return;
+  if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
+      reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL ||
+      reason == SSL_R_UNEXPECTED_MESSAGE) {
+    error_ =
+        "the server does not speak TLS; name it without tls:// (and leave out --tls), or use its TLS port";
+    return;
+  }
+  const char* const text = library_.reason_error_string(error);
+  error_ = std::string("the TLS handshake failed: ") + (text == nullptr ? "unknown reason" : text);
+}
+
+// Ours of it.
+void Connection::note_certificate(long code) {
+  denied_ = true;
+  error_ = "the server's certificate does not verify: ";
+  switch (code) {
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+      error_ += "it, or its CA's, has expired; renew it on the server (is this machine's clock right?)";
+      return;
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      error_ += "it is not valid yet; is this machine's clock right?";
+      return;
+    case X509_V_ERR_HOSTNAME_MISMATCH:
+    case X509_V_ERR_IP_ADDRESS_MISMATCH:
+      error_ +=
+          "it is not for " + name_ + "; name the server as the certificate does, or say --tls-name NAME";
+      return;
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      error_ +=
+          context_.options().ca_file.empty()
+              ? "no CA of this system signed it; name the CA that did: --tls-ca FILE"
+              : "the CA in " + context_.options().ca_file + " did not sign it; is this the server's CA?";
+      return;
+    default:
+      error_ += library_.verify_cert_error_string(code);
+  }
+}
+
+// The server's.
+void Connection::note_alert(int alert) {
+  switch (alert) {
+    case SSL_AD_PROTOCOL_VERSION:
+    case SSL_AD_INSUFFICIENT_SECURITY:
+      error_ = "the server takes no TLS version of ours; let it take TLS 1.2 or later";
+      return;
+    case SSL_AD_HANDSHAKE_FAILURE:
+    case SSL_AD_CERTIFICATE_REQUIRED:
+    case SSL_AD_NO_CERTIFICATE:
+      denied_ = alert != SSL_AD_HANDSHAKE_FAILURE || context_.options().certificate_file.empty();
+      break;
+    case SSL_AD_BAD_CERTIFICATE:
+    case SSL_AD_UNSUPPORTED_CERTIFICATE:
+    case SSL_AD_CERTIFICATE_REVOKED:
+    case SSL_AD_CERTIFICATE_EXPIRED:
+    case SSL_AD_CERTIFICATE_UNKNOWN:
+    case SSL_AD_UNKNOWN_CA:
+    case SSL_AD_ACCESS_DENIED:
+    case SSL_AD_DECRYPT_ERROR:
+      denied_ = true;
+      break;
+    default:
+      break;
+  }
+  const char* const text =
+      library_.reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, alert + SSL_AD_REASON_OFFSET));
+  const std::string said = text == nullptr ? "alert " + std::to_string(alert) : text;
+  if (!denied_) {
+    error_ = "the server ended the TLS handshake: " + said;
+  } else if (context_.options().certificate_file.empty()) {
+    error_ =
+        "the server wants a client certificate; give --tls-cert FILE and --tls-key FILE (it said: " + said +
+        ')';
+  } else {
+    error_ = "the server does not accept the certificate " + context_.options().certificate_file +
+             " (it said: " + said + "); use one that its CA signed";
+  }
+}
+
+}  // namespace mcds::tls

@@ -1,0 +1,93 @@
+#include "common/cluster/tls/context.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+
+#include "common/base/errors.hpp"
+
+namespace mcds::tls {
+
+namespace {
+
+void require_readable(const std::string& file, const char* what) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0)
+    throw Failure(ErrorCode::cannot_read,
+                  std::string("cannot read ") + what + ' ' + file + ": " + std::strerror(errno));
+  close(descriptor);
+}
+
+[[noreturn]] void unusable(const std::string& file, const std::string& what) {
+  throw Failure(ErrorCode::configuration, file + ": " + what);
+}
+
+// Nobody is asked for a passphrase.
+int no_passphrase(char*, int, int, void*) {
+  return -1;
+}
+
+// Whether certificates are found there by hash, one at a time: the whole bundle takes milliseconds to read.
+bool is_indexed(const char* directory) {
+  DIR* const entries = opendir(directory);
+  if (entries == nullptr) return false;
+  bool indexed = false;
+  while (const dirent* entry = indexed ? nullptr : readdir(entries))
+    indexed = std::string_view(entry->d_name).ends_with(".0");
+  closedir(entries);
+  return indexed;
+}
+
+}  // namespace
+
+Context::Context(TlsOptions options)
+    : options_(std::move(options)),
+      library_(tls::library()),
+      handle_(library_.ctx_new(library_.client_method()), library_.ctx_free) {
+  if (handle_ == nullptr)
+    throw Failure(ErrorCode::system, "OpenSSL gives no context; is its openssl.cnf valid?");
+  library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
+  library_.ctx_ctrl(handle_.get(), SSL_CTRL_MODE,
+                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, nullptr);
+  library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
+  library_.ctx_set_options(handle_.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  library_.ctx_set_verify(handle_.get(), options_.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
+  if (options_.verify) trust();
+  if (!options_.certificate_file.empty()) identify();
+}
+
+void Context::trust() {
+  if (!options_.ca_file.empty()) {
+    require_readable(options_.ca_file, "the CA file");
+    if (library_.ctx_load_verify_file(handle_.get(), options_.ca_file.c_str()) != 1)
+      unusable(options_.ca_file,
+               "no certificate in it that can be read; the CA's certificate goes here, in PEM");
+    return;
+  }
+  library_.ctx_set_default_verify_dir(handle_.get());
+  if (std::getenv("SSL_CERT_FILE") != nullptr || !is_indexed(library_.default_cert_dir()))
+    library_.ctx_set_default_verify_file(handle_.get());
+}
+
+void Context::identify() {
+  const std::string& certificate = options_.certificate_file;
+  const std::string& key = options_.key_file.empty() ? certificate : options_.key_file;
+  require_readable(certificate, "the certificate");
+  require_readable(key, "the key");
+  if (library_.ctx_use_certificate_chain_file(handle_.get(), certificate.c_str()) != 1)
+    unusable(certificate, "no certificate in it that can be read; --tls-cert takes PEM");
+  library_.ctx_set_default_passwd_cb(handle_.get(), no_passphrase);
+  library_.clear_error();
+  if (library_.ctx_use_private_key_file(handle_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1) return;
+  const bool other = ERR_GET_REASON(library_.peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
+  unusable(key, other ? "the key is not that of the certificate " + certificate
+                      : "no key in it that can be read; --tls-key takes PEM without a passphrase");
+}
+
+}  // namespace mcds::tls

@@ -1,0 +1,29 @@
+// What all TLS connections share: the certificates, read once.
+#pragma once
+
+#include <memory>
+
+#include "common/cluster/tls/library.hpp"
+#include "common/cluster/tls/options.hpp"
+
+namespace mcds::tls {
+
+class Context {
+ public:
+  // Throws Failure: cannot_read or configuration for the files named, system without OpenSSL.
+  explicit Context(TlsOptions options);
+
+  const Library& library() const { return library_; }
+  const TlsOptions& options() const { return options_; }
+  SSL_CTX* handle() const { return handle_.get(); }
+
+ private:
+  void trust();
+  void identify();
+
+  TlsOptions options_;
+  const Library& library_;
+  std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> handle_;
+};
+
+}  // namespace mcds::tls

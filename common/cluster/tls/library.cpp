@@ -1,0 +1,84 @@
+#include "common/cluster/tls/library.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+
+#include "common/base/errors.hpp"
+
+namespace mcds::tls {
+
+namespace {
+
+// libcrypto comes with it.
+constexpr const char* file_name = "libssl.so.3";
+
+[[noreturn]] void missing() {
+  throw Failure(ErrorCode::system,
+                std::string("TLS needs ") + file_name + " of OpenSSL 3; install it (Debian: libssl3)");
+}
+
+template <typename Function>
+void find(void* file, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(file, name));
+  if (function == nullptr) missing();
+}
+
+Library load() {
+  void* file = dlopen(file_name, RTLD_NOW | RTLD_LOCAL);
+  if (file == nullptr) missing();
+  Library table{};
+  find(file, "OPENSSL_init_crypto", table.init_crypto);
+  find(file, "TLS_client_method", table.client_method);
+  find(file, "SSL_CTX_new", table.ctx_new);
+  find(file, "SSL_CTX_free", table.ctx_free);
+  find(file, "SSL_CTX_ctrl", table.ctx_ctrl);
+  find(file, "SSL_CTX_set_options", table.ctx_set_options);
+  find(file, "SSL_CTX_set_verify", table.ctx_set_verify);
+  find(file, "SSL_CTX_set_default_verify_dir", table.ctx_set_default_verify_dir);
+  find(file, "SSL_CTX_set_default_verify_file", table.ctx_set_default_verify_file);
+  find(file, "SSL_CTX_load_verify_file", table.ctx_load_verify_file);
+  find(file, "SSL_CTX_set_default_passwd_cb", table.ctx_set_default_passwd_cb);
+  find(file, "SSL_CTX_use_certificate_chain_file", table.ctx_use_certificate_chain_file);
+  find(file, "SSL_CTX_use_PrivateKey_file", table.ctx_use_private_key_file);
+  find(file, "SSL_new", table.create);
+  find(file, "SSL_free", table.free);
+  find(file, "SSL_ctrl", table.ctrl);
+  find(file, "SSL_set_bio", table.set_bio);
+  find(file, "SSL_set_connect_state", table.set_connect_state);
+  find(file, "SSL_set_hostflags", table.set_hostflags);
+  find(file, "SSL_set1_host", table.set1_host);
+  find(file, "SSL_do_handshake", table.do_handshake);
+  find(file, "SSL_read", table.read);
+  find(file, "SSL_peek", table.peek);
+  find(file, "SSL_write", table.write);
+  find(file, "SSL_get_error", table.get_error);
+  find(file, "SSL_get_verify_result", table.get_verify_result);
+  find(file, "BIO_meth_new", table.bio_meth_new);
+  find(file, "BIO_meth_set_read", table.bio_meth_set_read);
+  find(file, "BIO_meth_set_write", table.bio_meth_set_write);
+  find(file, "BIO_meth_set_ctrl", table.bio_meth_set_ctrl);
+  find(file, "BIO_new", table.bio_new);
+  find(file, "BIO_set_data", table.bio_set_data);
+  find(file, "BIO_get_data", table.bio_get_data);
+  find(file, "BIO_set_init", table.bio_set_init);
+  find(file, "BIO_set_flags", table.bio_set_flags);
+  find(file, "BIO_clear_flags", table.bio_clear_flags);
+  find(file, "ERR_peek_last_error", table.peek_last_error);
+  find(file, "ERR_clear_error", table.clear_error);
+  find(file, "ERR_reason_error_string", table.reason_error_string);
+  find(file, "X509_get_default_cert_dir", table.default_cert_dir);
+  find(file, "X509_verify_cert_error_string", table.verify_cert_error_string);
+  // Tearing it down at the end would cost what nobody needs.
+  if (table.init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) missing();
+  return table;
+}
+
+}  // namespace
+
+const Library& library() {
+  static const Library table = load();
+  return table;
+}
+
+}  // namespace mcds::tls

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""TLS and logins against real memcached servers and servers made up here: who is let in, and what is said to who is not.
+
+Usage: access_test.py BUILD_DIR
+"""
+import json
+import os
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from certificates import Authority
+from checks import check, finish
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+PASSWORD = "s3cret-of-the-test"
+patience = ["--timeout", "10s", "--connect-timeout", "10s"]
+shown = []  # everything mcds printed
+
+
+def run(*arguments, stdin=None, command=mcds, **environment):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_", "MEMCACHIER_"))}
+    done = subprocess.run([command, *arguments], env={**clean, "HOME": "/nowhere", **environment}, capture_output=True, text=True,
+                          timeout=60, check=False, input=stdin or "")
+    shown.append(done.stdout + done.stderr)
+    return done
+
+
+def fails(what, done, status, *words):
+    check(done.returncode == status and done.stdout == "", f"{what}: ended with {done.returncode}, printed {done.stdout!r}, said {done.stderr!r}")
+    check(all(word in done.stderr for word in words), f"{what}: said {done.stderr!r}")
+    check(status == 80 or "may have been" not in done.stderr, f"{what}: in doubt: {done.stderr!r}")
+
+
+class Memcached:
+    """A real one, on a port of the kernel's choice; ended on exit."""
+
+    def __init__(self, directory, *arguments):
+        handle, ports = tempfile.mkstemp(dir=directory)
+        os.close(handle)
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", *user, *arguments],
+                                        env={**os.environ, "MEMCACHED_PORT_FILENAME": ports},
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 20
+        while True:
+            with open(ports, encoding="utf-8") as file:
+                text = file.read()
+            if "INET: " in text and text.endswith("\n"):
+                break
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"memcached {arguments} does not start")
+            time.sleep(0.002)
+        self.port = int(text.split("INET: ")[1].split()[0])
+        self.plain = f"127.0.0.1:{self.port}"
+        self.tls = f"tls://127.0.0.1:{self.port}"
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+class Stub:
+    """Hands every connection to `serve` in a thread; what that receives is its own affair."""
+
+    def __init__(self, serve):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.serve = serve
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.handle, args=(connection,), daemon=True).start()
+
+    def handle(self, connection):
+        with connection:
+            try:
+                self.serve(connection)
+            except OSError:
+                pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.shutdown(socket.SHUT_RDWR)
+        self.socket.close()
+
+
+def tls_options(certificate, key, *more):
+    return ["-Z", "-o", ",".join([f"ssl_chain_cert={certificate}", f"ssl_key={key}", *more])]
+
+
+def every_command(what, *options):
+    """One verb of each kind, and batches, against servers that start empty."""
+    def ok(*words, stdin=None, expected=None):
+        done = run(*patience, *options, *words, stdin=stdin)
+        check(done.returncode == 0, f"{what}: {' '.join(words)}: {done.returncode} {done.stderr}")
+        if expected is not None:
+            check(done.stdout == expected, f"{what}: {' '.join(words)}: {done.stdout!r}")
+    value = ["-o", "value"]
+    ok(*value, "counter", "incr", "hits", expected="1\n")
+    ok(*value, "counter", "incr", "hits", "41", expected="42\n")
+    lines = "".join(f"c{i}\n" for i in range(3000))
+    ok("counter", "incr", "-", stdin=lines)
+    ok(*value, "counter", "get", "c0", "c2999", expected="1\n1\n")
+    big = "x" * 700000
+    ok("hash", "set", "h", "-", stdin=f"f\t{big}\n")
+    ok(*value, "hash", "get", "h", "f", expected=big)
+    ok("array", "add", "a", "1", "2", "3")
+    ok("array", "change", "a", "--delete", "2", "--add", "4")
+    ok("table", "add", "t", "-", stdin="".join(f"m{i}\n" for i in range(2000)))
+    ok("table", "has", "t", "m1999")
+    ok("eventlog", "put", "e", "hello")
+    ok("eventlog", "fetch", "e")
+    ok("lock", "run", "l", "--", "true")
+    ok("visitors", "hit", "v")
+    ok("cache", "run", "--", "true")
+    ok("servers")
+    ok("ring", "diff", "--to", "127.0.0.1:1", "--live")
+    ok("counter", "remove", "hits")
+
+
+def tls(directory, ca, other):
+    good, key = ca.certificate("good", "DNS:localhost,IP:127.0.0.1")
+    client, client_key = ca.certificate("client", "DNS:client")
+    trusted = ["--tls-ca", ca.file]
+    with Memcached(directory, *tls_options(good, key)) as a, Memcached(directory, *tls_options(good, key)) as b, \
+            Memcached(directory) as c:
+        every_command("TLS", "-s", a.tls, *trusted)
+        every_command("a pool with and without", "-s", f"m1={b.tls},m2={c.plain}", *trusted)
+        incr = ["counter", "incr", "n"]
+        fails("a CA the system does not know", run("-s", a.tls, *incr), 77, "--tls-ca")
+        fails("another CA", run("-s", a.tls, "--tls-ca", other.file, *incr), 77, other.file, "did not sign")
+        fails("a file without certificates", run("-s", a.tls, "--tls-ca", key, *incr), 78, key)
+        fails("no such CA file", run("-s", a.tls, "--tls-ca", "/nowhere/ca.pem", *incr), 66, "/nowhere/ca.pem")
+        fails("a key without a certificate", run("-s", a.tls, "--tls-key", key, *incr), 64, "--tls-cert")
+        fails("a key of another certificate", run("-s", a.tls, *trusted, "--tls-cert", client, "--tls-key", key, *incr), 78, client)
+        fails("another name", run("-s", a.tls, *trusted, "--tls-name", "elsewhere.example", *incr), 77, "elsewhere.example", "--tls-name")
+        fails("the classic transport", run("-s", a.tls, *trusted, "--protocol", "classic", *incr), 64, "--protocol classic has no TLS")
+        check(run("-s", f"tls://localhost:{a.port}", *patience, *trusted, *incr).returncode == 0, "a name instead of an address")
+        check(run("-s", a.plain, "--tls", *patience, *trusted, *incr).returncode == 0, "--tls")
+        check(run("-s", a.tls, *patience, *incr, MCDS_TLS_CA=ca.file).returncode == 0, "MCDS_TLS_CA")
+        check(run("-s", f"tls://127.0.0.1:{a.port}", *patience, *trusted, "--tls-name", "localhost", *incr).returncode == 0, "--tls-name")
+        done = run("-s", a.tls, *patience, "--tls-insecure", *incr)
+        check(done.returncode == 0 and done.stderr.count("not verified") == 1, f"--tls-insecure: {done}")
+        done = run("-s", a.plain, "--timeout", "300ms", *incr)
+        check(done.returncode in (69, 76, 77, 80) and done.stdout == "", f"plain to TLS: {done}")
+        begun = time.monotonic()
+        fails("TLS to plain", run("-s", c.tls, *trusted, "--connect-timeout", "300ms", *incr), 69, "TLS")
+        check(time.monotonic() - begun < 20, "TLS to plain: waits without end")
+        same = [run("-s", f"a={url}", *trusted, *patience, "where", "k").stdout for url in (a.tls, a.plain)]
+        check(same[0] == same[1], f"the scheme is hashed: {same}")
+    for what, made, words in (
+            ("expired", ca.certificate("expired", "IP:127.0.0.1", at="2024-01-01 00:00:00"), ("expired", "renew")),
+            ("not valid yet", ca.certificate("early", "IP:127.0.0.1", at="2099-01-01 00:00:00"), ("clock",)),
+            ("for another name", ca.certificate("wrong", "DNS:elsewhere.example"), ("not for 127.0.0.1", "--tls-name"))):
+        with Memcached(directory, *tls_options(*made)) as server:
+            fails(f"a certificate that is {what}", run("-s", server.tls, *trusted, "counter", "incr", "n"), 77, *words)
+    with Memcached(directory, *tls_options(good, key, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as server:
+        every_command("client certificates", "-s", server.tls, *trusted, "--tls-cert", client, "--tls-key", client_key)
+        fails("no client certificate", run("-s", server.tls, *patience, *trusted, "counter", "incr", "n"), 77, "--tls-cert")
+        stranger = other.certificate("client", "DNS:client")
+        done = run("-s", server.tls, *patience, *trusted, "--tls-cert", stranger[0], "--tls-key", stranger[1], "counter", "incr", "n")
+        fails("a client certificate of another CA", done, 77, "does not accept", stranger[0])
+        done = run("-s", server.tls, *patience, *trusted, "--tls-cert", client, "--tls-key", client_key, "counter", "get", "n")
+        check(done.returncode == 1, f"a refused increment was counted: {done}")
+
+
+def deadlines(directory, ca):
+    """A handshake that stops, that comes a byte a second, that is cut off."""
+    good, key = ca.certificate("good", "DNS:localhost,IP:127.0.0.1")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(good, key)
+
+    def hello(connection):
+        """What a server says first, by a handshake in memory."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = context.wrap_bio(incoming, outgoing, server_side=True)
+        incoming.write(connection.recv(16384))
+        try:
+            session.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        return outgoing.read()
+
+    def stop_in_the_middle(connection):
+        connection.sendall(hello(connection)[:500])
+        connection.recv(1)
+
+    def drip(connection):
+        for byte in hello(connection):
+            connection.sendall(bytes([byte]))
+            time.sleep(0.1)
+
+    def cut_off(connection):
+        connection.sendall(hello(connection)[:500])
+
+    def never(connection):
+        while connection.recv(1000):
+            pass
+
+    def accept_and_stop(connection):
+        session = context.wrap_socket(connection, server_side=True)
+        while session.recv(1000):
+            pass
+
+    def talk_plain(connection):
+        connection.recv(1000)
+        connection.sendall(b"ERROR\r\n")
+
+    incr = ["--tls-ca", ca.file, "--timeout", "300ms", "--connect-timeout", "300ms", "counter", "incr", "n"]
+    for what, serve, status, words in (
+            ("a handshake that stops in the middle", stop_in_the_middle, 69, ["handshake", "speak TLS"]),
+            ("a handshake in drops", drip, 69, ["handshake"]),
+            ("a handshake that is cut off", cut_off, 69, ["closed the connection during the TLS handshake"]),
+            ("a server that never answers", never, 69, ["handshake"]),
+            ("a server that answers in the clear", talk_plain, 69, ["does not speak TLS"]),
+            ("a server that stops after the handshake", accept_and_stop, 80, ["no reply"])):
+        with Stub(serve) as stub:
+            begun = time.monotonic()
+            fails(what, run("-s", f"tls://127.0.0.1:{stub.port}", *incr), status, *words)
+            check(time.monotonic() - begun < 20, f"{what}: waits without end")
+
+
+def logins(directory, ca):
+    good, key = ca.certificate("good", "DNS:localhost,IP:127.0.0.1")
+    users, secret, wrong, public = (f"{directory}/{name}" for name in ("users", "secret", "wrong", "public"))
+    for path, text in ((users, f"app:{PASSWORD}\n"), (secret, PASSWORD + "\n"), (wrong, f"not-{PASSWORD}\n"), (public, PASSWORD + "\n")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o600)
+    os.chmod(public, 0o644)
+    login = ["--user", "app", "--password-file", secret]
+    incr = [*patience, "counter", "incr", "n"]
+    with Memcached(directory, "-Y", users) as a, Memcached(directory, "-Y", users) as b:
+        every_command("a login", "-s", a.plain, *login)
+        every_command("two logins", "-s", f"m1={a.plain},m2={b.plain}", "-n", "two:", *login)
+        fails("no login", run("-s", a.plain, *incr), 77, "wants a login", "--user", "--password-file")
+        fails("a wrong password", run("-s", a.plain, "--user", "app", "--password-file", wrong, *incr), 77, "rejects the login")
+        fails("a wrong user", run("-s", a.plain, "--user", "somebody", "--password-file", secret, *incr), 77, "rejects the login")
+        fails("the other form", run("-s", a.plain, *login, "--auth", "user-key", *incr), 77, "rejects the login", "--auth")
+        fails("keys without a login", run("-s", f"{a.plain},{b.plain}", *patience, "where", "--guess"), 77, "wants a login")
+        fails("keys with a wrong password", run("-s", f"{a.plain},{b.plain}", "--user", "app", "--password-file", wrong, *patience,
+                                              "where", "--guess"), 77, "rejects the login")
+        done = run("-s", a.plain, *login, *patience, "-o", "value", "counter", "incr", "fresh")
+        check(done.stdout == "1\n", f"what a refused login sent was counted: {done}")
+        done = run("-s", a.plain, *patience, "servers")
+        check(done.returncode == 77 and json.loads(done.stdout)["up"] is False, f"servers without a login: {done}")
+        for what, environment in (("MCDS_PASSWORD", {"MCDS_PASSWORD": PASSWORD}), ("MCDS_PASSWORD_FILE", {"MCDS_PASSWORD_FILE": secret})):
+            check(run("-s", a.plain, *incr, MCDS_USER="app", **environment).returncode == 0, f"a login from {what}")
+        config = f"{directory}/mcds.conf"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"[pool main]\nservers = {a.plain}\nuser = app\npassword_file = {secret}\n")
+        check(run("--config", config, "-P", "main", *incr).returncode == 0, "a login from the config")
+        done = run("-s", a.plain, "--user", "app", "--password-file", public, *incr)
+        check(done.returncode == 0 and "chmod 600" in done.stderr, f"a password others can read: {done}")
+        check("chmod" not in run("-s", a.plain, *login, *incr).stderr, "a warning of a password that nobody else can read")
+    with Memcached(directory) as server:
+        check(run("-s", server.plain, *login, *incr).returncode == 0, "a login where none is wanted")
+        with socket.create_connection(("127.0.0.1", server.port)) as connection:
+            connection.sendall(b"get mcds:login\r\n")
+            check(connection.recv(1000) == b"END\r\n", "a server that wants no login keeps the password")
+    with Memcached(directory, "-Y", users, *tls_options(good, key)) as server:
+        every_command("a login over TLS", "-s", server.tls, "--tls-ca", ca.file, *login)
+        fails("no login over TLS", run("-s", server.tls, "--tls-ca", ca.file, *incr), 77, "wants a login")
+    fails("a user without a password", run("--user", "app", *incr), 64, "--password-file")
+    fails("a password without a user", run("--password-file", secret, *incr), 64, "--user")
+    fails("no such password file", run("--user", "app", "--password-file", "/nowhere/p", *incr), 66, "/nowhere/p")
+    fails("the classic transport", run(*login, "--protocol", "classic", *incr), 64, "--protocol classic has no logins")
+    fails("a password as an option", run("--user", "app", f"--password={PASSWORD}", *incr), 64, "--password")
+    for text in (f"app:{PASSWORD}@127.0.0.1:1", f"m1=app:{PASSWORD}@h:1", f"tls://app:{PASSWORD}@h:1", f"h:1,app:{PASSWORD},x@h:1",
+                 f"app:{PASSWORD}=@h:1"):
+        fails("a login in the server list", run("-s", text, *incr), 64, "--password-file")
+        fails("a login in MCDS_SERVERS", run(*incr, MCDS_SERVERS=text), 64, "--password-file")
+
+
+def user_key_login():
+    """As MemCachier documents it: the first command is a set of the user's name to the password."""
+    asked = []
+
+    def serve(connection):
+        expected = b"set app 0 0 %d\r\n%b\r\n" % (len(PASSWORD), PASSWORD.encode())
+        data = b""
+        while len(data) < len(expected):
+            data += connection.recv(1000)
+        asked.append(data)
+        connection.sendall(b"STORED\r\n")
+        rest = data[len(expected):]
+        while True:
+            while b"\r\n" in rest:
+                line, rest = rest.split(b"\r\n", 1)
+                answer = {b"mn": b"MN\r\n", b"version": b"VERSION 1.6.18\r\n"}.get(line)
+                connection.sendall(answer or (b"END\r\n" if line.startswith(b"get") else b"ERROR\r\n"))
+            more = connection.recv(1000)
+            if not more:
+                return
+            rest += more
+
+    with Stub(serve) as stub:
+        environment = {"MEMCACHIER_SERVERS": f"127.0.0.1:{stub.port}", "MEMCACHIER_USERNAME": "app", "MEMCACHIER_PASSWORD": PASSWORD}
+        done = run("--servers-from", "env:MEMCACHIER", *patience, "counter", "get", "n", **environment)
+        check(done.returncode == 1, f"env:MEMCACHIER: {done}")
+        check(all(b"set app 0 0 " in data for data in asked) and asked, f"env:MEMCACHIER: {asked}")
+    fails("env: without servers", run("--servers-from", "env:MEMCACHEDCLOUD", "counter", "get", "n"), 78, "MEMCACHEDCLOUD_SERVERS")
+
+
+def no_secret_is_shown(directory):
+    secret = f"{directory}/secret"
+    environment = {"MCDS_USER": "app", "MCDS_PASSWORD": PASSWORD}
+
+    def hold(connection):
+        lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        shown.append(lines)
+        check("counter incr ps" in lines, "ps does not show the command that is looked for")
+        connection.recv(1000)
+
+    with Stub(hold) as stub:
+        run("-s", f"127.0.0.1:{stub.port}", "--user", "app", "--password-file", secret, "-v", "--timeout", "5s", "counter", "incr", "ps")
+    for words in (["__describe"], ["__complete", "counter", "incr", "--user", ""], ["--help"], ["-v", "counter", "incr", "n"]):
+        run(*words, **environment)
+    check(not any(PASSWORD in text for text in shown), f"the password was shown: {[text for text in shown if PASSWORD in text][:3]}")
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="mcds-access-") as directory:
+        ca, other = Authority(directory, "ca"), Authority(directory, "other")
+        tls(directory, ca, other)
+        deadlines(directory, ca)
+        logins(directory, ca)
+        user_key_login()
+        no_secret_is_shown(directory)
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Certificates for TLS tests, made by the openssl command: nothing of them is kept."""
+import os
+import subprocess
+
+
+def openssl(*words, at=None):
+    command = ["faketime", at] if at else []
+    done = subprocess.run([*command, "openssl", *words], check=False, capture_output=True, text=True, timeout=60)
+    if done.returncode != 0:
+        raise RuntimeError(f"openssl {' '.join(words)}: {done.stderr}")
+
+
+class Authority:
+    """A CA in a directory; `certificate()` makes certificates that it signs."""
+
+    def __init__(self, directory, name):
+        self.directory, self.name = directory, name
+        self.file = f"{directory}/{name}.pem"
+        self.key = f"{directory}/{name}.key"
+        openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+                "-days", "2", "-keyout", self.key, "-out", self.file)
+
+    def certificate(self, name, subject_names, at=None):
+        """Returns the files of a certificate and its key; `at`: when it was made, for a day."""
+        base = f"{self.directory}/{self.name}-{name}"
+        with open(f"{base}.ext", "w", encoding="utf-8") as file:
+            file.write(f"subjectAltName={subject_names}\n")
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={name}",
+                "-keyout", f"{base}.key", "-out", f"{base}.csr")
+        openssl("x509", "-req", "-in", f"{base}.csr", "-CA", self.file, "-CAkey", self.key, "-CAcreateserial", "-days", "1",
+                "-extfile", f"{base}.ext", "-out", f"{base}.pem", at=at)
+        os.chmod(f"{base}.key", 0o600)
+        return f"{base}.pem", f"{base}.key"
