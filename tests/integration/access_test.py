@@ -13,9 +13,11 @@ import tempfile
 import threading
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+for room in ("support", "conformance"):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", room))
 from certificates import Authority
 from checks import check, finish
+from suite import Suite
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 PASSWORD = "s3cret-of-the-test"
@@ -40,12 +42,12 @@ def fails(what, done, status, *words):
 class Memcached:
     """A real one, on a port of the kernel's choice; ended on exit."""
 
-    def __init__(self, directory, *arguments):
+    def __init__(self, directory, *arguments, **environment):
         handle, ports = tempfile.mkstemp(dir=directory)
         os.close(handle)
         user = ["-u", "root"] if os.geteuid() == 0 else []
         self.process = subprocess.Popen(["memcached", "-l", "127.0.0.1", "-p", "-1", "-U", "0", "-t", "1", *user, *arguments],
-                                        env={**os.environ, "MEMCACHED_PORT_FILENAME": ports},
+                                        env={**os.environ, **environment, "MEMCACHED_PORT_FILENAME": ports},
                                         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         deadline = time.monotonic() + 20
         while True:
@@ -104,8 +106,12 @@ def tls_options(certificate, key, *more):
     return ["-Z", "-o", ",".join([f"ssl_chain_cert={certificate}", f"ssl_key={key}", *more])]
 
 
-def every_command(what, *options):
-    """One verb of each kind, and batches, against servers that start empty."""
+def every_command(what, _, servers, *options):
+    """The conformance suite, and batches that fill several records, against servers that start empty."""
+    suite = Suite(mcds, servers, [*options, *patience]).all()
+    check(suite.works > 0 and not suite.faults + suite.refused, f"{what}: {suite.line()}: {(suite.faults + suite.refused)[:3]}")
+    options = ["-s", servers, *options]
+
     def ok(*words, stdin=None, expected=None):
         done = run(*patience, *options, *words, stdin=stdin)
         check(done.returncode == 0, f"{what}: {' '.join(words)}: {done.returncode} {done.stderr}")
@@ -120,16 +126,8 @@ def every_command(what, *options):
     big = "x" * 700000
     ok("hash", "set", "h", "-", stdin=f"f\t{big}\n")
     ok(*value, "hash", "get", "h", "f", expected=big)
-    ok("array", "add", "a", "1", "2", "3")
-    ok("array", "change", "a", "--delete", "2", "--add", "4")
     ok("table", "add", "t", "-", stdin="".join(f"m{i}\n" for i in range(2000)))
     ok("table", "has", "t", "m1999")
-    ok("eventlog", "put", "e", "hello")
-    ok("eventlog", "fetch", "e")
-    ok("lock", "run", "l", "--", "true")
-    ok("visitors", "hit", "v")
-    ok("cache", "run", "--", "true")
-    ok("servers")
     ok("ring", "diff", "--to", "127.0.0.1:1", "--live")
     ok("counter", "remove", "hits")
 
@@ -158,7 +156,7 @@ def tls(directory, ca, other):
         done = run("-s", a.tls, *patience, "--tls-insecure", *incr)
         check(done.returncode == 0 and done.stderr.count("not verified") == 1, f"--tls-insecure: {done}")
         done = run("-s", a.plain, "--timeout", "300ms", *incr)
-        check(done.returncode in (69, 76, 77, 80) and done.stdout == "", f"plain to TLS: {done}")
+        fails("plain to TLS", done, 77, "speaks TLS", "tls://")
         begun = time.monotonic()
         fails("TLS to plain", run("-s", c.tls, *trusted, "--connect-timeout", "300ms", *incr), 69, "TLS")
         check(time.monotonic() - begun < 20, "TLS to plain: waits without end")
@@ -248,7 +246,7 @@ def logins(directory, ca):
     incr = [*patience, "counter", "incr", "n"]
     with Memcached(directory, "-Y", users) as a, Memcached(directory, "-Y", users) as b:
         every_command("a login", "-s", a.plain, *login)
-        every_command("two logins", "-s", f"m1={a.plain},m2={b.plain}", "-n", "two:", *login)
+        every_command("two logins", "-s", f"m1={a.plain},m2={b.plain}", "--namespace", "two:", *login)
         fails("no login", run("-s", a.plain, *incr), 77, "wants a login", "--user", "--password-file")
         fails("a wrong password", run("-s", a.plain, "--user", "app", "--password-file", wrong, *incr), 77, "rejects the login")
         fails("a wrong user", run("-s", a.plain, "--user", "somebody", "--password-file", secret, *incr), 77, "rejects the login")
@@ -286,6 +284,18 @@ def logins(directory, ca):
                  f"app:{PASSWORD}=@h:1"):
         fails("a login in the server list", run("-s", text, *incr), 64, "--password-file")
         fails("a login in MCDS_SERVERS", run(*incr, MCDS_SERVERS=text), 64, "--password-file")
+
+
+def binary_only(directory):
+    """What they say is in a protocol that mcds does not speak: they are known by a question in it."""
+    login = {"MCDS_USER": "app", "MCDS_PASSWORD": PASSWORD}
+    with open(f"{directory}/memcached.conf", "w", encoding="utf-8") as file:
+        file.write("mech_list: plain\n")
+    for what, options, status, words in (("-B binary", ["-B", "binary"], 76, "-B binary"), ("-S", ["-S"], 77, "-S")):
+        with Memcached(directory, *options, SASL_CONF_PATH=directory) as server:
+            incr = ["-s", server.plain, *patience, "counter", "incr", "n"]
+            fails(what, run(*incr), status, words, "binary protocol")
+            fails(f"{what}, with a login", run(*incr, **login), status, words, "binary protocol")
 
 
 def user_key_login():
@@ -341,6 +351,7 @@ def main():
         tls(directory, ca, other)
         deadlines(directory, ca)
         logins(directory, ca)
+        binary_only(directory)
         user_key_login()
         no_secret_is_shown(directory)
     finish()

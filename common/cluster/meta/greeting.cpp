@@ -16,7 +16,7 @@ constexpr std::size_t longest_line = 2048;
 
 // As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
-constexpr auto classic_get = "get mcds:what-is-this\r\n"sv;
+constexpr auto classic_get = "get mcds:what-server-is-this\r\n"sv;
 // For its SASL mechanisms.
 constexpr auto binary_question = "\x80\x20\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"sv;
 // The smallest hello of TLS 1.2; whatever the answer, it is a TLS record.
@@ -36,10 +36,10 @@ struct Foreigner {
   Kind kind = Kind::refused;
 };
 
-// By its answer to the question for SASL mechanisms: an error where there is none.
+// By its answer to the question for SASL mechanisms: an unknown command where there is no SASL.
 Foreigner binary_server(std::string_view answer) {
-  const bool wants_login = answer[6] == 0 && answer[7] == 0;
-  if (!wants_login) return {"the server takes the binary protocol only; start it without -B binary"};
+  const bool unknown_command = answer[6] == 0 && answer[7] == '\x81';
+  if (unknown_command) return {"the server takes the binary protocol only; start it without -B binary"};
   return {
       "the server takes SASL logins only (-S), in the binary protocol, which mcds does not speak; start it "
       "with -Y "
@@ -51,7 +51,7 @@ Foreigner binary_server(std::string_view answer) {
 // sent.
 std::optional<Foreigner> known_foreigner(std::string_view input) {
   if (input.size() >= 2 && (input[0] == '\x15' || input[0] == '\x16') && input[1] == '\x03')
-    return Foreigner{"the server speaks TLS; name it as tls://HOST:PORT, or use --tls"};
+    return Foreigner{"the server speaks TLS; name it as tls://HOST:PORT, or use --tls", Kind::denied};
   if (input.starts_with('\x81') && input.size() >= 8) return binary_server(input);
   if (input.starts_with("HTTP/")) return Foreigner{"this is a web server, no memcached; look at the port"};
   if (input.starts_with("SSH-")) return Foreigner{"this is an SSH server, no memcached; look at the port"};
@@ -125,7 +125,8 @@ Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
   if (!line) return closed || input.size() >= longest_line ? Finding::closed : Finding::need_more;
   if (line->starts_with("ERROR Too many")) return Finding::closed;
   if (questions.at(static_cast<std::size_t>(asked_ - 1)) == mn_alone) return Finding::answered;
-  const bool well_formed = *line == "END" || line->starts_with("VALUE mcds:what-is-this ") || is_error(*line);
+  const bool well_formed =
+      *line == "END" || line->starts_with("VALUE mcds:what-server-is-this ") || is_error(*line);
   return well_formed ? Finding::classic : Finding::closed;
 }
 
