@@ -389,7 +389,12 @@ void Exploration::Inside::go_on(ExploredClient& client, Executed& done) {
 }
 
 void Exploration::Inside::start() {
-  for (const auto& client : clients) client->inside_->fiber.resume();
+  for (const auto& client : clients) {
+    if (bounds.stalls)
+      client->inside_->stands = true;
+    else
+      client->inside_->fiber.resume();
+  }
 }
 
 void Exploration::Inside::give_up() {

@@ -72,7 +72,8 @@ struct Bounds {
   Happenings kinds = {};
   std::vector<Duration> pauses = {};  // how long time may stand out, at any place
   int most_pauses = 0;                // in one run
-  bool stalls = false;                // clients stand still between a reply and what they do next, too
+  bool stalls =
+      false;  // clients stand still before their first request, and between a reply and the next, too
   std::size_t servers = 1;
   MemoryServerOptions server = {};
   bool native = true;  // composites are one request (meta), else sequences (classic)

@@ -1,0 +1,277 @@
+// Tables and hashes: per element linearizable; fetch has every element that is present throughout it, and none that is
+// absent throughout it.
+#include <map>
+
+#include "common/primitives/journal/journal.hpp"
+#include "common/structures/elements/elements.hpp"
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/exhaustive/pairs.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+using Value = std::optional<std::string>;
+using Acts = exhaustive::Acts<Value>;
+
+enum class Mistake {
+  none,
+  listed_after,
+  never_listed_again,
+  compaction_without_grace,
+  compaction_without_cas
+};
+
+std::vector<bool> all_present(std::span<const std::string> names) {
+  return std::vector<bool>(names.size(), true);
+}
+
+void list(Context& context, const std::string& structure, const std::string& name) {
+  ElementIndex index(context, structure + ":h", all_present, false);
+  const std::string* names = &name;
+  if (const auto failure = index.list(std::span(&names, 1)).front()) throw Failure(*failure);
+}
+
+// Sets what is missing, with one mistake.
+void set_wrongly(Context& context, const std::string& structure, const Elements& elements,
+                 const Element& element, Mistake mistake) {
+  const std::string key = elements.key_of(element.name);
+  const auto replaced = expect(
+      context.cluster, context.cluster.execute(Request::replace(key, element.value, Exptime::never())));
+  if (replaced.outcome == Outcome::stored) return;
+  if (mistake == Mistake::never_listed_again) list(context, structure, element.name);
+  expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
+  if (mistake == Mistake::listed_after) list(context, structure, element.name);
+}
+
+void compact_wrongly(Context& context, const std::string& structure, Elements& elements, Mistake mistake) {
+  for (const std::string& key : elements.index_keys()) {
+    if (key == structure + ":h:i") continue;
+    if (mistake == Mistake::compaction_without_grace) {
+      Journal(context, key).compact([&](std::vector<JournalLine> lines) {
+        std::erase_if(lines, [&](const JournalLine& line) {
+          if (line.change != Change::add) return false;
+          const std::string name = line.element.substr(1, line.element.size() - 2);
+          return !elements.get(std::span(&name, 1)).front().yes;
+        });
+        return lines;
+      });
+      continue;
+    }
+    const JournalContents contents = Journal(context, key).read();
+    if (!contents.found || !contents.segments.empty()) continue;
+    std::string tail;
+    for (const JournalLine& line : contents.lines) tail += encode(line);
+    expect(context.cluster, context.cluster.execute(Request::set(
+                                key, encode(JournalRoot{contents.incarnation, {}, tail}), Exptime::never())));
+  }
+}
+
+// One client's operations, as letters: s sets n to its own value (a table's are all 1), g gets it, r removes it, f fetches,
+// c compacts, o sets another element of the same shard.
+class User {
+ public:
+  User(Context& context, ExploredClient& client, Acts& acts, std::string structure, Mistake mistake)
+      : context_(context),
+        client_(client),
+        acts_(acts),
+        structure_(std::move(structure)),
+        mistake_(mistake),
+        elements_(context, structure_, "h") {}
+
+  void act(char letter) {
+    switch (letter) {
+      case 's':
+        return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++));
+      case 'g':
+        return get();
+      case 'r':
+        return remove();
+      case 'f':
+        return fetch();
+      case 'o':
+        client_.operation("set another", [&] {
+          const Element other{"other", "1"};
+          return answer(elements_.set(std::span(&other, 1)).front()).yes ? "created" : "there";
+        });
+        return;
+      default:
+        client_.operation("compact", [&] {
+          if (mistake_ >= Mistake::compaction_without_grace)
+            compact_wrongly(context_, structure_, elements_, mistake_);
+          else
+            elements_.compact();
+          return "done";
+        });
+    }
+  }
+
+ private:
+  static ElementResult answer(ElementResult result) {
+    if (!result.failure) return result;
+    if (result.failure->code() == ErrorCode::unknown_outcome) throw UnknownOutcome(result.failure->what());
+    throw Failure(*result.failure);
+  }
+
+  void set(const std::string& value) {
+    const Element element{"n", value};
+    acts_.run(
+        client_, "set", [value](Value& state) { state = value; },
+        [&](std::string& told) -> std::function<bool(Value&)> {
+          if (mistake_ == Mistake::listed_after || mistake_ == Mistake::never_listed_again) {
+            set_wrongly(context_, structure_, elements_, element, mistake_);
+            return [value](Value& state) { return state = value, true; };
+          }
+          const bool created = answer(elements_.set(std::span(&element, 1)).front()).yes;
+          told = created ? "created" : "was there";
+          return [value, created](Value& state) {
+            const bool missing = !state;
+            state = value;
+            return missing == created;
+          };
+        });
+  }
+
+  void get() {
+    acts_.run(client_, "get", nullptr, [&](std::string& told) {
+      const auto result = answer(elements_.get(std::span(&name_, 1)).front());
+      told = result.yes ? result.value : "absent";
+      return [result](Value& state) { return state == (result.yes ? Value(result.value) : Value()); };
+    });
+  }
+
+  void remove() {
+    acts_.run(
+        client_, "remove", [](Value& state) { state.reset(); },
+        [&](std::string& told) {
+          const auto result = answer(elements_.remove(std::span(&name_, 1)).front());
+          told = result.yes ? "removed" : "was absent";
+          return [result](Value& state) {
+            const bool was = state.has_value();
+            state.reset();
+            return was == result.yes;
+          };
+        });
+  }
+
+  void fetch() {
+    acts_.run(client_, "fetch", nullptr, [&](std::string& told) -> std::function<bool(Value&)> {
+      Value value;
+      const auto listing = elements_.fetch([&](Elements::Found& found) {
+        if (found.name == "n") value = found.value;
+      });
+      told = value.value_or("absent");
+      if (!listing.complete()) return [](Value&) { return true; };
+      return [value](Value& state) { return state == value; };
+    });
+  }
+
+  Context& context_;
+  ExploredClient& client_;
+  Acts& acts_;
+  std::string structure_;
+  Mistake mistake_;
+  Elements elements_;
+  const std::string name_ = "n";
+  int next_ = 0;
+};
+
+struct Setting {
+  std::string structure = "hash";
+  bool before = false;   // n is there
+  bool shard = true;     // its shard is, too
+  bool others = false;   // every shard is, and n was never listed
+  bool removed = false;  // n was there, longer ago than the grace
+  Mistake mistake = Mistake::none;
+};
+
+Scenario users(std::vector<std::string> lives, Setting setting) {
+  return [=](Exploration& run) {
+    auto acts = std::make_shared<Acts>();
+    {
+      Elements elements(run.observer(), setting.structure, "h");
+      const Element element{"n", "1"};
+      const std::string name = "n";
+      for (int i = 0; setting.others && i < 60; ++i) {
+        const Element other{"o" + std::to_string(i), "1"};
+        elements.set(std::span(&other, 1));
+      }
+      if (!setting.others && (setting.shard || setting.before)) elements.set(std::span(&element, 1));
+      if (!setting.before && !setting.others && setting.shard) elements.remove(std::span(&name, 1));
+      run.time().advance(setting.removed ? 200s : 0s);
+    }
+    for (const std::string& life : lives) {
+      run.client([&life, &setting, acts](Context& context, ExploredClient& client) {
+        User user(context, client, *acts, setting.structure, setting.mistake);
+        for (const char letter : life) user.act(letter);
+      });
+    }
+    run.check([acts, &setting](Context& observer) -> std::optional<std::string> {
+      const std::string name = "n";
+      Elements elements(observer, setting.structure, "h");
+      const auto left = elements.get(std::span(&name, 1)).front();
+      const Value value = left.yes ? Value(left.value) : Value();
+      if (!acts->explained(setting.before ? Value("1") : Value(),
+                           [&](Value& state) { return state == value; }))
+        return "no order of the operations explains their answers, and what is left: " +
+               value.value_or("nothing");
+      bool listed = false;
+      const auto listing =
+          elements.fetch([&](Elements::Found& found) { listed = listed || found.name == name; });
+      // What nobody acknowledged may be present and not listed.
+      if (listing.complete() && !listed && left.yes &&
+          !acts->explained(Value(), [](Value& state) { return !state.has_value(); }))
+        return "it is acknowledged, present, and not listed";
+      return std::nullopt;
+    });
+  };
+}
+
+// A compaction fills the item up: a large one would only be copied, again and again.
+Bounds small_items(int faults, std::vector<Duration> pauses = {}) {
+  Bounds bounds{.faults = faults, .pauses = std::move(pauses)};
+  bounds.most_pauses = bounds.pauses.empty() ? 0 : 1;
+  bounds.server.item_size = 1024;
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive table and hash: every change against every other, and against fetch and compaction") {
+  using exhaustive::holds;
+  for (const std::string structure : {"table", "hash"}) {
+    for (const char* pair : {"ss", "sr", "rr", "sf", "rf", "sc", "rc", "so"}) {
+      const std::vector<std::string> lives{std::string(1, pair[0]), std::string(1, pair[1])};
+      const std::string name = structure + ": " + pair[0] + " | " + pair[1];
+      // A compaction is some thirty steps: its faults are for the long run.
+      const Bounds bounds = small_items(pair[1] == 'c' ? 0 : 1);
+      holds(name + ", it is there", users(lives, {.structure = structure, .before = true}), bounds);
+      holds(name + ", it was removed long ago", users(lives, {.structure = structure, .removed = true}),
+            bounds);
+    }
+    holds(structure + ": s | s, the first ever", users({"s", "s"}, {.structure = structure, .shard = false}),
+          small_items(1));
+    holds(structure + ": s g | r g", users({"sg", "rg"}, {.structure = structure, .before = true}),
+          small_items(1));
+  }
+  // What fills a shard up that is sealed makes it long.
+  if (!exhaustive::full()) return;
+  holds("hash: s | c, a minute passes anywhere", users({"s", "c"}, {.removed = true}), small_items(0, {61s}));
+}
+
+TEST_CASE("exhaustive table and hash: caught when broken") {
+  using exhaustive::caught;
+  const Bounds dying = small_items(1);
+  caught("elements, broken: listed after it was set", users({"s", "g"}, {.mistake = Mistake::listed_after}),
+         dying);
+  caught("elements, broken: compaction without a grace",
+         users({"s", "c"}, {.removed = true, .mistake = Mistake::compaction_without_grace}), small_items(0));
+  caught("elements, broken: compaction without cas",
+         users({"s", "c"}, {.others = true, .mistake = Mistake::compaction_without_cas}), small_items(0));
+  caught("elements, broken: slow, and not listed again",
+         users({"s", "c"}, {.removed = true, .mistake = Mistake::never_listed_again}), small_items(0, {90s}));
+}
+
+}  // namespace mcds

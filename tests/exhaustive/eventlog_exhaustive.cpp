@@ -1,0 +1,166 @@
+// Event logs: a fetch has every acknowledged event once, a cursor delivers each exactly once, and a gap is reported only
+// where something was lost.
+#include <map>
+#include <set>
+
+#include "common/structures/eventlog/eventlog.hpp"
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/exhaustive/pairs.hpp"
+#include "tests/support/collecting_sink.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const RingShape shape{10, 2};
+
+struct Put {
+  std::size_t ended = exhaustive::never;  // never: perhaps put
+};
+
+struct Read {
+  std::size_t begun;
+  std::vector<std::string> texts;
+  std::size_t gaps;
+  bool delivers;
+};
+
+struct History {
+  std::map<std::string, Put> puts;
+  std::vector<Read> reads;
+};
+
+enum class Mistake { none, blind_repetition, article };
+
+// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f fetches, d delivers
+// by a cursor of its own.
+class Party {
+ public:
+  Party(Context& context, ExploredClient& client, History& history, Mistake mistake)
+      : context_(context), client_(client), history_(history), mistake_(mistake), log_(context, "x", shape) {}
+
+  void act(char letter) {
+    if (letter == 'p' || letter == 'b') return put(letter == 'b' ? 200 : 0);
+    Read read{0, {}, 0, letter == 'd'};
+    CollectingSink sink;
+    const bool done = client_.operation(read.delivers ? "deliver" : "fetch", [&] {
+      read.delivers ? log_.deliver(cursor_, sink) : log_.fetch({}, sink);
+      return std::to_string(sink.events.size()) + " events, " + std::to_string(sink.gaps.size()) + " gaps";
+    });
+    read.begun = client_.begun();
+    read.texts = sink.texts();
+    read.gaps = sink.gaps.size();
+    if (done) history_.reads.push_back(read);
+  }
+
+ private:
+  void put(std::size_t padding) {
+    const std::string text =
+        std::to_string(client_.index()) + '.' + std::to_string(next_++) + std::string(padding, '.');
+    history_.puts[text];
+    const bool done = client_.operation("put", [&] {
+      mistake_ == Mistake::none ? void(log_.put(text, EventData::text)) : append(text);
+      return text.substr(0, 3);
+    });
+    if (done) history_.puts[text].ended = client_.ended();
+  }
+
+  // As a new event each time, when the reply is lost.
+  void append(const std::string& text) {
+    const std::int64_t chunk = shape.chunk_of(client_.wall());
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      std::string line;
+      append_event_line(line, EventIdSource(context_.random).next(client_.wall()), text, EventData::text);
+      const Reply reply = context_.cluster.execute(Request::append_or_create(
+          log_.keys().part({chunk, 0}), part_header({chunk, 0}, context_.random.token()), line,
+          Exptime::at(shape.expiry_of(chunk), client_.wall())));
+      if (reply.outcome == Outcome::stored) return;
+      if (!reply.unknown() || mistake_ == Mistake::article)
+        throw NotApplied(ErrorCode::unavailable, "not stored");
+    }
+    throw UnknownOutcome("no reply");
+  }
+
+  Context& context_;
+  ExploredClient& client_;
+  History& history_;
+  Mistake mistake_;
+  EventLog log_;
+  CursorState cursor_;
+  int next_ = 0;
+};
+
+std::optional<std::string> violation(const History& history, bool lost_data) {
+  std::map<std::string, int> delivered;
+  for (const Read& read : history.reads) {
+    std::map<std::string, int> times;
+    for (const auto& text : read.texts) ++times[text];
+    for (const auto& [text, count] : times) {
+      if (count > 1) return text.substr(0, 3) + " comes twice in one read";
+      if (read.delivers) delivered[text] += count;
+    }
+    if (read.gaps != 0 && !lost_data) return "a gap although nothing was lost";
+    for (const auto& [text, put] : history.puts) {
+      const bool seen = read.delivers ? delivered.contains(text) : times.contains(text);
+      if (put.ended < read.begun && !seen && read.gaps == 0)
+        return text.substr(0, 3) + " is missing, and no gap told";
+    }
+  }
+  for (const auto& [text, count] : delivered) {
+    if (count > 1) return text.substr(0, 3) + " was delivered twice";
+  }
+  return std::nullopt;
+}
+
+// The last client's cursor delivers once more when all is done.
+Scenario parties(std::vector<std::string> lives, Mistake mistake = Mistake::none) {
+  return [=](Exploration& run) {
+    auto history = std::make_shared<History>();
+    for (const std::string& life : lives) {
+      run.client([&life, history, mistake](Context& context, ExploredClient& client) {
+        Party party(context, client, *history, mistake);
+        for (const char letter : life) party.act(letter);
+      });
+    }
+    run.check([history, &run, mistake](Context& observer) -> std::optional<std::string> {
+      CollectingSink sink;
+      EventLog(observer, "x", shape).fetch({}, sink);
+      history->reads.push_back({exhaustive::never, sink.texts(), sink.gaps.size(), false});
+      // A log without a directory looks like one that lost it.
+      return violation(*history, run.lost_data() || mistake != Mistake::none);
+    });
+  };
+}
+
+Bounds small_items(int faults) {
+  Bounds bounds{.faults = faults};
+  bounds.server.item_size = 500;
+  bounds.most_schedules = 200'000;
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive eventlog: puts against puts, fetches and a cursor") {
+  using exhaustive::holds;
+  holds("eventlog: p | p", parties({"p", "p"}), small_items(1));
+  holds("eventlog: p | f", parties({"p", "f"}), small_items(1));
+  holds("eventlog: p p | f", parties({"pp", "f"}), small_items(1));
+  holds("eventlog: p | d d", parties({"p", "dd"}), small_items(1));
+  holds("eventlog: b b (two parts) | f", parties({"bb", "f"}), small_items(1));
+  holds("eventlog: b b (two parts) | d", parties({"bb", "d"}), small_items(1));
+  holds("eventlog: b | b (two parts)", parties({"b", "b"}), small_items(0));
+}
+
+TEST_CASE("exhaustive eventlog: caught when broken") {
+  using exhaustive::caught;
+  caught("eventlog, broken: a blind repetition", parties({"p"}, Mistake::blind_repetition), small_items(1));
+  Bounds losing{.faults = 1, .kinds = Happenings::none()};
+  losing.kinds.evictions = true;
+  caught("eventlog, the articles': no directory, an evicted chunk is silence",
+         parties({"p"}, Mistake::article), losing);
+}
+
+}  // namespace mcds

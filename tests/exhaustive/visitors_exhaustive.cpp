@@ -1,0 +1,195 @@
+// Visitors: every acknowledged hit of a full period is in its value, nothing is counted twice, and an id once in a period.
+#include <map>
+
+#include "common/base/bytes.hpp"
+#include "common/structures/visitors/visitors.hpp"
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/exhaustive/pairs.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto period = 10s;
+
+enum class Mistake { none, two_alternating_keys, exptime_from_the_hit, no_guard };
+
+struct Hit {
+  WallTime period;
+  std::size_t begun;
+  std::size_t ended = exhaustive::never;  // never: perhaps counted, in this period or the next
+  bool refused = false;
+};
+
+struct Value {
+  WallTime period;
+  std::size_t begun, ended;
+  std::uint64_t value;
+};
+
+struct History {
+  std::vector<Hit> hits;
+  std::vector<Value> values;
+  int times_counted = 0;  // the id
+  int ids_unknown = 0;
+};
+
+WallTime start(std::int64_t number) {
+  return WallTime(number * period);
+}
+
+// One client's operations, as letters: h hits, i hits with an id, v reads the last full period's value.
+class Guest {
+ public:
+  Guest(Context& context, ExploredClient& client, History& history, Mistake mistake)
+      : context_(context),
+        client_(client),
+        history_(history),
+        mistake_(mistake),
+        visitors_(context, "site", period) {}
+
+  void act(char letter) {
+    if (letter == 'v') return value();
+    if (letter == 'i') return hit_with_id();
+    history_.hits.push_back({start(now()), client_.run().steps()});
+    const std::size_t number = history_.hits.size() - 1;
+    WallTime counted;
+    bool refused = false;
+    const bool done = client_.operation("hit", [&] {
+      try {
+        counted = mistake_ == Mistake::none ? visitors_.hit().period_started_at : hit_wrongly();
+      } catch (const UnknownOutcome&) {
+        throw;
+      } catch (const Failure&) {
+        refused = true;
+        throw;
+      }
+      return "counted";
+    });
+    Hit& hit = history_.hits[number];
+    hit.begun = client_.begun();
+    hit.refused = refused;
+    if (!done) return;
+    hit.period = counted;
+    hit.ended = client_.ended();
+  }
+
+ private:
+  std::int64_t now() const { return client_.wall().time_since_epoch() / period; }
+  std::string key(std::int64_t number) const {
+    return "v:" + std::to_string(mistake_ == Mistake::two_alternating_keys ? number % 2 : number);
+  }
+
+  WallTime hit_wrongly() {
+    const std::int64_t number = now();
+    Exptime exptime = Exptime::at(start(number + 2) + 7s, client_.wall());
+    if (mistake_ == Mistake::exptime_from_the_hit) exptime = Exptime::after(period, client_.wall());
+    if (mistake_ == Mistake::no_guard) exptime = Exptime::at(start(number + 2), client_.wall());
+    expect(context_.cluster, context_.cluster.execute(Request::incr_or_create(key(number), 1, 1, exptime)));
+    return start(number);
+  }
+
+  void value() {
+    Value read{start(now() - 1), 0, 0, 0};
+    const std::int64_t before = now();
+    const bool done = client_.operation("value", [&] {
+      if (mistake_ == Mistake::none) {
+        const auto value = visitors_.value();
+        read.value = value.visitors;
+        read.period = value.period_started_at;
+      } else {
+        const Reply reply = expect(context_.cluster, context_.cluster.execute(Request::get(key(now() - 1))));
+        read.value = parse_u64(reply.value).value_or(0);
+      }
+      return std::to_string(read.value);
+    });
+    read.begun = client_.begun();
+    read.ended = client_.ended();
+    // Standing still until its own clock has left the period is the reader's fault.
+    if (done && now() == before) history_.values.push_back(read);
+  }
+
+  void hit_with_id() {
+    ++history_.ids_unknown;
+    client_.operation("hit as ann", [&] {
+      const bool counted = visitors_.hit("ann").counted;
+      --history_.ids_unknown;
+      history_.times_counted += counted ? 1 : 0;
+      return counted ? "counted" : "counted before";
+    });
+  }
+
+  Context& context_;
+  ExploredClient& client_;
+  History& history_;
+  Mistake mistake_;
+  Visitors visitors_;
+};
+
+std::optional<std::string> violation(const History& history) {
+  for (const Value& read : history.values) {
+    std::uint64_t least = 0, most = 0;
+    for (const Hit& hit : history.hits) {
+      if (hit.ended < read.begun && hit.period == read.period) ++least;
+      const bool perhaps = hit.ended == exhaustive::never && !hit.refused;
+      if (hit.begun < read.ended && (hit.period == read.period || perhaps)) ++most;
+    }
+    if (read.value < least || read.value > most) {
+      return "value " + std::to_string(read.value) + ", but " + std::to_string(least) +
+             " acknowledged before, " + std::to_string(most) + " tried";
+    }
+  }
+  if (history.times_counted > 1) return "an id was counted twice";
+  return std::nullopt;
+}
+
+Scenario guests(std::vector<std::string> lives, Mistake mistake = Mistake::none) {
+  return [=](Exploration& run) {
+    auto history = std::make_shared<History>();
+    for (const std::string& life : lives) {
+      run.client([&life, history, mistake](Context& context, ExploredClient& client) {
+        Guest guest(context, client, *history, mistake);
+        for (const char letter : life) guest.act(letter);
+      });
+    }
+    run.check([history](Context& observer) -> std::optional<std::string> {
+      const std::uint64_t current = Visitors(observer, "site", period).value().current;
+      if (history->times_counted > 0 && current > 1 && history->hits.empty())
+        return "an id was counted twice";
+      return violation(*history);
+    });
+  };
+}
+
+// A run begins five seconds into a period: to its end, over a whole one, to the last moment of the next.
+Bounds boundaries(int faults, std::vector<std::chrono::milliseconds> skews = {}) {
+  Bounds bounds{.faults = faults, .pauses = {5s, 9900ms, 10s}, .most_pauses = 2, .stalls = true};
+  bounds.skews = std::move(skews);
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive visitors: hits, ids and values over the edges of periods") {
+  using exhaustive::holds;
+  holds("visitors: h | h v", guests({"h", "hv"}), boundaries(1));
+  holds("visitors: h v | h v", guests({"hv", "hv"}), boundaries(0));
+  holds("visitors: h | v, clocks 4.8 s apart", guests({"h", "v"}), boundaries(1, {2400ms, -2400ms}));
+  holds("visitors: v | h, clocks 4.8 s apart", guests({"v", "h"}), boundaries(1, {2400ms, -2400ms}));
+  holds("visitors: i | i", guests({"i", "i"}), {.faults = 2});
+  holds("visitors: i | i, without meta", guests({"i", "i"}), {.faults = 1, .native = false});
+}
+
+TEST_CASE("exhaustive visitors: caught when broken") {
+  using exhaustive::caught;
+  caught("visitors, broken: two alternating keys", guests({"h", "hv"}, Mistake::two_alternating_keys),
+         {.pauses = {20s, 10s}, .most_pauses = 2, .stalls = true});
+  caught("visitors, broken: exptime counted from the hit", guests({"h", "v"}, Mistake::exptime_from_the_hit),
+         boundaries(0));
+  caught("visitors, broken: no guard behind the period", guests({"h", "v"}, Mistake::no_guard),
+         boundaries(0, {2400ms, -2400ms}));
+}
+
+}  // namespace mcds
