@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cassert>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 
 namespace mcds {
@@ -99,6 +99,22 @@ void append_json_escape(std::string& out, char c) {
   out += hex_digits[c & 15];
 }
 
+// Every byte that is no part of a character as U+FFFD.
+void append_replaced(std::string& out, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const std::size_t size = utf8_sequence(bytes);
+    const auto byte = static_cast<unsigned char>(bytes.front());
+    if (size == 0) {
+      out += "\xef\xbf\xbd";
+    } else if (byte < 0x20 || byte == '"' || byte == '\\') {
+      append_json_escape(out, bytes.front());
+    } else {
+      out += bytes.substr(0, size);
+    }
+    bytes.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+}
+
 constexpr std::uint64_t in_every_byte(unsigned char byte) {
   return 0x0101010101010101 * byte;
 }
@@ -153,7 +169,7 @@ std::optional<double> parse_double(std::string_view text) {
   double value = 0;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value, std::chars_format::fixed);
-  if (error != std::errc{} || stop != end) return std::nullopt;
+  if (error != std::errc{} || stop != end || !std::isfinite(value)) return std::nullopt;
   return value;
 }
 
@@ -295,8 +311,12 @@ std::string json_quote(std::string_view utf8) {
 
 void append_json_quoted(std::string& out, std::string_view utf8) {
   if (is_plain_json(utf8)) return append_all(out, {"\"", utf8, "\""});
-  assert(is_utf8(utf8));
   out += '"';
+  if (!is_utf8(utf8)) {
+    append_replaced(out, utf8);
+    out += '"';
+    return;
+  }
   std::size_t plain = 0;  // start of a run that needs no escape
   for (std::size_t i = 0; i < utf8.size(); ++i) {
     const char c = utf8[i];

@@ -1,12 +1,15 @@
 #include "common/base/units.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/text.hpp"
 
 namespace mcds {
 
@@ -25,7 +28,7 @@ constexpr std::array<Unit, 6> units{
     {{"ms", 1e-3}, {"us", 1e-6}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}}};
 
 std::string quoted(std::string_view text) {
-  return is_utf8(text) ? json_quote(text.substr(0, 60)) : std::string("bytes that are not UTF-8");
+  return is_utf8(text) ? json_quote(beginning(text, 60)) : std::string("bytes that are not UTF-8");
 }
 
 // Takes the leading digits and decimal point off `text`.
@@ -156,7 +159,8 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
   }
   if (shift != 0) number.remove_suffix(1);
   const auto value = parse_u64(number);
-  if (!value || *value > (std::uint64_t{1} << 50)) throw invalid();
+  constexpr std::uint64_t largest = std::uint64_t{1} << 50;
+  if (!value || *value > largest >> shift) throw invalid();
   return *value << shift;
 }
 
@@ -167,7 +171,7 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
   };
   if (text.starts_with('@')) {
     const auto seconds = parse_double(text.substr(1));
-    if (!seconds || *seconds < 0 || *seconds > 253402300799.0) throw invalid();
+    if (!seconds || *seconds < 0 || *seconds > static_cast<double>(latest_second)) throw invalid();
     return WallTime(std::chrono::microseconds(static_cast<std::int64_t>(*seconds * 1e6 + 0.5)));
   }
   if (const auto time = parse_rfc3339(text)) return *time;
@@ -178,6 +182,9 @@ WallTime parse_time(std::string_view text, WallTime now, std::string_view what) 
 
 // Digit by digit: a log of a million lines has a million of these.
 std::string format_time(WallTime time) {
+  constexpr WallTime earliest{std::chrono::sys_days(std::chrono::year(0) / 1 / 1)};
+  constexpr WallTime latest{std::chrono::seconds(latest_second)};
+  time = std::clamp(time, earliest, latest);
   const auto days = std::chrono::floor<std::chrono::days>(time);
   const std::chrono::year_month_day date(days);
   const auto ms =

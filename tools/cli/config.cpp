@@ -20,6 +20,8 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t largest_config = std::size_t{1} << 20;
+
 using Setting = std::pair<const char*, std::optional<std::string>*>;
 
 std::vector<Setting> settings_of(PoolConfig& pool) {
@@ -112,10 +114,11 @@ void check_sections(const std::string& text, const std::string& file) {
   std::size_t number = 0;
   for (std::size_t from = 0; from < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', from), text.size());
-    const std::size_t open = text.find_first_not_of(" \t\r", from);
-    const std::size_t close = text.find(']', from);
-    if (open < end && text[open] == '[' && close < end) {
-      const std::string section = text.substr(open + 1, close - open - 1);
+    const std::string_view line = std::string_view(text).substr(from, end - from);
+    const std::size_t open = line.find_first_not_of(" \t\r");
+    const std::size_t close = line.find(']');
+    if (open < line.size() && line[open] == '[' && close < line.size() && close > open) {
+      const std::string section(line.substr(open + 1, close - open - 1));
       if (!pool_name(section))
         throw Failure(ErrorCode::configuration,
                       file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
@@ -149,6 +152,8 @@ std::string user_config_path() {
 }  // namespace
 
 void read_config(const std::string& text, const std::string& file, Config& into) {
+  if (text.find('\0') != std::string::npos)
+    throw Failure(ErrorCode::configuration, file + " has a NUL byte; is it the right file?");
   Reading reading{into, {}};
   const int line = ini_parse_string(text.c_str(), on_line, &reading);
   if (line == 0) return check_sections(text, file);
@@ -160,11 +165,12 @@ void read_config(const std::string& text, const std::string& file, Config& into)
 Config load_config(const std::optional<std::string>& path) {
   Config config;
   if (path) {
-    read_config(file_bytes(*path), *path, config);
+    read_config(configuration_bytes(*path, largest_config), *path, config);
     return config;
   }
   for (const std::string& file : {std::string("/etc/mcds.conf"), user_config_path()}) {
-    if (!file.empty() && access(file.c_str(), F_OK) == 0) read_config(file_bytes(file), file, config);
+    if (!file.empty() && access(file.c_str(), F_OK) == 0)
+      read_config(configuration_bytes(file, largest_config), file, config);
   }
   return config;
 }

@@ -17,7 +17,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t chunk_size = 64 * 1024;
-constexpr std::size_t largest_value = std::size_t{256} << 20;
+constexpr std::size_t largest_value = std::size_t{64} << 20;
 constexpr std::size_t largest_line = std::size_t{16} << 20;
 
 Failure unreadable(const std::string& what) {
@@ -33,15 +33,21 @@ std::size_t read_some(int descriptor, char* into, const std::string& what) {
   }
 }
 
-std::string read_all(int descriptor, const std::string& what) {
+// nullopt when there are more than `most`.
+std::optional<std::string> read_all(int descriptor, const std::string& what, std::size_t most) {
   std::string bytes;
   std::array<char, chunk_size> chunk;
   while (const std::size_t size = read_some(descriptor, chunk.data(), what)) {
     bytes.append(chunk.data(), size);
-    if (bytes.size() > largest_value)
-      throw Failure(ErrorCode::bad_data, what + " is larger than any value memcached could hold");
+    if (bytes.size() > most) return std::nullopt;
   }
   return bytes;
+}
+
+std::string value_bytes(int descriptor, const std::string& what) {
+  if (auto bytes = read_all(descriptor, what, largest_value)) return std::move(*bytes);
+  throw Failure(ErrorCode::bad_data, what + " is larger than " + std::to_string(largest_value >> 20) +
+                                         " MiB, more than any server takes as one value");
 }
 
 class File {
@@ -61,11 +67,17 @@ class File {
 }  // namespace
 
 std::string file_bytes(const std::string& path) {
-  return read_all(File(path).descriptor(), path);
+  return value_bytes(File(path).descriptor(), path);
+}
+
+std::string configuration_bytes(const std::string& path, std::size_t most) {
+  if (auto bytes = read_all(File(path).descriptor(), path, most)) return std::move(*bytes);
+  throw Failure(ErrorCode::configuration,
+                path + " has more than " + std::to_string(most >> 20) + " MiB; is it the right file?");
 }
 
 std::string value_of(std::string_view argument) {
-  if (argument == "-") return read_all(STDIN_FILENO, "standard input");
+  if (argument == "-") return value_bytes(STDIN_FILENO, "standard input");
   if (!argument.starts_with('@')) return std::string(argument);
   argument.remove_prefix(1);
   if (argument.starts_with('@')) return std::string(argument);

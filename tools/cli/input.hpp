@@ -14,6 +14,8 @@ std::string value_of(std::string_view argument);
 
 // All of a file. Throws Failure(cannot_read).
 std::string file_bytes(const std::string& path);
+// Of a file that configures: Failure(configuration) when it has more than `most` bytes, which are not read.
+std::string configuration_bytes(const std::string& path, std::size_t most);
 
 // Lines of a file, of standard input for `-`, without their line feed, memory bounded by the longest line. Throws
 // Failure(bad_data) for a line longer than any value, Failure(cannot_read) when reading fails.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
 #include "tools/cli/exit_status.hpp"
 
 namespace mcds {
@@ -34,28 +35,30 @@ std::size_t width_of(std::string_view text) {
 
 // A JSON value as a cell: strings without quotes, everything else as it is.
 std::string cell(const std::string& json) {
-  if (!json.starts_with('"')) return json;
-  const auto text = json_unquote(json);
-  return text && text->find_first_of("\n\r\t") == std::string::npos ? *text : json;
+  auto text = json.starts_with('"') ? json_unquote(json) : std::nullopt;
+  if (text && is_visible(*text)) return std::move(*text);
+  std::string shown;
+  append_visible_json(shown, json);
+  return shown;
 }
 
-// Of a message: UTF-8, and where JSON does not see to it, one line.
-std::string readable(std::string_view text, OutputMode mode) {
-  const bool utf8 = is_utf8(text);
-  std::string line(text);
-  for (char& c : line) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool control = byte < 0x20 || byte == 0x7f;
-    if ((control && mode != OutputMode::json) || (byte >= 0x80 && !utf8)) c = '?';
-  }
+// One line of stderr in JSON mode.
+std::string json_line(const char* kind, const JsonObject& object) {
+  std::string line;
+  append_visible_json(line, JsonObject().object(kind, object).text());
   return line;
+}
+
+// Of a message in JSON: UTF-8, whose controls the escapes of JSON show.
+std::string readable(std::string_view text) {
+  return is_utf8(text) ? std::string(text) : visible(text);
 }
 
 }  // namespace
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (mode_ == OutputMode::json) {
-    object.append_to(pending_);
+    append_visible_json(pending_, object.text());
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {
@@ -93,9 +96,12 @@ void Output::flush() {
 }
 
 void Output::text_row(const std::string& json) {
-  const std::vector<std::string> names = json_names(json);
+  std::vector<std::string> names;
   std::vector<std::string> cells;
-  for (const std::string& name : names) cells.push_back(cell(*json_field(json, name)));
+  for (const JsonMember& member : json_members(json).value_or(std::vector<JsonMember>())) {
+    names.push_back(visible(member.name));
+    cells.push_back(cell(member.value));
+  }
   const bool header = names != columns_;
   if (header) widths_.assign(names.size(), 0);
   columns_ = names;
@@ -116,16 +122,17 @@ void Output::text_row(const std::string& json) {
 void Output::error(const Failure& failure, std::size_t line) const {
   std::string text;
   const std::string message =
-      readable(failure.what(), mode_) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
+      std::string(failure.what()) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
   if (mode_ == OutputMode::json) {
     JsonObject error;
-    error.bytes("code", name_of(failure.code())).bytes("message", message);
+    error.bytes("code", name_of(failure.code())).bytes("message", readable(message));
     if (!failure.server().empty()) error.bytes("server", failure.server());
     if (line != 0) error.number("line", line);
-    text = JsonObject().object("error", error).text();
+    text = json_line("error", error);
   } else {
     text = "mcds: " + (line == 0 ? "" : "line " + std::to_string(line) + ": ") + message;
     if (!failure.server().empty()) text += " (server " + failure.server() + ')';
+    text = visible(text);
   }
   // A failing stderr leaves nobody to tell.
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
@@ -142,13 +149,12 @@ void Output::raw_error(std::string_view bytes) const {
 }
 
 void Output::note(std::string_view line) const {
-  static_cast<void>(write_all(STDERR_FILENO, std::string(line) + '\n'));
+  static_cast<void>(write_all(STDERR_FILENO, visible(line) + '\n'));
 }
 
 void Output::warning(std::string_view message) const {
-  note(mode_ == OutputMode::json
-           ? JsonObject().object("warning", JsonObject().bytes("message", readable(message, mode_))).text()
-           : "mcds: " + readable(message, mode_));
+  note(mode_ == OutputMode::json ? json_line("warning", JsonObject().bytes("message", readable(message)))
+                                 : "mcds: " + std::string(message));
 }
 
 }  // namespace mcds

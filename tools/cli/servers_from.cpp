@@ -27,6 +27,8 @@ Failure no_answer(const std::string& what) {
   return {ErrorCode::unavailable, what};
 }
 
+constexpr std::size_t largest_pool_file = std::size_t{4} << 20;
+
 struct Source {
   std::string kind, where, pool;
 };
@@ -151,7 +153,7 @@ PoolFile pool_from_elasticache(const std::string& where, bool tls, const Connect
 
 PoolFile pool_from(std::string_view text, bool tls, const ConnectOptions& options, const Clock& clock) {
   const Source source = parse_source(text);
-  const auto file = [&] { return value_of('@' + source.where); };
+  const auto file = [&] { return configuration_bytes(source.where, largest_pool_file); };
   if (source.kind == "nutcracker") return parse_nutcracker(file(), source.pool);
   if (source.kind == "mcrouter") return parse_mcrouter(file(), source.pool);
   if (source.kind == "php-ini") return parse_php_ini(file());

@@ -5,12 +5,27 @@
 
 #include <cerrno>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
 
 namespace {
+
+// Of a path that names a stream this process has.
+std::optional<int> own_descriptor(std::string_view path) {
+  if (path == "/dev/stdout") return STDOUT_FILENO;
+  if (path == "/dev/stderr") return STDERR_FILENO;
+  for (const std::string_view folder : {"/dev/fd/", "/proc/self/fd/"}) {
+    if (!path.starts_with(folder)) continue;
+    const auto number = parse_u64(path.substr(folder.size()));
+    if (number && *number < 1'000'000) return static_cast<int>(*number);
+  }
+  return std::nullopt;
+}
 
 const char* word_of(const ChildResult& result) {
   switch (result.reason) {
@@ -32,7 +47,10 @@ const char* word_of(const ChildResult& result) {
 
 Report::Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
   if (!path) return;
-  descriptor_ = open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and overwritten.
+  const auto own = own_descriptor(*path);
+  descriptor_ = own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
+                    : open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail();
 }
 

@@ -24,6 +24,11 @@ constexpr const char* nonsense_message = "the server's answer is no memcached re
 constexpr const char* turned_away_message =
     "the server is at its connection limit; raise its -c or try again";
 
+// At 64 KiB each second.
+Duration time_for(std::size_t bytes) {
+  return std::chrono::microseconds(static_cast<std::int64_t>(bytes) * 1'000'000 / 65536);
+}
+
 bool changes_nothing(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
 }
@@ -300,10 +305,16 @@ void Lane::read_replies(SteadyTime now) {
   if (!read_login() || !read_greeting()) return;
   while (!on_the_way_.empty()) {
     const Command command = on_the_way_.front().command;
+    const std::size_t before = input_position_;
     const auto step = reader_.read(command, requests_, replies_, input_, input_position_, dialect_.words);
     if (step == ReplyReader::Step::need_more) break;
-    deadline_ = now + options_.timeout;
-    if (step == ReplyReader::Step::progress) continue;
+    const SteadyTime renewed = now + options_.timeout;
+    if (step == ReplyReader::Step::progress) {
+      // A reply of many parts may take longer, as long as they come at a rate: a drip renews nothing.
+      deadline_ = std::min(renewed, deadline_ + time_for(input_position_ - before));
+      continue;
+    }
+    deadline_ = renewed;
     // A server turns away before it reads anything; later it would be no answer.
     if (step == ReplyReader::Step::turned_away && !heard_)
       return refuse_all(Kind::unreachable, turned_away_message);

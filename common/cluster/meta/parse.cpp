@@ -2,6 +2,7 @@
 #include <array>
 #include <utility>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/cluster/meta/wire.hpp"
 #include "common/cluster/transport.hpp"
@@ -14,7 +15,7 @@ using Step = ReplyReader::Step;
 using Kind = ReplyFailure::Kind;
 
 constexpr std::size_t longest_line = 2048;
-constexpr std::uint64_t largest_value = 256 << 20;
+constexpr std::uint64_t largest_value = 64 << 20;  // what is announced is believed no further
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
@@ -239,11 +240,11 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
       return number.has_value();
     case 'l':
       reply.age.idle = std::chrono::seconds(number.value_or(0));
-      return number.has_value();
+      return number && *number <= static_cast<std::uint64_t>(latest_second);
     case 't': {
       const auto ttl = parse_i64(value);
       reply.age.ttl = std::chrono::seconds(ttl.value_or(0));
-      return ttl.has_value();
+      return ttl && *ttl >= -1 && *ttl <= latest_second;
     }
     default:
       return false;

@@ -150,7 +150,10 @@ std::string_view ini_text(std::string_view rest) {
   const auto from = rest.find_first_not_of(" \t");
   if (from == std::string_view::npos) return {};
   rest.remove_prefix(from);
-  if (rest.starts_with('"') || rest.starts_with('\'')) return rest.substr(1, rest.find(rest[0], 1) - 1);
+  if (rest.starts_with('"') || rest.starts_with('\'')) {
+    const auto end = rest.find(rest[0], 1);
+    return rest.substr(1, end == std::string_view::npos ? end : end - 1);
+  }
   return trimmed(rest.substr(0, rest.find(';')));
 }
 
@@ -212,6 +215,7 @@ std::string memcache_url_entry(std::string_view url) {
 std::string memcached_session_entry(std::string_view text) {
   const bool is_unix = text.starts_with('/');
   const auto parts = split(text, ":");
+  if (parts.empty()) throw wrong("session.save_path has a server without a host");
   std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
   if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
   if (parts.size() > 2) entry += "/?" + std::string(parts[2]);

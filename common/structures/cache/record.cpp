@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 
 namespace mcds {
@@ -46,10 +48,14 @@ std::optional<CacheRecord> decode_value(std::string_view head, std::string_view 
   const auto made = parse_i64((*word)[3]);
   const auto fresh = parse_i64((*word)[4]);
   const auto stale = parse_i64((*word)[5]);
+  const auto is_time = [](const std::optional<std::int64_t>& ms) {
+    return ms && std::abs(*ms) <= latest_second * 1000;
+  };
   const auto code = parse_u64((*word)[6]);
   const auto out_size = parse_u64((*word)[7]);
   const auto err_size = parse_u64((*word)[8]);
-  if (!begun || !made || !fresh || !stale || !code || *code > 255 || !out_size || !err_size)
+  if (!is_time(begun) || !is_time(made) || !is_time(fresh) || !is_time(stale) || !code || *code > 255 ||
+      !out_size || !err_size)
     return std::nullopt;
   if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
   CacheRecord record;

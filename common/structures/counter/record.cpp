@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/primitives/record.hpp"
 
@@ -31,7 +32,8 @@ std::optional<CounterRecordEnd> CounterRecordEnd::parse(std::span<const std::str
   if (words.size() == 1) return end;
   if (!words[1].starts_with('@')) return std::nullopt;
   end.expires_at = parse_i64(words[1].substr(1));
-  return end.expires_at ? std::optional(std::move(end)) : std::nullopt;
+  const bool is_time = end.expires_at && *end.expires_at >= 0 && *end.expires_at <= latest_second;
+  return is_time ? std::optional(std::move(end)) : std::nullopt;
 }
 
 std::optional<CounterRecord> CounterRecord::parse(std::string_view text) {

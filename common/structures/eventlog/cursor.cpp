@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
@@ -41,8 +42,7 @@ bool read_line(CursorState& state, std::string_view line) {
   }
   if (words[0] == "seen" && words.size() == 2) {
     const auto time = parse_u64(words[1]);
-    constexpr std::uint64_t latest = 253402300799'000000;  // of the year 9999
-    if (!time || *time > latest) return false;
+    if (!time || *time > std::uint64_t{latest_second} * 1'000'000) return false;
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }
@@ -112,9 +112,36 @@ void write_all(int fd, std::string_view text, const std::string& path) {
   }
 }
 
-void sync_directory_of(const std::string& path) {
+std::string directory_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
-  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
+// New, under a name that nobody can have put anything at; removed again unless it is kept.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& directory) : path_(directory + ".mcds-cursor-XXXXXX") {
+    fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    if (fd_ < 0) fail(ErrorCode::cannot_write, "cannot write beside the cursor, in", directory);
+  }
+  ~TemporaryFile() {
+    if (fd_ < 0) return;
+    ::unlink(path_.c_str());
+    ::close(fd_);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  int get() const { return fd_; }
+  const std::string& path() const { return path_; }
+  int keep() { return std::exchange(fd_, -1); }
+
+ private:
+  std::string path_;
+  int fd_;
+};
+
+void sync_directory_of(const std::string& path) {
+  const std::string directory = directory_of(path);
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems refuse to sync a directory; the rename is done all the same.
   if (fd.get() >= 0) (void)::fsync(fd.get());
@@ -167,6 +194,12 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
       const bool exists = ::access(path_.c_str(), F_OK) == 0;
       fail(exists ? ErrorCode::cannot_read : ErrorCode::cannot_write, "cannot open the cursor", path_);
     }
+    struct stat status {};
+    if (::fstat(fd.get(), &status) == 0 && !S_ISREG(status.st_mode)) {
+      throw Failure(ErrorCode::cannot_write, "the cursor " + path_ + " is no regular file; name another");
+    }
+    // A symbolic link to nothing has become one to the file just created.
+    path_ = resolved(path_);
     lock(fd.get(), path_);
     if (!is_still_at(fd.get(), path_)) continue;
     descriptor_ = fd.release();
@@ -197,18 +230,22 @@ CursorState CursorFile::load() const {
 }
 
 void CursorFile::save(const CursorState& state) {
-  const std::string temporary = path_ + ".tmp";
+  TemporaryFile temporary(directory_of(path_));
   struct stat old {};
-  const mode_t mode = ::fstat(descriptor_, &old) == 0 ? old.st_mode & 07777 : 0644;
-  Descriptor fd(::open(temporary.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (fd.get() < 0) fail(ErrorCode::cannot_write, "cannot write the cursor", temporary);
-  write_all(fd.get(), state.text(), temporary);
-  if (::fsync(fd.get()) != 0) fail(ErrorCode::cannot_write, "cannot write the cursor", temporary);
-  lock(fd.get(), temporary);
-  if (::rename(temporary.c_str(), path_.c_str()) != 0)
+  if (::fstat(descriptor_, &old) == 0) {
+    // As far as the owner may be given: a reader that is not root keeps its own.
+    [[maybe_unused]] const int given = ::fchown(temporary.get(), old.st_uid, old.st_gid);
+    if (::fchmod(temporary.get(), old.st_mode & 07777) != 0)
+      fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
+  }
+  write_all(temporary.get(), state.text(), temporary.path());
+  if (::fsync(temporary.get()) != 0)
+    fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
+  lock(temporary.get(), temporary.path());
+  if (::rename(temporary.path().c_str(), path_.c_str()) != 0)
     fail(ErrorCode::cannot_write, "cannot replace the cursor", path_);
   sync_directory_of(path_);
-  ::close(std::exchange(descriptor_, fd.release()));
+  ::close(std::exchange(descriptor_, temporary.keep()));
 }
 
 }  // namespace mcds

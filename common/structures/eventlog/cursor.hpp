@@ -56,8 +56,8 @@ class CursorFile {
   CursorFile& operator=(const CursorFile&) = delete;
 
   CursorState load() const;
-  // Written to FILE.tmp, fsync, rename, fsync of the directory: after a crash it is the old or the new one,
-  // whole.
+  // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or the new one,
+  // whole, with its mode.
   void save(const CursorState& state);
   const std::string& path() const { return path_; }
 

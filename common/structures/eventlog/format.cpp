@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 constexpr std::chrono::seconds longest_kept = std::chrono::hours(100 * 366 * 24);
-constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;

@@ -1,0 +1,22 @@
+// Foreign text on its way to a person: nothing in it may act on a terminal, or break a line.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+// The longest beginning of at most `most` bytes that ends with a whole character, if the text is UTF-8.
+std::string_view beginning(std::string_view utf8, std::size_t most);
+
+// UTF-8 in which C0 and C1 controls and DEL are written as JSON escapes (\n, \u001b, \u009b) and bytes that belong to no
+// character as \x and two digits; everything else as it is.
+std::string visible(std::string_view text);
+// Whether visible() leaves the text as it is.
+bool is_visible(std::string_view text);
+
+// Appends JSON text, with DEL and C1 controls escaped: in strings, the only place where they are, JSON lets them stand.
+void append_visible_json(std::string& out, std::string_view json);
+
+}  // namespace mcds

@@ -1,0 +1,10 @@
+// libFuzzer: every parser of foreign bytes but the replies, which have a target of their own. The first byte chooses it.
+//
+// sources: common/base/[b-eg-z]*.cpp common/base/canonical_json.cpp common/placement/*.cpp common/placement/*/*.cpp common/primitives/record.cpp common/primitives/key_names.cpp common/primitives/journal/lines.cpp common/structures/cache/record.cpp common/structures/counter/*record.cpp common/structures/eventlog/format.cpp common/structures/eventlog/cursor.cpp common/structures/lock/copy.cpp common/cluster/keys/live.cpp common/cluster/meta/socket.cpp common/cluster/cluster.cpp common/cluster/request.cpp common/cluster/reply.cpp tools/cli/config.cpp tools/cli/input.cpp -lnettle -lz -lyaml -linih -lxxhash
+#include "tests/fuzz/parsers.hpp"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
+  if (size == 0) return 0;
+  mcds::test::feed(bytes[0], {reinterpret_cast<const char*>(bytes) + 1, size - 1});
+  return 0;
+}

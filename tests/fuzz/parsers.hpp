@@ -1,0 +1,158 @@
+// Every reader of bytes that others store, send or configure, by number: what the fuzzer and the unit test feed. A reader
+// may refuse by a Failure; anything else that leaves it is a finding. What it takes must survive being written again.
+#pragma once
+
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "common/base/bytes.hpp"
+#include "common/base/canonical_json.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "common/base/text.hpp"
+#include "common/base/units.hpp"
+#include "common/cluster/keys/live.hpp"
+#include "common/placement/pools/files.hpp"
+#include "common/placement/pools/pool.hpp"
+#include "common/primitives/journal/lines.hpp"
+#include "common/structures/cache/record.hpp"
+#include "common/structures/counter/copy_record.hpp"
+#include "common/structures/counter/record.hpp"
+#include "common/structures/eventlog/cursor.hpp"
+#include "common/structures/eventlog/format.hpp"
+#include "common/structures/lock/copy.hpp"
+#include "tools/cli/config.hpp"
+
+namespace mcds::test {
+
+inline void must(bool holds) {
+  if (!holds) std::abort();
+}
+
+inline void read_json(std::string_view text) {
+  const auto compact = compact_json(text);
+  must(compact.has_value() == is_json(text));
+  // The other reader takes a NUL for the end, skips a byte order mark and knows no depth.
+  const bool plain = text.find('\0') == std::string_view::npos && !text.starts_with("\xef");
+  const bool accepted = nlohmann::json::accept(text);
+  must(!is_json(text) || accepted);
+  std::size_t brackets = 0;
+  for (const char c : text) brackets += c == '[' || c == '{' ? 1 : 0;
+  if (plain && brackets <= 128) must(is_json(text) == accepted);
+  static_cast<void>(json_elements(text));
+  static_cast<void>(json_members(text));
+  static_cast<void>(json_unquote(text));
+  if (!compact) return;
+  must(is_compact_json(*compact) && compact_json(*compact) == compact);
+  must(nlohmann::json::parse(*compact) == nlohmann::json::parse(text));
+}
+
+inline void read_event(std::string_view text) {
+  static_cast<void>(salvage_event_line(text));
+  const auto event = parse_event_line(text);
+  if (!event) return;
+  JsonObject object;
+  if (!event->base64 && !event->foreign) object.raw("data", event->data);
+  must(is_compact_json(object.text()));
+  static_cast<void>(format_time(event->id.time()));
+  static_cast<void>(event->bytes());
+}
+
+inline void read_journal(std::string_view text) {
+  static_cast<void>(decode_journal_lines(text));
+  if (const auto root = decode_journal_root(text)) {
+    const std::string again = encode(*root);
+    const auto second = decode_journal_root(again);
+    must(second && second->segments.size() == root->segments.size() && second->tail == root->tail);
+  }
+}
+
+inline void read_cache(std::string_view text) {
+  if (const auto record = decode_cache_record(text)) {
+    static_cast<void>(format_time(record->stale_until));
+    must(decode_cache_record(encode(*record)).has_value());
+  }
+}
+
+inline void read_counter(std::string_view text) {
+  if (const auto record = CounterRecord::parse(text)) must(CounterRecord::parse(record->text()).has_value());
+  if (const auto record = CounterCopyRecord::parse(text))
+    must(CounterCopyRecord::parse(record->text()).has_value());
+  static_cast<void>(plain_number(text));
+}
+
+inline void read_cursor(std::string_view text) {
+  const CursorState state = CursorState::parse(text, "file");
+  if (!text.empty()) must(CursorState::parse(state.text(), "file") == state);
+}
+
+inline void read_units(std::string_view text) {
+  const auto each = [&](auto read) {
+    try {
+      static_cast<void>(read());
+    } catch (const InvalidInput& failure) {
+      must(is_utf8(failure.what()));
+    }
+  };
+  each([&] { return format_duration(parse_duration(text, "it")); });
+  each([&] { return parse_size(text, "it"); });
+  each([&] { return format_time(parse_time(text, WallTime{}, "it")); });
+  each([&] { return parse_share(text, "it"); });
+  must(is_visible(visible(text)));
+  must(is_utf8(json_quote(text)));
+}
+
+inline void read_text(std::string_view text) {
+  must(unquote_bytes(quote_bytes(text)) == text);
+  static_cast<void>(unquote_bytes(text));
+  must(percent_decode(percent_encode(text)) == text);
+  static_cast<void>(percent_decode(text));
+  std::string buffer;
+  static_cast<void>(parse_metadump_line(text, buffer));
+  static_cast<void>(LockValue::parse(text));
+}
+
+inline void read_configuration(std::string_view text) {
+  Config config;
+  read_config(std::string(text), "file", config);
+}
+
+constexpr std::array<void (*)(std::string_view), 19> parsers{
+    read_json,
+    [](std::string_view text) { must(canonical_json(canonical_json(text)) == canonical_json(text)); },
+    read_event,
+    [](std::string_view text) { static_cast<void>(parse_directory_line(text)); },
+    [](std::string_view text) {
+      static_cast<void>(parse_part_header(text, {29920568, 1}));
+    },
+    [](std::string_view text) { static_cast<void>(parse_conf(text)); },
+    read_cursor,
+    read_journal,
+    read_cache,
+    read_counter,
+    read_units,
+    read_text,
+    read_configuration,
+    [](std::string_view text) { static_cast<void>(parse_pool(text)); },
+    [](std::string_view text) { static_cast<void>(parse_nutcracker(text, "")); },
+    [](std::string_view text) { static_cast<void>(parse_mcrouter(text, "")); },
+    [](std::string_view text) { static_cast<void>(parse_php_ini(text)); },
+    [](std::string_view text) { static_cast<void>(parse_elasticache(text)); },
+    [](std::string_view text) { static_cast<void>(parse_server_list(text)); },
+};
+
+// `text` as it is, and with the checksum that lets a mutation past the first check.
+inline void feed(std::size_t parser, std::string_view text) {
+  for (const std::string& given : {std::string(text), std::string(text) + " *" + checksum(text)}) {
+    try {
+      parsers[parser % parsers.size()](given);
+    } catch (const Failure& failure) {
+      must(is_utf8(failure.what()) || !is_utf8(text));
+    }
+  }
+}
+
+}  // namespace mcds::test
