@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/cli/child.hpp"
 #include "tools/cli/describe.hpp"
 #include "tools/cli/parse.hpp"
 
@@ -23,18 +24,30 @@ void keep_standard_streams_open() {
   }
 }
 
-int report(const Session& session, const Failure& failure) {
+int report(Session&& session, const Failure& failure) {
   session.output().error(failure);
   return static_cast<int>(status_of(failure.code()));
 }
 
+// What could not be asked for in time is to be tried again, whatever else is wrong.
+ExitStatus as_of_now(Session& session, ExitStatus status) {
+  return status == ExitStatus::unavailable && session.is_too_late() ? ExitStatus::try_again : status;
+}
+
 int act(const Verb& verb, Session& session) {
   try {
+    session.begin();
     const ExitStatus status = verb.run()(session);
     session.output().flush();
-    return static_cast<int>(status);
+    session.output().tell_errors();
+    return static_cast<int>(as_of_now(session, status));
   } catch (const Failure& failure) {
-    return report(session, failure);
+    session.output().tell_errors();
+    const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
+    const Failure told =
+        late ? Failure(ErrorCode::try_again, "not done within the deadline", failure.server()) : failure;
+    session.output().error(told);
+    return static_cast<int>(status_of(told.code()));
   }
 }
 
@@ -57,6 +70,8 @@ int main(int count, char** words) {
   Invocation invocation;
   try {
     return run(std::vector<std::string>(words + 1, words + count), invocation);
+  } catch (const Interrupted& interruption) {
+    die_of(interruption);
   } catch (const ClosedPipe&) {
     std::signal(SIGPIPE, SIG_DFL);
     std::raise(SIGPIPE);

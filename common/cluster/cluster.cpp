@@ -8,17 +8,21 @@ namespace {
 
 class Executed final : public Pending {
  public:
-  explicit Executed(std::vector<Reply> replies) : replies_(std::move(replies)) {}
+  Executed(std::vector<Request> batch, std::vector<Reply> replies)
+      : batch_(std::move(batch)), replies_(std::move(replies)) {}
+  std::span<const Request> batch() const override { return batch_; }
   std::vector<Reply> finish() override { return std::move(replies_); }
 
  private:
+  std::vector<Request> batch_;
   std::vector<Reply> replies_;
 };
 
 }  // namespace
 
 std::unique_ptr<Pending> Cluster::begin(std::vector<Request> batch) {
-  return std::make_unique<Executed>(execute(batch));
+  std::vector<Reply> replies = execute(batch);
+  return std::make_unique<Executed>(std::move(batch), std::move(replies));
 }
 
 const Reply& expect(const Cluster& cluster, const Reply& reply) {

@@ -3,7 +3,8 @@
 // A batch of requests goes in, replies come out in the same order. One call is at most one round trip to each
 // server involved (the composites may take more on servers without meta commands), all servers in parallel.
 // Requests to the same server are executed in the order of the batch; between servers there is no order.
-// Nothing is ever resent. execute() never throws for what servers or networks do: each reply says for itself.
+// A transport resends nothing; with ConnectOptions::run what provably had no effect is tried once more (health_guard.hpp).
+// execute() never throws for what servers or networks do: each reply says for itself.
 // No call lasts longer than the transport's deadlines allow.
 //
 // begin() sends a batch and leaves its replies for later, so that servers work while the caller does. Batches are executed
@@ -13,14 +14,17 @@
 // decorators.hpp.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/errors.hpp"
 #include "common/cluster/login.hpp"
+#include "common/cluster/health/run_limits.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
 #include "common/cluster/tls/options.hpp"
@@ -35,6 +39,8 @@ class Pending {
   virtual ~Pending() = default;
   // As execute(): waits for what is missing, and the time since begin() is not held against the servers. Once.
   virtual std::vector<Reply> finish() = 0;
+  // What was begun, also once it is finished.
+  virtual std::span<const Request> batch() const = 0;
 };
 
 class Cluster {
@@ -62,12 +68,29 @@ const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 // What a server that said nothing usable to a read is reported as: access_denied, or unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
 
+struct TracedRequest {
+  std::size_t server;
+  std::string_view address;
+  const Request& request;
+  const Reply& reply;
+  std::chrono::microseconds elapsed;  // until its server had answered, as far as the transport tells
+};
+
 struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
   TlsOptions tls = {};              // for the servers that are reached by it
   std::optional<Login> login = {};  // for all of them
+  // The run these connections are of: sick servers cost it one timeout each, and its deadline is kept.
+  std::shared_ptr<const RunLimits> run = nullptr;
+  // Told of every request that went to a server, and what came back.
+  std::function<void(const TracedRequest&)> trace = nullptr;
+
+  // When what is asked for now is to be there.
+  SteadyTime latest(SteadyTime now, Duration longest) const {
+    return run ? run->earlier(now + longest) : now + longest;
+  }
 };
 
 // A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of TlsOptions are

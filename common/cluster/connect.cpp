@@ -3,6 +3,7 @@
 
 #include "common/cluster/capabilities.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/cluster/health/health_guard.hpp"
 #include "common/cluster/transport.hpp"
 
 namespace mcds {
@@ -86,22 +87,27 @@ void refuse_access(const Pool& pool, const ConnectOptions& options) {
   if (options.login) throw InvalidInput("--protocol classic has no logins; leave it out");
 }
 
+std::unique_ptr<Transport> transport_for(std::shared_ptr<const Placement> placement,
+                                         const ConnectOptions& options) {
+  using Protocol = ConnectOptions::Protocol;
+  if (options.protocol == Protocol::classic) {
+    refuse_access(placement->pool(), options);
+    return make_classic_transport(std::move(placement), options);
+  }
+  if (options.protocol == Protocol::meta) return make_meta_transport(std::move(placement), options);
+  return std::make_unique<AutomaticTransport>(std::move(placement), options);
+}
+
 }  // namespace
 
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options) {
-  using Protocol = ConnectOptions::Protocol;
-  const bool classic = options.protocol == Protocol::classic;
-  std::unique_ptr<Transport> transport;
-  if (classic) {
-    refuse_access(placement->pool(), options);
-    transport = make_classic_transport(std::move(placement), options);
-  } else if (options.protocol == Protocol::meta) {
-    transport = make_meta_transport(std::move(placement), options);
-  } else {
-    transport = std::make_unique<AutomaticTransport>(std::move(placement), options);
-  }
-  return std::make_unique<Composites>(std::make_unique<CapabilityGate>(std::move(transport)),
-                                      classic ? Composites::Expand::both : Composites::Expand::append_only);
+  const auto expand = options.protocol == ConnectOptions::Protocol::classic ? Composites::Expand::both
+                                                                            : Composites::Expand::append_only;
+  std::unique_ptr<Cluster> cluster =
+      std::make_unique<CapabilityGate>(transport_for(std::move(placement), options));
+  if (options.trace) cluster = std::make_unique<Tracing>(std::move(cluster), options.trace);
+  if (options.run) cluster = std::make_unique<HealthGuard>(std::move(cluster), options);
+  return std::make_unique<Composites>(std::move(cluster), expand);
 }
 
 }  // namespace mcds

@@ -141,8 +141,8 @@ std::vector<Reply> Composites::execute(std::span<const Request> batch) {
   return replies;
 }
 
-Tracing::Tracing(std::unique_ptr<Cluster> inner, Clock& clock, Callback callback)
-    : Decorator(std::move(inner)), clock_(clock), callback_(std::move(callback)) {}
+Tracing::Tracing(std::unique_ptr<Cluster> inner, Callback callback)
+    : Decorator(std::move(inner)), callback_(std::move(callback)) {}
 
 std::vector<Reply> Tracing::execute(std::span<const Request> batch) {
   const SteadyTime before = clock_.steady();
@@ -150,9 +150,28 @@ std::vector<Reply> Tracing::execute(std::span<const Request> batch) {
   const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(clock_.steady() - before);
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const std::size_t server = replies[i].server;
-    callback_({server, address_of(server), batch[i], replies[i], elapsed});
+    const std::string address = address_of(server);
+    callback_({server, address, batch[i], replies[i], replies[i].round_trip.value_or(elapsed)});
   }
   return replies;
+}
+
+std::string_view wire_name(Op op, Reply::Protocol protocol) {
+  const bool meta = protocol == Reply::Protocol::meta;
+  switch (op) {
+    case Op::probe:
+      return meta ? "mg" : "gets";
+    case Op::remove:
+      return "delete";
+    case Op::remove_if:
+      return meta ? "md" : "cas";
+    case Op::incr_or_create:
+      return meta ? "ma" : "incr";
+    case Op::append_or_create:
+      return "append";
+    default:
+      return name_of(op);
+  }
 }
 
 std::string_view word_of(const Reply& reply) {

@@ -61,26 +61,21 @@ class Composites final : public Decorator {
   Expand expand_;
 };
 
-struct TracedRequest {
-  std::size_t server;
-  std::string_view address;
-  const Request& request;
-  const Reply& reply;
-  std::chrono::microseconds elapsed;  // of the whole execute() it was part of
-};
-
 // Tells what went to which server and what came back.
 class Tracing final : public Decorator {
  public:
   using Callback = std::function<void(const TracedRequest&)>;
-  Tracing(std::unique_ptr<Cluster> inner, Clock& clock, Callback callback);
+  Tracing(std::unique_ptr<Cluster> inner, Callback callback);
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
 
  private:
-  Clock& clock_;
+  SystemClock clock_;
   Callback callback_;
 };
+
+// The command that carries it: `ma`, `gets`, `delete`.
+std::string_view wire_name(Op op, Reply::Protocol protocol);
 
 // `stored`, `miss`, … or, of a failure, its kind: `unreachable`, `refused`, `not_a_number`, `unknown`.
 std::string_view word_of(const Reply& reply);

@@ -27,9 +27,9 @@ const char* name_of(Outcome outcome) {
   return "";
 }
 
-Reply Reply::failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server) {
+Reply Reply::failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server, bool late) {
   Reply reply = of(Outcome::failed, server);
-  reply.failure = std::make_shared<const ReplyFailure>(ReplyFailure{kind, std::move(message)});
+  reply.failure = std::make_shared<const ReplyFailure>(ReplyFailure{kind, std::move(message), late});
   return reply;
 }
 

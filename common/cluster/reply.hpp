@@ -36,6 +36,7 @@ struct ReplyFailure {
   };
   Kind kind;
   std::string message;
+  bool late = false;  // a deadline passed; otherwise something was heard, of the server or of its machine
 };
 
 // Filled by probe as far as the protocol tells: meta all, classic only size and cas.
@@ -53,6 +54,8 @@ struct Reply {
   CasUnique cas;      // gets, probe; after a store only under meta, else 0
   std::string value;  // of incr_or_create, what was there when that is no number
   ItemAge age;
+  enum class Protocol : std::uint8_t { none, meta, classic } protocol = Protocol::none;
+  bool opened = false;  // its connection was opened for this batch
   std::optional<std::chrono::microseconds>
       round_trip;                               // since its server was asked, as far as the transport tells
   std::shared_ptr<const ReplyFailure> failure;  // set exactly when outcome is failed
@@ -68,7 +71,8 @@ struct Reply {
     reply.server = server;
     return reply;
   }
-  static Reply failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server);
+  static Reply failed_with(ReplyFailure::Kind kind, std::string message, std::size_t server,
+                           bool late = false);
   // not_a_number, of a value that was seen: `value`.
   static Reply of_text(std::string value, std::size_t server);
 };

@@ -35,6 +35,10 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   return std::nullopt;
 }
 
+bool changes_nothing(Op op) {
+  return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
+}
+
 bool needs_meta(Op op) {
   return op == Op::gets || op == Op::probe || op == Op::remove_if || op == Op::incr_or_create;
 }

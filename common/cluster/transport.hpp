@@ -36,6 +36,11 @@ std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> 
 // Whether the meta transport sends a meta command for it.
 bool needs_meta(Op op);
 
+// Ends the message of a change whose outcome is unknown.
+constexpr std::string_view may_be_applied = "; it may have been applied";
+// Its lost reply leaves no question behind.
+bool changes_nothing(Op op);
+
 // Why this request must never be put on a wire: an empty, too long or unsafe key (a line break in one runs as
 // a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it
 // refuses itself).

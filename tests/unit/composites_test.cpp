@@ -131,7 +131,7 @@ TEST_CASE("tracing tells every request with its outcome and time") {
   std::vector<std::string> lines;
   auto faults = std::make_unique<ScriptedFaults>(stack.memory);
   faults->once(Op::set, Mishap::unreachable);
-  Tracing tracing(std::move(faults), stack.clock, [&](const TracedRequest& traced) {
+  Tracing tracing(std::move(faults), [&](const TracedRequest& traced) {
     lines.push_back(std::string(name_of(traced.request.op)) + ' ' + traced.request.key + ' ' +
                     std::string(word_of(traced.reply)) + ' ' + std::to_string(traced.server));
   });

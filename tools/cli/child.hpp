@@ -36,9 +36,37 @@ class HeldSignals {
   // The mask as it was, for the child.
   const sigset_t& before() const { return before_; }
 
+  // Throws Interrupted when a signal that ends us has come. Stops with the terminal's stop.
+  void check() const;
+  // They stay blocked: what comes now comes too late.
+  void keep() { kept_ = true; }
+
  private:
+  friend class InterruptibleClock;
+  void wait(Duration duration) const;
+  bool kept_ = false;
   sigset_t signals_;
   sigset_t before_;
+};
+
+// Thrown once what had to be undone can be undone.
+struct Interrupted {
+  int signal;
+};
+// Dies of it, as if it had never been held.
+[[noreturn]] void die_of(const Interrupted& interruption);
+
+// Sleeps until a signal comes that is held: then it throws Interrupted.
+class InterruptibleClock final : public Clock {
+ public:
+  InterruptibleClock(Clock& clock, const HeldSignals& held) : clock_(clock), held_(held) {}
+  WallTime wall() const override { return clock_.wall(); }
+  SteadyTime steady() const override { return clock_.steady(); }
+  void sleep_for(Duration duration) override;
+
+ private:
+  Clock& clock_;
+  const HeldSignals& held_;
 };
 
 // What may take back the child's right to run, asked whenever its descriptor is readable and when the time

@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 
 #include "tools/cli/child.hpp"
 
@@ -26,7 +29,40 @@ HeldSignals::HeldSignals() {
 }
 
 HeldSignals::~HeldSignals() {
+  if (kept_) return;
   pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+void HeldSignals::check() const {
+  wait(Duration::zero());
+}
+
+// Of the signals that do not end a program the stop alone means something to one that waits.
+void HeldSignals::wait(Duration duration) const {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
+  const timespec longest{whole.count(), (duration - whole).count()};
+  siginfo_t info{};
+  const int signal = sigtimedwait(&signals_, &info, &longest);
+  if (signal == SIGTSTP) raise(SIGSTOP);
+  if (signal < 0 || signal == SIGTSTP || signal == SIGCONT || signal == SIGWINCH || signal == SIGCHLD) return;
+  throw Interrupted{signal};
+}
+
+void InterruptibleClock::sleep_for(Duration duration) {
+  const SteadyTime until = clock_.steady() + duration;
+  for (Duration left = duration; left > Duration::zero(); left = until - clock_.steady()) held_.wait(left);
+  held_.check();
+  clock_.sleep_for(Duration::zero());  // its own deadline
+}
+
+void die_of(const Interrupted& interruption) {
+  std::signal(interruption.signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, interruption.signal);
+  raise(interruption.signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  std::abort();
 }
 
 }  // namespace mcds

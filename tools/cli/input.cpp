@@ -129,8 +129,28 @@ std::optional<std::uint64_t> LineReader::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
+void LineReader::stop_at(Clock& clock, SteadyTime deadline) {
+  clock_ = &clock;
+  deadline_ = deadline;
+}
+
+void LineReader::wait() const {
+  if (deadline_ == SteadyTime::max()) return;
+  pollfd input{descriptor_, POLLIN, 0};
+  for (int ready = 0; ready <= 0;) {
+    const Duration left = deadline_ - clock_->steady();
+    if (left <= Duration::zero()) {
+      throw Failure(ErrorCode::try_again,
+                    "the deadline has passed: " + what_ + " was read up to line " + std::to_string(number_));
+    }
+    const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    ready = poll(&input, 1, static_cast<int>(std::min<std::int64_t>(whole, 60000)));
+  }
+}
+
 bool LineReader::fill() {
   if (ended_) return false;
+  wait();
   buffer_.erase(0, position_);
   searched_ -= position_;
   position_ = 0;

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/clock.hpp"
+
 namespace mcds {
 
 // `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws Failure(cannot_read).
@@ -28,6 +30,8 @@ class LineReader {
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: a stream that pauses is no reason to hold lines back.
   bool ready() const;
+  // next() does not wait longer: it throws Failure(try_again).
+  void stop_at(Clock& clock, SteadyTime deadline);
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
   // Of all there is to read, if that is a regular file.
@@ -35,6 +39,9 @@ class LineReader {
 
  private:
   bool fill();
+  void wait() const;
+  Clock* clock_ = nullptr;
+  SteadyTime deadline_ = SteadyTime::max();
   std::string what_;
   int descriptor_;
   std::size_t number_ = 0;

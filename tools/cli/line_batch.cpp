@@ -7,7 +7,9 @@
 namespace mcds {
 
 LineBatch::LineBatch(Session& session, bool fail_fast, Answers answers, const std::string& file)
-    : session_(session), fail_fast_(fail_fast), lines_(file) {
+    : session_(session), fail_fast_(fail_fast), lines_(file), started_(session.clock().steady()) {
+  session.hold_for_the_sick();
+  lines_.stop_at(session.clock(), session.deadline());
   const bool shown = answers == Answers::each_line && isatty(STDOUT_FILENO) != 0;
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }
@@ -29,6 +31,9 @@ void LineBatch::finish() {
   send();
   session_.output().flush();
   session_.output().buffered(false);
+  if (progress_) progress_->hide();
+  session_.output().tell_errors();
+  if (isatty(STDERR_FILENO) != 0) session_.output().note(summary());
 }
 
 void LineBatch::read() {
@@ -40,9 +45,27 @@ void LineBatch::read() {
     if (!lines_.ready()) {
       send();
       session_.output().flush();
+      if (failed_ > 0) {
+        if (progress_) progress_->hide();
+        session_.output().tell_new_errors();
+      }
     }
     if (fail_fast_ && worst_ > ExitStatus::no) return;
   }
+}
+
+std::string LineBatch::summary() const {
+  const double seconds = std::chrono::duration<double>(session_.clock().steady() - started_).count();
+  std::string text = "mcds: " + std::to_string(lines_.number()) + " lines";
+  if (failed_ > 0) text += ", " + std::to_string(failed_) + " failed";
+  text += ", " + std::to_string(static_cast<std::uint64_t>(seconds * 10) / 10) + '.' +
+          std::to_string(static_cast<std::uint64_t>(seconds * 10) % 10) + " s";
+  if (seconds > 0) {
+    text += ", " +
+            std::to_string(static_cast<std::uint64_t>(static_cast<double>(lines_.number()) / seconds)) +
+            " lines/s";
+  }
+  return text;
 }
 
 void LineBatch::take_or_fail(std::string line) {
@@ -55,16 +78,15 @@ void LineBatch::take_or_fail(std::string line) {
 }
 
 void LineBatch::fail(const Failure& failure, std::size_t line) {
-  if (progress_) progress_->hide();
-  session_.output().error(failure, line);
+  session_.output().failed_lines(failure, line);
   ++failed_;
   note(status_of(failure.code()));
 }
 
 void LineBatch::fail_together(const Failure& failure, std::size_t line, std::size_t count) {
-  const std::string others = count == 1 ? "" : " (this line and " + std::to_string(count - 1) + " after it)";
-  fail(Failure(failure.code(), failure.what() + others, failure.server()), line);
-  failed_ += count - 1;
+  session_.output().failed_lines(failure, line, count);
+  failed_ += count;
+  note(status_of(failure.code()));
 }
 
 }  // namespace mcds

@@ -14,7 +14,7 @@ namespace mcds {
 
 class Session;
 
-// A line that fails is told by its number and stops the others only with `fail_fast`; what was taken before it is sent
+// A line that fails is told by its number, with others of the same cause, and stops the others only with `fail_fast`; what was taken before it is sent
 // all the same, and so is it when the input cannot be read to its end.
 class LineBatch {
  public:
@@ -57,11 +57,13 @@ class LineBatch {
 
  private:
   void read();
+  std::string summary() const;
   void finish();
   void take_or_fail(std::string line);
 
   bool fail_fast_;
   LineReader lines_;
+  SteadyTime started_;
   std::optional<Progress> progress_;
   ExitStatus worst_ = ExitStatus::ok;
   std::uint64_t failed_ = 0;  // lines

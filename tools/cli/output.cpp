@@ -119,29 +119,77 @@ void Output::text_row(const std::string& json) {
   add_row(cells);
 }
 
-void Output::error(const Failure& failure, std::size_t line) const {
+std::string Output::message_of(std::string_view text, ErrorCode code) const {
+  return readable(text) + (code == ErrorCode::unavailable ? no_server_hint_ : "");
+}
+
+void Output::error(const Failure& failure) {
+  keep(failure, 0, {});
+  tell({failure.code(), failure.what(), failure.server()});
+}
+
+void Output::tell(const FailedGroup& group) const {
+  std::string message = message_of(group.message, group.code);
+  if (!group.lines && group.count > 0) message = readable(group.whom()) + ": " + message;
   std::string text;
-  const std::string message =
-      std::string(failure.what()) + (failure.code() == ErrorCode::unavailable ? no_server_hint_ : "");
   if (mode_ == OutputMode::json) {
     JsonObject error;
-    error.bytes("code", name_of(failure.code())).bytes("message", readable(message));
-    if (!failure.server().empty()) error.bytes("server", failure.server());
-    if (line != 0) error.number("line", line);
+    error.bytes("code", name_of(group.code)).bytes("message", message);
+    if (!group.server.empty()) error.bytes("server", group.server);
+    if (group.lines && group.count > 0) error.raw("line", group.first.front());
+    if (group.lines && group.count > 1) {
+      std::string first;
+      for (const std::string& line : group.first) first += (first.empty() ? "" : ",") + line;
+      error.number("lines", group.count).raw("first_lines", '[' + first + ']');
+    }
     text = json_line("error", error);
   } else {
-    text = "mcds: " + (line == 0 ? "" : "line " + std::to_string(line) + ": ") + message;
-    if (!failure.server().empty()) text += " (server " + failure.server() + ')';
+    text = "mcds: " + (group.lines && group.count > 0 ? group.whom() + ": " : "") + message;
+    if (!group.server.empty()) text += " (server " + group.server + ')';
     text = visible(text);
   }
   // A failing stderr leaves nobody to tell.
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 
-void Output::error_of(std::string_view name, std::span<const std::string> names,
-                      const Failure& failure) const {
+void Output::failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count) {
+  digest_.add_line(failure, line, count);
+  for (std::uint64_t i = 0; i < count; ++i) keep(failure, line + i, {});
+}
+
+void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) {
   if (names.size() < 2) return error(failure);
-  error(Failure(failure.code(), std::string(name) + ": " + failure.what(), failure.server()));
+  digest_.add_name(failure, name);
+  keep(failure, 0, name);
+}
+
+void Output::tell_new_errors() {
+  for (const FailedGroup& group : digest_.news()) tell(group);
+}
+
+void Output::tell_errors() {
+  const bool hides = digest_.hides_any();
+  for (const FailedGroup& group : digest_.rest()) tell(group);
+  if (hides && errors_file_ == nullptr)
+    warning("--errors FILE writes every failure there, one JSON line each");
+  if (errors_file_ != nullptr) errors_file_->flush();
+}
+
+void Output::keep_errors(const std::string& file) {
+  errors_file_ = std::make_unique<std::ofstream>(file, std::ios::binary | std::ios::trunc);
+  if (!*errors_file_) {
+    throw Failure(ErrorCode::cannot_write, "--errors: cannot write " + file + ": " + std::strerror(errno));
+  }
+}
+
+void Output::keep(const Failure& failure, std::uint64_t line, std::string_view name) {
+  if (errors_file_ == nullptr) return;
+  JsonObject entry;
+  if (line != 0) entry.number("line", line);
+  if (!name.empty()) entry.bytes("name", name);
+  entry.bytes("code", name_of(failure.code())).bytes("message", failure.what());
+  if (!failure.server().empty()) entry.bytes("server", failure.server());
+  *errors_file_ << entry.text() << '\n';
 }
 
 void Output::raw_error(std::string_view bytes) const {

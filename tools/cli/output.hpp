@@ -1,6 +1,8 @@
 // The only place that writes answers to stdout, and the one form of errors on stderr.
 #pragma once
 
+#include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +10,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "tools/cli/error_digest.hpp"
 
 namespace mcds {
 
@@ -43,10 +46,16 @@ class Output {
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
-  // `line`: the input line concerned, 0 for none.
-  void error(const Failure& failure, std::size_t line = 0) const;
-  // The same for one of the `names` of the command line, which is said if there are several.
-  void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) const;
+  void error(const Failure& failure);
+  // Of `count` input lines from `line` on; told with others of the same server and cause, by tell_errors().
+  void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
+  // Of one of the `names` of the command line, likewise; of its only one: as error().
+  void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
+  // What is new, while more may follow; or all there is left to say.
+  void tell_new_errors();
+  void tell_errors();
+  // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).
+  void keep_errors(const std::string& file);
   // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
   // One stderr line as it is (--verbose).
@@ -56,10 +65,15 @@ class Output {
   void line_done();
 
   void text_row(const std::string& json);
+  void tell(const FailedGroup& group) const;
+  void keep(const Failure& failure, std::uint64_t line, std::string_view name);
+  std::string message_of(std::string_view text, ErrorCode code) const;
 
   OutputMode mode_;
   bool buffered_ = false;
   std::string no_server_hint_;
+  ErrorDigest digest_;
+  std::unique_ptr<std::ofstream> errors_file_;
   std::string pending_;
   std::vector<std::string> columns_;  // -o text: the header last printed
   std::vector<std::size_t> widths_;   // -o text: column widths so far

@@ -80,6 +80,23 @@ Words with_empty_values(const Words& words) {
   return spelled_out;
 }
 
+bool names_it(const OptionSpec& option, const std::string& word) {
+  const std::string names = ',' + option.names + ',';
+  return names.find(',' + word + ',') != std::string::npos;
+}
+
+// Under any of its names.
+std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& options,
+                           const std::string& name) {
+  for (const OptionSpec& option : options) {
+    if (!names_it(option, name)) continue;
+    return std::count_if(words.begin(), words.end(), [&](const std::string& word) {
+      return names_it(option, word.substr(0, word.find('=')));
+    });
+  }
+  return 0;
+}
+
 // Parses the options of `words` into their targets; what is no option comes back in order.
 Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
   // Building the options costs more than the rest of a cold start does; most command lines have none.
@@ -104,7 +121,9 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& options, 
     app.parse(Words(spelled_out.rbegin(), spelled_out.rend()));
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string message = error.what();
-    throw InvalidInput(message.substr(0, message.find(':')) + " needs a value; see " + help_of);
+    const std::string name = message.substr(0, message.find(':'));
+    const bool twice = times_given(words, options, name) > 1;
+    throw InvalidInput(name + (twice ? " is given twice; give it once" : " needs a value; see " + help_of));
   } catch (const CLI::ParseError& error) {
     throw InvalidInput(std::string(error.what()) + "; see " + help_of);
   }
@@ -119,8 +138,7 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& options, 
 
 bool takes_value(const std::vector<OptionSpec>& options, const std::string& word) {
   return std::any_of(options.begin(), options.end(), [&](const OptionSpec& option) {
-    const std::string names = ',' + option.names + ',';
-    return !option.value.empty() && names.find(',' + word + ',') != std::string::npos;
+    return !option.value.empty() && names_it(option, word);
   });
 }
 
@@ -280,6 +298,11 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
       {"--copies", "N", "keep each key on N distinct servers; default 1", {}, &into.copies},
       {"--timeout", "D", "longest wait for one reply; default 1s", {}, &into.timeout},
       {"--connect-timeout", "D", "longest wait for one connection; default 500ms", {}, &into.connect_timeout},
+      {"--deadline",
+       "D",
+       "longest time for the whole command, a child's own excluded; exit 75",
+       {},
+       &into.deadline},
       {"--protocol",
        "auto|classic|meta",
        "how to talk to the servers; default auto",
@@ -312,6 +335,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        {"json", "value", "text"},
        &into.output},
       {"-v,--verbose", "", "one stderr line per round trip", {}, &into.verbose},
+      {"--errors", "FILE", "write every failure there too, one JSON line each", {}, &into.errors},
       {"--config", "FILE", "instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf", {}, &into.config},
   };
 }

@@ -38,19 +38,43 @@ Duration positive(Duration duration, const char* what) {
   return duration;
 }
 
+// `mcds: 10.0.0.1:11211 ma counter:hits stored 120 us, meta, connection reused`
 std::string trace_line(const TracedRequest& traced) {
-  std::string line = "mcds: " + std::string(traced.address) + ' ' + name_of(traced.request.op) + ' ' +
+  const Reply& reply = traced.reply;
+  std::string line = "mcds: " + std::string(traced.address) + ' ' +
+                     std::string(wire_name(traced.request.op, reply.protocol)) + ' ' +
                      (traced.request.key.empty() ? "-" : traced.request.key) + ' ' +
-                     std::string(word_of(traced.reply));
-  if (traced.reply.failure) line += " (" + traced.reply.failure->message + ')';
-  return line + ' ' + std::to_string(traced.elapsed.count()) + " us";
+                     std::string(word_of(reply));
+  if (reply.failure) line += " (" + reply.failure->message + ')';
+  line += ' ' + std::to_string(traced.elapsed.count()) + " us";
+  if (reply.protocol == Reply::Protocol::classic) return line + ", classic";
+  if (reply.protocol == Reply::Protocol::none) return line;
+  return line + (reply.opened ? ", meta, connection opened" : ", meta, connection reused");
 }
+
+// Waits for nothing beyond the deadline.
+class RunClock final : public Clock {
+ public:
+  explicit RunClock(const RunLimits& limits) : limits_(limits) {}
+  WallTime wall() const override { return clock_.wall(); }
+  SteadyTime steady() const override { return clock_.steady(); }
+  void sleep_for(Duration duration) override {
+    const Duration left = limits_.deadline() - steady();
+    clock_.sleep_for(std::min(duration, left));
+    if (limits_.over(steady())) throw Failure(ErrorCode::try_again, "not done within the deadline");
+  }
+
+ private:
+  const RunLimits& limits_;
+  SystemClock clock_;
+};
 
 }  // namespace
 
 // Everything is settled once, when it is first needed.
 struct Session::Parts {
-  SystemClock clock;
+  explicit Parts(const RunLimits& limits) : clock(limits) {}
+  RunClock clock;
   SystemRandom random;
   std::optional<PoolFile> pool;
   std::shared_ptr<const Placement> placement;
@@ -107,7 +131,12 @@ Choice choose_servers(const GlobalOptions& options, const Config& config, const 
 Session::Session(GlobalOptions options)
     : options_(std::move(options)),
       output_(output_mode(options_.output)),
-      parts_(std::make_unique<Parts>()) {}
+      parts_(std::make_unique<Parts>(*limits_)) {}
+
+void Session::begin() {
+  if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
+  if (options_.errors) output_.keep_errors(*options_.errors);
+}
 
 Session::~Session() = default;
 
@@ -140,6 +169,10 @@ ConnectOptions Session::connect_options() {
   result.login = access().login;
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
+  result.run = limits_;
+  if (options_.verbose) {
+    result.trace = [this](const TracedRequest& traced) { output_.note(trace_line(traced)); };
+  }
   return result;
 }
 
@@ -204,10 +237,11 @@ const std::string& Session::key_prefix() {
 }
 
 std::unique_ptr<Cluster> Session::connect_to(std::shared_ptr<const Placement> placement) {
-  auto cluster = connect(std::move(placement), connect_options());
-  if (!options_.verbose) return cluster;
-  return std::make_unique<Tracing>(std::move(cluster), parts_->clock,
-                                   [this](const TracedRequest& traced) { output_.note(trace_line(traced)); });
+  return connect(std::move(placement), connect_options());
+}
+
+bool Session::is_too_late() {
+  return limits_->over(clock().steady());
 }
 
 Cluster& Session::cluster() {
@@ -252,6 +286,16 @@ const std::string& Session::server_address(std::size_t server) {
     for (const Server& one : pool().pool) parts_->addresses.push_back(one.address());
   }
   return parts_->addresses.at(server);
+}
+
+ChildTime::ChildTime(Session& session)
+    : session_(session), deadline_(session.deadline()), started_(session.clock().steady()) {
+  session_.set_deadline(SteadyTime::max());
+}
+
+ChildTime::~ChildTime() {
+  const bool bounded = deadline_ != SteadyTime::max();
+  if (bounded) session_.set_deadline(deadline_ + (session_.clock().steady() - started_));
 }
 
 }  // namespace mcds

@@ -20,7 +20,8 @@ struct GlobalOptions {
   std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
   std::string output = "json";
   std::optional<std::uint64_t> copies;
-  std::optional<Duration> timeout, connect_timeout;
+  std::optional<Duration> timeout, connect_timeout, deadline;
+  std::optional<std::string> errors;
   bool verbose = false;
   bool tls = false, tls_insecure = false;
   AccessSettings access;
@@ -30,6 +31,9 @@ class Session {
  public:
   explicit Session(GlobalOptions options);
   ~Session();
+
+  // What bounds the run counts from here. Throws InvalidInput, Failure(cannot_write).
+  void begin();
 
   Output& output() { return output_; }
   const Output& output() const { return output_; }
@@ -52,6 +56,13 @@ class Session {
   // The same connections in the making, for another placement: another pool, another profile.
   std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement);
   ConnectOptions connect_options();
+  // Many lines follow: those of a server that pauses are held for a while.
+  void hold_for_the_sick() { limits_->treat(RunLimits::Sick::hold); }
+  // What must not be left undone for a server that was sick.
+  void try_always() { limits_->treat(RunLimits::Sick::try_always); }
+  SteadyTime deadline() const { return limits_->deadline(); }
+  void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
+  bool is_too_late();
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
 
@@ -74,9 +85,23 @@ class Session {
   const Access& access();
 
   GlobalOptions options_;
+  std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();
   Output output_;
   std::unique_ptr<Parts> parts_;
   std::set<std::size_t> failed_servers_;
+};
+
+// The time of a child is not the command's: its deadline is as much later.
+class ChildTime {
+ public:
+  explicit ChildTime(Session& session);
+  ~ChildTime();
+  ChildTime(const ChildTime&) = delete;
+  ChildTime& operator=(const ChildTime&) = delete;
+
+ private:
+  Session& session_;
+  SteadyTime deadline_, started_;
 };
 
 }  // namespace mcds

@@ -28,7 +28,7 @@ struct ArrayOptions {
   std::string name;
   std::vector<std::string> values, add, remove;
   std::string encoding;
-  bool json = false, lock = false, fail_fast = false;
+  bool json = false, lock = false, fail_fast = false, allow_empty = false;
 };
 
 using Options = std::shared_ptr<ArrayOptions>;
@@ -192,6 +192,11 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
   ElementLines lines(session, options);
   if (from_input(options)) {
     if (const ExitStatus status = lines.run(); status != ExitStatus::ok) return status;
+    if (lines.elements.empty() && !options.allow_empty) {
+      throw Failure(
+          ErrorCode::bad_data,
+          "standard input was empty and nothing was replaced; give --allow-empty for an empty array");
+    }
   } else {
     lines.elements = elements_of(options, options.values);
   }
@@ -359,6 +364,7 @@ void declare_changes(Command& command, const Options& options) {
           .example("ls | mcds array replace files -")
           .argument("VALUE", "the values; @FILE its bytes; - alone: one value per line", &options->values);
   with_values(replace_verb, options);
+  replace_verb.flag("--allow-empty", "with -: empty input empties the array", options->allow_empty);
   Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
                          .example("mcds array clear jobs")
                          .flag("--lock", "with --encoding json: lock the array meanwhile", options->lock);

@@ -79,7 +79,7 @@ void add_result(JsonObject& report, const ChildResult& result) {
   if (result.signal != 0) report.number("signal", static_cast<std::uint64_t>(result.signal));
 }
 
-void tell_failure(const Output& output, const ChildResult& result) {
+void tell_failure(Output& output, const ChildResult& result) {
   if (!result.message.empty()) {
     output.error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
   } else if (result.reason == ChildResult::Reason::watch) {

@@ -35,6 +35,6 @@ ExitStatus status_of(const ChildResult& result);
 void add_result(JsonObject& report, const ChildResult& result);
 
 // One line of error if it could not be run, or was stopped by us.
-void tell_failure(const Output& output, const ChildResult& result);
+void tell_failure(Output& output, const ChildResult& result);
 
 }  // namespace mcds

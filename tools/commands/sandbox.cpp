@@ -290,6 +290,7 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
   sandbox.start(session.clock(), session.random().token());
   ChildOptions child{.command = command_of(options)};
   child.environment = sandbox.environment();
+  const ChildTime its_own(session);
   const ChildResult result = run_child(child, session.clock(), guardian, held);
   if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
   return static_cast<ExitStatus>(result.exit_code());

@@ -36,7 +36,8 @@ class ClassicTransport final : public Transport {
     }
     for (auto& [server, part] : parts) start(server, part.job);
     for (auto& [server, part] : parts) {
-      std::vector<Reply> answers = part.job->wait(patience());
+      std::vector<Reply> answers =
+          part.job->wait(patience(), options_.run ? options_.run->deadline() : SteadyTime::max());
       for (std::size_t i = 0; i < answers.size(); ++i) replies[part.places[i]] = std::move(answers[i]);
       if (part.job->lost()) workers_.erase(server);
     }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/base/errors.hpp"
+#include "common/cluster/transport.hpp"
 
 namespace mcds::classic {
 
@@ -154,8 +155,8 @@ Reply Handle::failure(memcached_return_t code, Op op) {
   const bool late = code == MEMCACHED_TIMEOUT || code == MEMCACHED_ERRNO;
   const std::string why = late ? "no reply within the timeout; the server is stopped, overloaded or cut off"
                                : "no valid reply; the connection broke or this is no memcached";
-  if (changes_nothing(op)) return Reply::failed_with(Kind::unreachable, why, 0);
-  return Reply::failed_with(Kind::unknown, why + "; it may have been applied", 0);
+  if (changes_nothing(op)) return Reply::failed_with(Kind::unreachable, why, 0, late);
+  return Reply::failed_with(Kind::unknown, why + std::string(may_be_applied), 0, late);
 }
 
 Reply Handle::store(const Request& request) {

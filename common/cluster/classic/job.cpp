@@ -1,11 +1,17 @@
 #include "common/cluster/classic/job.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+
+#include "common/cluster/transport.hpp"
 
 namespace mcds::classic {
 
 namespace {
+
+// What a server must do at least in one patience, once it has begun to answer.
+constexpr std::uint64_t slowest_replies = 64;
 
 Duration monotonic() {
   timespec now{};
@@ -14,10 +20,6 @@ Duration monotonic() {
 }
 
 }  // namespace
-
-bool changes_nothing(Op op) {
-  return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
-}
 
 void Job::prepare() {
   replies_.resize(requests_.size());
@@ -38,6 +40,7 @@ void Job::answer(std::size_t index, Reply reply) {
   const std::lock_guard lock(mutex_);
   if (abandoned_) return;
   reply.server = server_;
+  reply.protocol = Reply::Protocol::classic;
   reply.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(monotonic() - Duration(begun_at_));
   replies_[index] = std::move(reply);
   done_[index] = true;
@@ -57,13 +60,26 @@ bool Job::wait_until(Duration moment) {
   return result == 0;
 }
 
-std::vector<Reply> Job::wait(Duration patience) {
+std::uint64_t Job::answered() {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::uint64_t>(std::count(done_.begin(), done_.end(), true));
+}
+
+std::vector<Reply> Job::wait(Duration patience, SteadyTime latest) {
+  const Duration started = monotonic();
+  const Duration left = latest - SystemClock().steady();
+  const Duration last = latest == SteadyTime::max() ? Duration::max() : started + left;
   std::int64_t seen = 0;
   bool ended = false;
+  bool over = false;
   do {
     seen = progress_;
-    ended = wait_until(Duration(seen) + patience);
-  } while (!ended && progress_ != seen);
+    const Duration altogether =
+        started + patience * static_cast<std::int64_t>(1 + answered() / slowest_replies);
+    const Duration until = std::min({Duration(seen) + patience, altogether, last});
+    ended = wait_until(until);
+    over = monotonic() >= last;
+  } while (!ended && !over && progress_ != seen);
   lost_ = !ended || stuck_;
   if (lost_) give_up();
   return std::move(replies_);
@@ -81,7 +97,7 @@ void Job::give_up() {
     const auto kind = maybe    ? ReplyFailure::Kind::unknown
                       : stuck_ ? ReplyFailure::Kind::refused
                                : ReplyFailure::Kind::unreachable;
-    replies_[i] = Reply::failed_with(kind, maybe ? why + "; it may have been applied" : why, server_);
+    replies_[i] = Reply::failed_with(kind, maybe ? why + std::string(may_be_applied) : why, server_, !stuck_);
   }
 }
 

@@ -41,12 +41,14 @@ class Job {
 
   // The caller's side: the replies, at the latest `patience` after the last progress. What is missing then is
   // unknown if its sending had begun and it changes something, else unreachable.
-  std::vector<Reply> wait(Duration patience);
+  // `latest`: not even then.
+  std::vector<Reply> wait(Duration patience, SteadyTime latest);
   // The thread did not come back (in time): it and its connection must not be used again.
   bool lost() const { return lost_; }
 
  private:
   bool wait_until(Duration moment);
+  std::uint64_t answered();
   void give_up();
 
   const std::size_t server_;
@@ -62,8 +64,5 @@ class Job {
   std::vector<bool> done_;
   std::vector<Reply> replies_;
 };
-
-// Ops whose lost reply leaves no question behind.
-bool changes_nothing(Op op);
 
 }  // namespace mcds::classic

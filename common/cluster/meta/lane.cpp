@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "common/cluster/transport.hpp"
+
 namespace mcds::meta {
 
 namespace {
@@ -18,20 +20,13 @@ constexpr std::size_t output_window = 128 * 1024;
 constexpr std::size_t input_slack = 256 * 1024;
 // Forgetting some costs their callers another read, never a wrong comparison.
 constexpr std::size_t most_uniques = 65536;
-
 constexpr std::size_t longest_line = 2048;
 constexpr const char* nonsense_message = "the server's answer is no memcached reply; is this a memcached?";
 constexpr const char* turned_away_message =
     "the server is at its connection limit; raise its -c or try again";
-
-// At 64 KiB each second.
-Duration time_for(std::size_t bytes) {
-  return std::chrono::microseconds(static_cast<std::int64_t>(bytes) * 1'000'000 / 65536);
-}
-
-bool changes_nothing(Op op) {
-  return op == Op::get || op == Op::gets || op == Op::probe || op == Op::version || op == Op::stats;
-}
+// What a server must do at least in one timeout, once it has begun to answer.
+constexpr std::size_t slowest_replies = 64;
+constexpr std::size_t slowest_bytes = 64 * 1024;
 
 bool compares(Op op) {
   return op == Op::cas || op == Op::remove_if;
@@ -87,7 +82,7 @@ bool Lane::read_login() {
   if (!awaits_login_) return true;
   const std::size_t end = input_.find('\n', input_position_);
   if (end == std::string::npos) {
-    if (input_.size() > longest_line) abandon(nonsense_message, true);
+    if (input_.size() > longest_line) abandon(nonsense_message, Why::nonsense);
     return false;
   }
   std::string_view line(input_.data() + input_position_, end - input_position_);
@@ -101,16 +96,17 @@ bool Lane::read_login() {
   } else if (answer.kind == Kind::denied) {
     refuse_all(Kind::denied, answer.complaint);
   } else {
-    abandon(answer.complaint, true);
+    abandon(answer.complaint, Why::nonsense);
   }
   return answer.accepted;
 }
 
 void Lane::start(SteadyTime now) {
-  if (std::exchange(idle_, false) && (awaits_login_ || !socket_.usable_again()) && !open())
-    return abandon(socket_.complaint(), false);
+  const bool idle = std::exchange(idle_, false);
+  if (idle) opened_ = awaits_login_ || !socket_.usable_again();
+  asked_at_ = now_ = now;
+  if (idle && opened_ && !open()) return abandon(socket_.complaint());
   expect_by(now);
-  asked_at_ = now;
   if (socket_.state() == Socket::State::open) write(now);
 }
 
@@ -125,7 +121,17 @@ Wording Lane::wording() const {
 }
 
 void Lane::expect_by(SteadyTime now) {
-  deadline_ = now + (socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
+  waited_since_ = now;
+  answered_before_ = answered();
+  received_ = 0;
+  deadline_ = options_.latest(
+      now, socket_.state() == Socket::State::open ? options_.timeout : options_.connect_timeout);
+}
+
+void Lane::renew_deadline(SteadyTime now) {
+  const auto earned = 1 + (answered() - answered_before_) / slowest_replies + received_ / slowest_bytes;
+  const SteadyTime altogether = waited_since_ + options_.timeout * static_cast<std::int64_t>(earned);
+  deadline_ = std::min(options_.latest(now, options_.timeout), altogether);
 }
 
 short Lane::events() const {
@@ -135,15 +141,16 @@ short Lane::events() const {
 }
 
 void Lane::proceed(short happened, SteadyTime now) {
+  now_ = now;
   if (now >= deadline_) {
-    return abandon(socket_.complaint(true), false);
+    return abandon(socket_.complaint(true), Why::late);
   }
   if (happened == 0) return;
   if (socket_.state() == Socket::State::connecting) {
     const auto state = socket_.finish_connecting();
-    if (state == Socket::State::closed) return abandon(socket_.complaint(), false);
+    if (state == Socket::State::closed) return abandon(socket_.complaint());
     if (state == Socket::State::connecting) return;
-    if (!inquiry_) deadline_ = now + options_.timeout;  // one for all that is asked
+    if (!inquiry_) expect_by(now);  // one for all that is asked
     asked_at_ = now;
   }
   if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read(now);
@@ -221,7 +228,10 @@ void Lane::read(SteadyTime now) {
   for (;;) {
     const std::ptrdiff_t size = socket_.receive(input_);
     if (inquiry_) return read_answer(size < 0, now);
-    if (size > 0) read_replies(now);
+    if (size > 0) {
+      received_ += static_cast<std::size_t>(size);
+      read_replies(now);
+    }
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
     if (size < 0 && !socket_.denied() && greeting_ && !greeting_->heard() &&
         dialect_.words == Dialect::Words::unknown) {
@@ -229,7 +239,7 @@ void Lane::read(SteadyTime now) {
       inquiry_.emplace();
       return ask_next(now);
     }
-    if (size < 0) return abandon(socket_.complaint(), false);
+    if (size < 0) return abandon(socket_.complaint());
     if (size < 4096) return;
   }
 }
@@ -251,7 +261,7 @@ bool Lane::read_greeting() {
       refuse_all(greeting_->kind(), greeting_->complaint());
       break;
     case Greeting::Step::nonsense:
-      abandon(nonsense_message, true);
+      abandon(nonsense_message, Why::nonsense);
   }
   return false;
 }
@@ -259,9 +269,9 @@ bool Lane::read_greeting() {
 // On a connection of its own; within the deadline that began with the first.
 void Lane::ask_next(SteadyTime now) {
   const auto question = inquiry_->next();
-  if (!question) return abandon("the server closes every connection; is this a memcached?", false);
+  if (!question) return abandon("the server closes every connection; is this a memcached?");
   socket_.close();
-  if (!open()) return abandon(socket_.complaint(), false);
+  if (!open()) return abandon(socket_.complaint());
   output_ += *question;
   if (socket_.state() == Socket::State::open) write(now);
 }
@@ -277,7 +287,7 @@ void Lane::read_answer(bool closed, SteadyTime now) {
     case Inquiry::Finding::closed:
       return ask_next(now);
     case Inquiry::Finding::answered:
-      return abandon(socket_.complaint(), false);
+      return abandon(socket_.complaint());
     case Inquiry::Finding::foreign:
       return refuse_all(inquiry_->kind(), inquiry_->complaint());
     case Inquiry::Finding::classic:
@@ -296,7 +306,7 @@ void Lane::begin_again(SteadyTime now) {
   on_the_way_.clear();
   reader_.reset();
   encoded_ = answered_;
-  if (!open()) return abandon(socket_.complaint(), false);
+  if (!open()) return abandon(socket_.complaint());
   expect_by(now);
   if (socket_.state() == Socket::State::open) write(now);
 }
@@ -305,23 +315,20 @@ void Lane::read_replies(SteadyTime now) {
   if (!read_login() || !read_greeting()) return;
   while (!on_the_way_.empty()) {
     const Command command = on_the_way_.front().command;
-    const std::size_t before = input_position_;
     const auto step = reader_.read(command, requests_, replies_, input_, input_position_, dialect_.words);
     if (step == ReplyReader::Step::need_more) break;
-    const SteadyTime renewed = now + options_.timeout;
     if (step == ReplyReader::Step::progress) {
-      // A reply of many parts may take longer, as long as they come at a rate: a drip renews nothing.
-      deadline_ = std::min(renewed, deadline_ + time_for(input_position_ - before));
+      renew_deadline(now);
       continue;
     }
-    deadline_ = renewed;
     // A server turns away before it reads anything; later it would be no answer.
     if (step == ReplyReader::Step::turned_away && !heard_)
       return refuse_all(Kind::unreachable, turned_away_message);
     if (step == ReplyReader::Step::no_meta) dialect_.words = Dialect::Words::classic;
     if (step == ReplyReader::Step::out_of_step || step == ReplyReader::Step::turned_away)
-      return abandon(nonsense_message, true);
+      return abandon(nonsense_message, Why::nonsense);
     finish_command(command, now);
+    renew_deadline(now);
     on_the_way_.pop_front();
   }
   if (input_position_ == input_.size()) {
@@ -337,8 +344,7 @@ void Lane::read_replies(SteadyTime now) {
 }
 
 void Lane::finish_command(const Command& command, SteadyTime now) {
-  const auto elapsed = std::chrono::duration_cast<std::chrono::microseconds>(now - asked_at_);
-  for (std::size_t i = 0; i < command.count; ++i) replies_[command.first + i]->round_trip = elapsed;
+  for (std::size_t i = 0; i < command.count; ++i) fill_in(*replies_[command.first + i], now);
   answered_ += command.count;
   heard_ = true;
   const Request& request = *requests_[command.first];
@@ -347,6 +353,13 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
   const bool stamped = fetched ? reply.outcome == Outcome::hit : reply.cas.value != 0;
   if (stamped && connections_ > 1) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
+}
+
+void Lane::fill_in(Reply& reply, SteadyTime now) const {
+  reply.round_trip = std::chrono::duration_cast<std::chrono::microseconds>(now - asked_at_);
+  reply.protocol =
+      dialect_.words == Dialect::Words::classic ? Reply::Protocol::classic : Reply::Protocol::meta;
+  reply.opened = opened_;
 }
 
 void Lane::remember_unique(const std::string& key, std::uint64_t unique) {
@@ -363,7 +376,7 @@ std::size_t Lane::requests_sent() const {
   return count;
 }
 
-void Lane::abandon(const std::string& why, bool nonsense) {
+void Lane::abandon(const std::string& why, Why kind) {
   if (socket_.denied()) return refuse_all(Kind::denied, why);
   const std::size_t sent_requests = inquiry_ ? sent_before_ : requests_sent();
   inquiry_.reset();
@@ -374,8 +387,12 @@ void Lane::abandon(const std::string& why, bool nonsense) {
         i == answered_ && reply.failure != nullptr;  // refused in words we know, then out of step
     if (answered || reply.outcome == Outcome::hit) continue;
     const bool maybe_applied = i < sent_requests && !changes_nothing(requests_[i]->op);
-    const Kind kind = maybe_applied ? Kind::unknown : nonsense ? Kind::refused : Kind::unreachable;
-    reply = Reply::failed_with(kind, why + (maybe_applied ? "; it may have been applied" : ""), index_);
+    const Kind failure = maybe_applied           ? Kind::unknown
+                         : kind == Why::nonsense ? Kind::refused
+                                                 : Kind::unreachable;
+    reply = Reply::failed_with(failure, maybe_applied ? why + std::string(may_be_applied) : why, index_,
+                               kind == Why::late);
+    fill_in(reply, now_);
   }
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();
@@ -384,8 +401,10 @@ void Lane::abandon(const std::string& why, bool nonsense) {
 void Lane::refuse_all(Kind kind, std::string why) {
   inquiry_.reset();
   socket_.close();
-  for (std::size_t i = answered_; i < requests_.size(); ++i)
+  for (std::size_t i = answered_; i < requests_.size(); ++i) {
     *replies_[i] = Reply::failed_with(kind, why, index_);
+    fill_in(*replies_[i], now_);
+  }
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();
 }

@@ -33,9 +33,11 @@ class Lane {
   std::uint64_t added() const { return forgotten_ + requests_.size(); }
   std::uint64_t answered() const { return forgotten_ + answered_; }
   // The caller waits from now on: until then it was not the server that took the time.
+  // Each reply has its timeout; all of them together as much again for every so many of them and every so many bytes, so
+  // that a server that drips is given up.
   void expect_by(SteadyTime now);
   // Nobody waits for what is on its way.
-  void drop() { abandon("the connection was given up with another batch", false); }
+  void drop() { abandon("the connection was given up with another batch"); }
   // What to wait for, in poll's words, and how long at most.
   short events() const;
   SteadyTime deadline() const { return deadline_; }
@@ -57,6 +59,7 @@ class Lane {
   std::size_t requests_sent() const;
   void read_answer(bool closed, SteadyTime now);
   void begin_again(SteadyTime now);
+  void renew_deadline(SteadyTime now);
   void forget_answered();
   void write(SteadyTime now);
   std::size_t whole_commands() const;
@@ -64,7 +67,9 @@ class Lane {
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
-  void abandon(const std::string& why, bool nonsense);
+  enum class Why { gone, late, nonsense };
+  void abandon(const std::string& why, Why kind = Why::gone);
+  void fill_in(Reply& reply, SteadyTime now) const;
   // Fails everything unanswered, of which nothing was applied.
   void refuse_all(ReplyFailure::Kind kind, std::string why);
   bool known_unique(const Request& request) const;
@@ -103,9 +108,14 @@ class Lane {
   std::string input_;
   std::size_t input_position_ = 0;
   ReplyReader reader_;
-  bool idle_ = true;  // nothing was on its way when the latest batch began
+  bool idle_ = true;     // nothing was on its way when the latest batch began
+  bool opened_ = false;  // the connection, for the latest batch
+  SteadyTime now_{};     // when anything was last asked or looked at
   SteadyTime deadline_{};
-  SteadyTime asked_at_{};  // when the latest batch could first be sent
+  SteadyTime waited_since_{};
+  std::uint64_t answered_before_ = 0;  // waited_since_
+  std::size_t received_ = 0;           // bytes, since then
+  SteadyTime asked_at_{};              // when the latest batch could first be sent
 };
 
 }  // namespace mcds::meta

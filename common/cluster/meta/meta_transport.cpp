@@ -82,6 +82,7 @@ class MetaTransport final : public Transport {
     Begun(const Begun&) = delete;
     Begun& operator=(const Begun&) = delete;
 
+    std::span<const Request> batch() const override { return batch_; }
     std::vector<Reply> finish() override {
       transport_.wait_for(trip_);
       return std::move(replies_);

@@ -112,9 +112,15 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
 void read_host(std::string_view entry, std::string_view rest, Server& server) {
   const auto colon = rest.find(':');
   if (rest.find(';') != std::string_view::npos) refuse(entry, "servers are separated by commas");
-  if (colon != rest.rfind(':')) refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
+  if (colon != rest.rfind(':') && is_ipv6(rest.substr(0, rest.rfind(']')))) {
+    refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
+  }
+  if (colon != rest.rfind(':')) refuse(entry, "there are two colons; write HOST:PORT, or NAME=HOST:PORT");
   server.host = rest.substr(0, colon);
   if (server.host.empty()) refuse(entry, "the host is missing");
+  if (colon == std::string_view::npos && parse_u64(server.host)) {
+    refuse(entry, "a number is no host; write 127.0.0.1:" + server.host + " if that is the port");
+  }
   if (server.host.find_first_of("/?[]=@") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
   }

@@ -133,6 +133,30 @@ std::string Lock::address() const {
 Lock::Answer Lock::acquire(const Wish& wish) {
   check_ttl(wish.ttl);
   AddTokens tokens{new_lock_token(context_.random), {}};
+  try {
+    return poll_for(wish, tokens);
+  } catch (const Failure&) {
+    throw;
+  } catch (...) {
+    withdraw(tokens);
+    throw;
+  }
+}
+
+// Between two attempts: what earlier ones may have added, their replies lost.
+void Lock::withdraw(const AddTokens& tokens) {
+  for (const std::string& token : tokens.spent) {
+    try {
+      release_copies(token, unstamped());
+    } catch (const Failure& failure) {
+      throw UnknownOutcome("interrupted, and the lock may stand until its ttl is over: " +
+                               std::string(failure.what()) + "; release it with --token " + tokens.text(),
+                           address());
+    }
+  }
+}
+
+Lock::Answer Lock::poll_for(const Wish& wish, AddTokens& tokens) {
   const SteadyTime started = context_.clock.steady();
   Duration pause = first_poll;
   int splits = 0;

@@ -112,6 +112,8 @@ class Lock {
     std::vector<CopyOutcome> copies = {};
     bool split = false;  // busy, but nobody has a majority
   };
+  // What a wait that the clock ends by an exception has left behind is removed first; where that cannot be known,
+  // UnknownOutcome names the tokens.
   // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too.
   // Throws UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
   Answer acquire(const Wish& wish);
@@ -178,6 +180,8 @@ class Lock {
   std::vector<Lease::Copy> unstamped() const;
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
   void give_back(const Lease& lease, AddTokens& tokens);
+  void withdraw(const AddTokens& tokens);
+  Answer poll_for(const Wish& wish, AddTokens& tokens);
   std::string address() const;
 
   Context context_;

@@ -139,6 +139,7 @@ class CachedRun {
     const Guardian guardian;
     const HeldSignals held;
     record_.boolean("stored", false).bytes("reason", why);
+    const ChildTime its_own(session_);
     return finish(run_child(child_options(), session_.clock(), guardian, held));
   }
 
@@ -169,6 +170,7 @@ class CachedRun {
     const Guardian guardian;
     ChildOptions child = child_options();
     child.output = &relay;
+    const ChildTime its_own(session_);
     if (!rebuild.lease()) return run_child(child, session_.clock(), guardian, held);
     // A lost lock does not end the command: what it prints is wanted, and is stored only if it may be.
     LeaseKeeper keeper(rebuild.lock(), *rebuild.lease(),

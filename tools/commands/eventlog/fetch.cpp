@@ -33,6 +33,7 @@ ExitStatus run_with(Session& session, const EventlogOptions& options, std::strin
   const HeldSignals held;
   ChildOptions child{.command = options.child};
   child.input = std::move(lines);
+  const ChildTime its_own(session);
   const ChildResult result = run_child(child, session.clock(), guardian, held);
   if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));
   return static_cast<ExitStatus>(result.exit_code());

@@ -1,11 +1,13 @@
 // mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in lock_run.cpp.
 #include <sys/types.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/child.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -39,8 +41,11 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(default_ttl);
-  const Lock::Wish wish = wish_of(options, ttl, options.fence);
-  Lock lock = lock_of(session, options);
+  Lock::Wish wish = wish_of(options, ttl, options.fence);
+  wish.wait = std::min(wish.wait, time_left(session));
+  HeldSignals held;
+  InterruptibleClock clock(session.clock(), held);
+  Lock lock = lock_of(session, options, clock);
   const Lock::Answer answer = lock.acquire(wish);
   JsonObject line = answer_for(options.name);
   line.boolean("acquired", answer.lease.has_value());
@@ -55,12 +60,14 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
     return busy_status(options);
   }
   try {
+    held.check();
     session.output().answer(line, answer.lease->token);
   } catch (...) {
     // Nobody learned the token: the lock would stand in everybody's way until its end.
-    lock.release(*answer.lease);
+    give_up(lock, *answer.lease);
     throw;
   }
+  held.keep();
   return ExitStatus::ok;
 }
 
@@ -74,6 +81,7 @@ const std::string& token_of(const LockOptions& options) {
 ExitStatus renew(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(default_ttl);
   const std::string& token = token_of(options);
+  const HeldSignals held;
   Lock lock = lock_of(session, options);
   const auto [renewal, lease] = lock.renew(token, ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
@@ -91,6 +99,7 @@ ExitStatus renew(Session& session, const LockOptions& options) {
 ExitStatus release(Session& session, const LockOptions& options) {
   if (options.force == options.token.has_value()) throw InvalidInput("give either --token T or --force");
   if (!options.force) token_of(options);
+  const HeldSignals held;
   Lock lock = lock_of(session, options);
   const Lock::Freed freed = options.force ? lock.force_release() : lock.release(*options.token);
   const bool released = freed.result == Lock::Freed::Result::released;
@@ -219,8 +228,30 @@ void declare_looking(Command& command) {
 }  // namespace
 
 Lock lock_of(Session& session, const LockOptions& options) {
+  return lock_of(session, options, session.clock());
+}
+
+Duration time_left(Session& session) {
+  return session.deadline() == SteadyTime::max() ? Duration::max()
+                                                 : session.deadline() - session.clock().steady();
+}
+
+void give_up(Lock& lock, const Lease& lease) {
+  try {
+    lock.release(lease);
+  } catch (const Failure& failure) {
+    throw UnknownOutcome("interrupted, and the lock could not be given back: " + std::string(failure.what()) +
+                             "; it is free after its ttl, or release it with --token " + lease.token,
+                         failure.server());
+  }
+}
+
+Lock lock_of(Session& session, const LockOptions& options, Clock& clock) {
+  session.try_always();
   const Duration longest = session.longest_lock_ttl(options.longest_ttl).value_or(default_longest_ttl);
-  return Lock(session.context_with_copies(), options.name, longest);
+  Context context = session.context_with_copies();
+  return Lock({context.cluster, clock, context.random, context.key_prefix, context.copies}, options.name,
+              longest);
 }
 
 ExitStatus busy_status(const LockOptions& options) {

@@ -32,6 +32,12 @@ struct LockOptions {
 // What is asked of the lock; throws InvalidInput.
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
 Lock lock_of(Session& session, const LockOptions& options);
+// The same on another clock: one that signals interrupt.
+Lock lock_of(Session& session, const LockOptions& options, Clock& clock);
+// Until the command's deadline.
+Duration time_left(Session& session);
+// Nobody is to have it: the command is interrupted. Throws UnknownOutcome, which names the token, when that fails.
+void give_up(Lock& lock, const Lease& lease);
 // 75, or what -E says.
 ExitStatus busy_status(const LockOptions& options);
 // Whole seconds when they are, so that scripts read `30`.

@@ -68,7 +68,9 @@ class LockedRun {
       for (const auto& hold : {options_.min_hold, options_.once_per}) {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
       }
-      answer_ = lock_->acquire(wish_);
+      InterruptibleClock clock(session_.clock(), held_);
+      wish_.wait = std::min(wish_.wait, time_left(session_));
+      answer_ = lock_of(session_, options_, clock).acquire(wish_);
     } catch (const Failure& failure) {
       if (!is_down(failure) || options_.if_down != "run") throw;
       session_.output().warning(std::string("running without the lock: ") + failure.what());
@@ -102,15 +104,14 @@ class LockedRun {
     // Those of a lock around us are not this one's.
     for (const char* name : {"MCDS_LOCK_TOKEN", "MCDS_LOCK_FENCE"}) unsetenv(name);
     const Guardian guardian;
-    const HeldSignals held;
     record_.boolean("acquired", false).boolean("without_lock", true);
+    const ChildTime its_own(session_);
     const ChildResult result =
-        run_child(child_options(options_, times_.grace), session_.clock(), guardian, held);
+        run_child(child_options(options_, times_.grace), session_.clock(), guardian, held_);
     return finish(result);
   }
 
   ExitStatus run_with_lock() {
-    const HeldSignals held;
     const Lease& lease = *answer_.lease;
     const SteadyTime started = lease.deadline - times_.ttl;
     record_.boolean("acquired", true)
@@ -120,9 +121,10 @@ class LockedRun {
         .time("started_at", session_.clock().wall());
     const ChildResult result = [&] {
       try {
-        return run_child_under(lease, held);
+        held_.check();
+        return run_child_under(lease);
       } catch (...) {
-        lock_->release(*answer_.lease);
+        give_up(*lock_, *answer_.lease);
         throw;
       }
     }();
@@ -130,7 +132,7 @@ class LockedRun {
     return finish(result);
   }
 
-  ChildResult run_child_under(const Lease& lease, const HeldSignals& held) {
+  ChildResult run_child_under(const Lease& lease) {
     const Guardian guardian;
     LeaseKeeper keeper(*lock_, lease,
                        {.ttl = times_.ttl,
@@ -141,7 +143,8 @@ class LockedRun {
     ChildOptions child = child_options(options_, times_.grace);
     child.environment.emplace_back("MCDS_LOCK_TOKEN", lease.token);
     child.environment.emplace_back("MCDS_LOCK_FENCE", std::to_string(*lease.fence));
-    const ChildResult result = run_child(child, session_.clock(), guardian, held, &keeper);
+    const ChildTime its_own(session_);
+    const ChildResult result = run_child(child, session_.clock(), guardian, held_, &keeper);
     answer_.lease = keeper.finish();
     lost_ = keeper.lost() || result.reason == ChildResult::Reason::watch;
     record_.number("renewals", keeper.renewals());
@@ -181,6 +184,8 @@ class LockedRun {
 
   Session& session_;
   const LockOptions& options_;
+  // From before anything is sent until the lock is given back.
+  const HeldSignals held_;
   Times times_;
   Report report_;
   Lock::Wish wish_;

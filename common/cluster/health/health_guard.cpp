@@ -1,0 +1,211 @@
+#include "common/cluster/health/health_guard.hpp"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "common/cluster/transport.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Kind = ReplyFailure::Kind;
+
+constexpr Duration between_trials = std::chrono::milliseconds(100);
+constexpr int most_doublings = 6;
+constexpr const char* deadline_passed = "not sent: the deadline has passed";
+
+bool of_the_server(const Reply& reply) {
+  return reply.is(Kind::unreachable) || reply.unknown();
+}
+
+}  // namespace
+
+// Its failures are settled once they are known.
+class HealthGuard::Watched final : public Pending {
+ public:
+  Watched(HealthGuard& guard, std::unique_ptr<Pending> pending)
+      : guard_(guard), pending_(std::move(pending)) {}
+  std::span<const Request> batch() const override { return pending_->batch(); }
+  std::vector<Reply> finish() override {
+    std::vector<Reply> replies = pending_->finish();
+    if (pending_->batch().size() == replies.size()) guard_.settle(pending_->batch(), {}, replies, false);
+    return replies;
+  }
+
+ private:
+  HealthGuard& guard_;
+  std::unique_ptr<Pending> pending_;
+};
+
+HealthGuard::HealthGuard(std::unique_ptr<Cluster> inner, const ConnectOptions& options)
+    : Decorator(std::move(inner)), options_(options), servers_(placement().pool().size()) {}
+
+bool HealthGuard::stands_aside() const {
+  return options_.run->sick() == RunLimits::Sick::try_always;
+}
+
+std::unique_ptr<Pending> HealthGuard::begin(std::vector<Request> batch) {
+  if (stands_aside()) return inner().begin(std::move(batch));
+  if (watched_ > 0 || options_.run->over(clock_.steady())) return Decorator::begin(std::move(batch));
+  return std::make_unique<Watched>(*this, inner().begin(std::move(batch)));
+}
+
+std::vector<Reply> HealthGuard::execute(std::span<const Request> batch) {
+  if (stands_aside()) return inner().execute(batch);
+  if (options_.run->over(clock_.steady())) {
+    std::vector<Reply> replies;
+    for (const Request& request : batch)
+      replies.push_back(Reply::failed_with(Kind::unreachable, deadline_passed, server_of(request)));
+    return replies;
+  }
+  std::vector<Reply> replies;
+  Places sent;
+  if (watched_ == 0) {
+    replies = inner().execute(batch);
+  } else {
+    replies.resize(batch.size());
+    sent = send_to_the_well(batch, replies);
+    if (sent.empty()) return replies;
+  }
+  settle(batch, sent, replies, true);
+  return replies;
+}
+
+// What was sent; the rest fails as the server first did.
+HealthGuard::Places HealthGuard::send_to_the_well(std::span<const Request> batch,
+                                                  std::vector<Reply>& replies) {
+  std::set<std::size_t> involved;
+  for (const Request& request : batch) involved.insert(server_of(request));
+  for (const std::size_t server : involved) look_at(server);
+  if (options_.run->sick() == RunLimits::Sick::hold) hold_for(involved);
+  Places places;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const std::size_t server = server_of(batch[i]);
+    if (servers_[server].sick) {
+      replies[i] = Reply::failed_with(Kind::unreachable, servers_[server].cause, server);
+    } else {
+      places.push_back(i);
+    }
+  }
+  run_again(batch, places, replies);
+  return places;
+}
+
+void HealthGuard::run_again(std::span<const Request> batch, const Places& places,
+                            std::vector<Reply>& replies) {
+  if (places.empty()) return;
+  std::vector<Request> part;
+  part.reserve(places.size());
+  for (const std::size_t place : places) part.push_back(batch[place]);
+  std::vector<Reply> answers = inner().execute(part);
+  for (std::size_t i = 0; i < places.size(); ++i) replies[places[i]] = std::move(answers[i]);
+}
+
+void HealthGuard::settle(std::span<const Request> batch, const Places& sent, std::vector<Reply>& replies,
+                         bool changes_too) {
+  const bool failed = std::any_of(replies.begin(), replies.end(), of_the_server);
+  if (!failed && watched_ == 0) return;
+  Places places = sent;
+  if (places.empty()) {
+    places.resize(batch.size());
+    std::iota(places.begin(), places.end(), std::size_t{0});
+  }
+  for (const std::size_t place : places) note(replies[place]);
+  Places again = tried_again(batch, places, replies, changes_too);
+  if (again.empty()) return;
+  if (options_.run->sick() == RunLimits::Sick::hold) {
+    std::set<std::size_t> involved;
+    for (const std::size_t place : again) involved.insert(replies[place].server);
+    hold_for(involved);
+    std::erase_if(again, [&](std::size_t place) { return servers_[replies[place].server].sick; });
+  } else {
+    std::erase_if(again, [&](std::size_t place) { return replies[place].failure->late; });
+  }
+  run_again(batch, again, replies);
+  for (const std::size_t place : again) note(replies[place]);
+}
+
+HealthGuard::Places HealthGuard::tried_again(std::span<const Request> batch, const Places& places,
+                                             const std::vector<Reply>& replies, bool changes_too) const {
+  std::set<std::pair<std::size_t, std::string_view>> unsettled;
+  for (const std::size_t place : places) {
+    if (replies[place].unknown()) unsettled.emplace(replies[place].server, batch[place].key);
+  }
+  Places again;
+  for (const std::size_t place : places) {
+    const Reply& reply = replies[place];
+    const bool may = reply.is(Kind::unreachable) && (changes_too || changes_nothing(batch[place].op)) &&
+                     !unsettled.contains({reply.server, batch[place].key});
+    if (may) again.push_back(place);
+  }
+  return again;
+}
+
+void HealthGuard::note(const Reply& reply) {
+  Server& server = servers_[reply.server];
+  if (of_the_server(reply)) {
+    if (!server.sick) fall_sick(server, *reply.failure);
+  } else if ((server.sick || !server.proven) && reply.protocol != Reply::Protocol::none) {
+    server = Server{};
+    --watched_;
+  }
+}
+
+void HealthGuard::fall_sick(Server& server, const ReplyFailure& failure) {
+  const SteadyTime now = clock_.steady();
+  if (server.proven) ++watched_;
+  server.sick = true;
+  server.cause = failure.message.substr(0, failure.message.find(may_be_applied));
+  server.trial.reset();
+  server.held_until = server.proven ? now + options_.timeout : now;
+  server.next_trial =
+      server.proven ? now : now + options_.timeout * (1 << std::min(server.relapses++, most_doublings));
+  server.proven = false;
+}
+
+// Begins a trial when it is time for one, and ends the sickness when it was answered.
+void HealthGuard::look_at(std::size_t index) {
+  Server& server = servers_[index];
+  if (!server.sick) return;
+  const SteadyTime now = clock_.steady();
+  if (server.trial == nullptr) {
+    if (now < server.next_trial) return;
+    const ::mcds::Server& one = placement().pool()[index];
+    if (one.tls && tls_ == nullptr) tls_ = std::make_unique<const tls::Context>(options_.tls);
+    server.trial = std::make_unique<Trial>(one, one.tls ? tls_.get() : nullptr);
+    server.trial_until = now + options_.timeout;
+  }
+  const Trial::State state = server.trial->look();
+  if (state == Trial::State::waiting && now < server.trial_until) return;
+  server.trial.reset();
+  server.next_trial = now + between_trials;
+  server.sick = state != Trial::State::answered;
+}
+
+// Until each of them is well again or was held long enough.
+void HealthGuard::hold_for(const std::set<std::size_t>& involved) {
+  while (true) {
+    const SteadyTime now = clock_.steady();
+    SteadyTime next = now + between_trials;
+    std::vector<pollfd> waiting;
+    bool any = false;
+    for (const std::size_t index : involved) {
+      const Server& server = servers_[index];
+      const SteadyTime until = options_.run->earlier(server.held_until);
+      if (!server.sick || now >= until) continue;
+      look_at(index);
+      if (!server.sick) continue;
+      any = true;
+      next = std::min(next, until);
+      if (server.trial != nullptr) waiting.push_back({server.trial->descriptor(), server.trial->events(), 0});
+    }
+    if (!any) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - now).count();
+    poll(waiting.data(), waiting.size(), static_cast<int>(std::max<std::int64_t>(left, 1)));
+  }
+}
+
+}  // namespace mcds

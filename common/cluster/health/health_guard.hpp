@@ -1,0 +1,67 @@
+// Around a transport: a server that does not answer costs one timeout per run, not one per batch.
+//
+// After a timeout or a failed connection a server is sick. Requests to it fail at once, with the same cause and nothing
+// sent, until a trial on a connection of its own is answered; where lines are many (Sick::hold) they are first held for
+// at most one timeout from the beginning of the sickness, so that a short pause fails none. One that answers trials and
+// nothing else is tried ever more rarely.
+//
+// One second try, on a new connection, for what provably had no effect: reads, and changes of which nothing was sent.
+// Never behind a request of the same key whose outcome is unknown, never for what sickness failed, and after a timeout
+// only when a trial has succeeded. Of batches that were begun, reads alone: later ones may have overtaken their changes.
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/cluster/decorators.hpp"
+#include "common/cluster/health/run_limits.hpp"
+#include "common/cluster/health/trial.hpp"
+#include "common/cluster/tls/context.hpp"
+
+namespace mcds {
+
+class HealthGuard final : public Decorator {
+ public:
+  // `options.run` must be set.
+  HealthGuard(std::unique_ptr<Cluster> inner, const ConnectOptions& options);
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
+
+ private:
+  class Watched;
+  using Places = std::vector<std::size_t>;  // in a batch
+  struct Server {
+    bool sick = false;
+    bool proven = true;  // it has answered a request since it was sick
+    int relapses = 0;    // without having answered one
+    std::string cause;
+    SteadyTime held_until{};
+    SteadyTime next_trial{};
+    SteadyTime trial_until{};
+    std::unique_ptr<Trial> trial;
+  };
+
+  bool stands_aside() const;
+  Places send_to_the_well(std::span<const Request> batch, std::vector<Reply>& replies);
+  void run_again(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies);
+  // Settles the replies of what was sent at `places` (all, if it is empty).
+  void settle(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies,
+              bool changes_too);
+  void note(const Reply& reply);
+  void fall_sick(Server& server, const ReplyFailure& failure);
+  Places tried_again(std::span<const Request> batch, const Places& places, const std::vector<Reply>& replies,
+                     bool changes_too) const;
+  void look_at(std::size_t server);
+  void hold_for(const std::set<std::size_t>& servers);
+
+  const ConnectOptions options_;
+  SystemClock clock_;
+  std::vector<Server> servers_;
+  std::unique_ptr<const tls::Context> tls_;
+  std::size_t watched_ = 0;  // servers that are sick or not yet proven well
+};
+
+}  // namespace mcds

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Ten servers of which one is frozen, one dead, one answers garbage: each batch verb goes on with the others.
+
+Usage: sick_servers_test.py BUILD_DIR; MCDS_TEST_SHOW=1 prints each verb's time.
+"""
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from checks import check, finish
+
+TIMEOUT = 0.4
+LINES = 5000
+# Of a machine under load; without health each of these verbs took 30 to 100 s.
+LONGEST = 15
+
+
+class Servers:
+    def __init__(self, directory):
+        self.directory = directory
+        self.processes = {}
+        self.garbage = None
+
+    def path(self, number):
+        return os.path.join(self.directory, f"m{number}.sock")
+
+    def start(self, number):
+        user = ["-u", "root"] if os.geteuid() == 0 else []
+        process = subprocess.Popen(["memcached", "-s", self.path(number), "-m", "64", "-t", "1", *user],
+                                   stdin=subprocess.DEVNULL)
+        self.processes[number] = process
+        while not os.path.exists(self.path(number)):
+            assert process.poll() is None, "memcached does not start"
+            time.sleep(0.002)
+
+    def stop(self, number):
+        process = self.processes.pop(number)
+        process.kill()
+        process.wait()
+        if os.path.exists(self.path(number)):
+            os.unlink(self.path(number))
+
+    def freeze(self, number):
+        self.processes[number].send_signal(signal.SIGSTOP)
+
+    def thaw(self, number):
+        self.processes[number].send_signal(signal.SIGCONT)
+
+    def babble(self, number):
+        """A server that answers whatever it is asked with a web page."""
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.path(number))
+        listener.listen(64)
+
+        def answer(connection):
+            with connection:
+                try:
+                    while connection.recv(65536):
+                        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n<html></html>\r\n")
+                except OSError:
+                    pass
+
+        def serve():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                threading.Thread(target=answer, args=(connection,), daemon=True).start()
+
+        threading.Thread(target=serve, daemon=True).start()
+        self.garbage = listener, number
+
+    def hush(self):
+        listener, number = self.garbage
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        os.unlink(self.path(number))
+        self.garbage = None
+
+    def names(self):
+        return ",".join(f"m{i}=unix:{self.path(i)}" for i in range(10))
+
+    def end(self):
+        for process in self.processes.values():
+            process.kill()
+            process.wait()
+
+
+def numbered(prefix):
+    return "".join(f"{prefix}{i}\n" for i in range(LINES)).encode()
+
+
+BATCHES = {
+    "where --probe": (["where", "--probe", "-"], numbered("k")),
+    "counter incr": (["counter", "incr", "-"], numbered("c")),
+    "visitors hit": (["visitors", "hit", "site", "--id", "-"], numbered("v")),
+    "table add": (["table", "add", "t", "-"], numbered("e")),
+    "table has": (["table", "has", "t", "-"], numbered("e")),
+    "eventlog put": (["eventlog", "put", "log", "-"], numbered("event ")),
+}
+
+
+def run(directory, words, data, *more, timeout=f"{int(TIMEOUT * 1000)}ms"):
+    errors = os.path.join(directory, "errors")
+    if os.path.exists(errors):
+        os.unlink(errors)
+    began = time.monotonic()
+    done = subprocess.run([mcds, "--timeout", timeout, "--errors", errors, *more, *words], input=data,
+                          capture_output=True, check=False, timeout=300)
+    kept = [json.loads(line) for line in open(errors)] if os.path.exists(errors) else []
+    return done, kept, time.monotonic() - began
+
+
+def check_batches(directory, name):
+    for verb, (words, data) in BATCHES.items():
+        done, kept, seconds = run(directory, words, data)
+        lines = done.stderr.decode().splitlines()
+        answers = done.stdout.decode().count("\n")
+        what = f"{verb}, {name}"
+        if os.environ.get("MCDS_TEST_SHOW"):
+            print(f"{what}: {seconds:.2f} s, {answers} answers, {len(kept)} kept, {len(lines)} lines on stderr, exit {done.returncode}")
+        check(len(lines) <= 10, f"{what}: {len(lines)} lines on stderr: {lines[:12]}")
+        check(seconds < LONGEST, f"{what}: {seconds:.1f} s")
+        check(done.returncode in ({0, 69, 76, 80} if verb == "eventlog put" else {2, 69, 76, 80}), f"{what}: exit {done.returncode}")
+        failed = {entry["line"] for entry in kept if "line" in entry}
+        if verb.startswith("where"):
+            check(answers == LINES, f"{what}: {answers} answers of {LINES}")
+        elif verb != "eventlog put":
+            check(answers + len(failed) == LINES, f"{what}: {answers} answers and {len(failed)} failures of {LINES}")
+            check(answers >= LINES // 2, f"{what}: only {answers} answers")
+
+
+def check_single_commands(directory, name):
+    """None waits for more than two timeouts; so much more time that no load can be taken for it."""
+    for words in (["counter", "incr", "hits"], ["counter", "get", "hits"], ["cache", "get", "page"], ["lock", "show", "job"],
+                  ["table", "has", "t", "e1"], ["array", "fetch", "nothing"]):
+        done, _, seconds = run(directory, words, b"")
+        check(seconds < 4, f"{' '.join(words)}, {name}: {seconds:.1f} s")
+        check(done.stderr.count(b"\n") <= 10, f"{' '.join(words)}, {name}: {done.stderr.decode()}")
+
+
+def check_recovery(directory, servers):
+    """A server that pauses for longer than the timeout: what could be sent again was, nothing failed that was only read."""
+    run(directory, ["counter", "incr", "-"], numbered("r"))
+    servers.freeze(3)
+    timer = threading.Timer(TIMEOUT * 1.5, servers.thaw, [3])
+    timer.start()
+    done, kept, _ = run(directory, ["where", "--probe", "-"], numbered("counter:r"))
+    timer.join()
+    check(not kept and b"no answer" not in done.stdout and b'"error"' not in done.stdout,
+          f"a pause failed reads: {kept[:3]} {done.stderr[:300]}")
+    # Shorter than the timeout: nothing is noticed.
+    servers.freeze(3)
+    timer = threading.Timer(TIMEOUT / 2, servers.thaw, [3])
+    timer.start()
+    done, kept, _ = run(directory, ["counter", "incr", "-"], numbered("r"))
+    timer.join()
+    check(done.returncode == 0 and not kept, f"a short pause failed lines: {done.stderr[:300]}")
+
+
+def check_deadline(directory, servers):
+    servers.freeze(3)
+    done, _, seconds = run(directory, ["where", "--probe", "-"], numbered("k"), "--deadline", "300ms", timeout="20s")
+    check(done.returncode == 75, f"--deadline: exit {done.returncode}: {done.stderr[:300]}")
+    check(seconds < 10, f"--deadline 300ms: {seconds:.1f} s")
+    # A producer that never ends.
+    reading, writing = os.pipe()
+    process = subprocess.Popen([mcds, "--deadline", "300ms", "visitors", "hit", "site", "--id", "-"], stdin=reading,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    os.close(reading)
+    _, stderr = process.communicate(timeout=60)
+    os.close(writing)
+    check(process.returncode == 75, f"--deadline, waiting for input: exit {process.returncode}: {stderr}")
+    servers.thaw(3)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        servers = Servers(directory)
+        os.environ["MCDS_SERVERS"] = servers.names()
+        try:
+            for number in range(10):
+                servers.start(number)
+            check_recovery(directory, servers)
+            check_deadline(directory, servers)
+            servers.freeze(3)
+            check_batches(directory, "one frozen")
+            check_single_commands(directory, "one frozen")
+            servers.thaw(3)
+            servers.stop(5)
+            check_batches(directory, "one dead")
+            check_single_commands(directory, "one dead")
+            servers.start(5)
+            servers.stop(7)
+            servers.babble(7)
+            check_batches(directory, "one babbling")
+            check_single_commands(directory, "one babbling")
+            servers.freeze(3)
+            servers.stop(5)
+            check_batches(directory, "all three")
+            check_single_commands(directory, "all three")
+            servers.hush()
+        finally:
+            servers.end()
+
+
+mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
+main()
+finish()
