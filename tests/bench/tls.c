@@ -53,6 +53,7 @@ static int pipelined(SSL* session, int server, const char* kind, long number) {
   static char out[window], in[window];
   size_t filled = 0, sent = 0;
   long next = 1, lines = 0;
+  int at_start = 1;
   while (lines < number) {
     if (sent == filled) sent = filled = 0;
     for (; sent == 0 && next <= number && filled < window - 64; ++next)
@@ -70,8 +71,9 @@ static int pipelined(SSL* session, int server, const char* kind, long number) {
     const int size = SSL_read(session, in, sizeof in);
     if (size <= 0 && SSL_get_error(session, size) != SSL_ERROR_WANT_READ) return 69;
     for (int i = 0; i < size; ++i) {
-      if (in[i] == 'E' || in[i] == 'C') return 1;
-      lines += in[i] == '\n';
+      if (at_start && (sets ? in[i] != 'S' : in[i] < '0' || in[i] > '9')) return 1;
+      at_start = in[i] == '\n';
+      lines += at_start;
     }
   }
   return 0;
