@@ -20,7 +20,7 @@ struct World {
   SeededRandom random{7};
   Context context{faults, clock, random, {}, 2};
   Array jobs{context, "jobs"};
-  std::vector<std::size_t> servers = copy_servers(context, "array:jobs");
+  std::vector<std::size_t> servers = copy_servers(context, "array2:jobs");
 
   void without(std::size_t copy, test::Mishap mishap = test::Mishap::unreachable) {
     faults.choose([=, this](const Request& request) {
@@ -91,7 +91,7 @@ TEST_CASE(
   world.jobs.change(both, {});
   world.memory.restart(world.servers[0]);
   CHECK(world.jobs.change({}, a).found);
-  CHECK(world.memory.server(world.servers[0]).peek("array:jobs"));
+  CHECK(world.memory.server(world.servers[0]).peek("array2:jobs"));
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements.empty());
 }
@@ -122,7 +122,7 @@ TEST_CASE(
   world.faults.none();
   Context second = world.context;
   const Copies copies(second);
-  Journal(copies.at(1), "array:jobs").compact([](const std::vector<JournalLine>& lines) {
+  Journal(copies.at(1), "array2:jobs").compact([](const std::vector<JournalLine>& lines) {
     return without_removed(lines);
   });
   CHECK(world.jobs.fetch().elements == b);

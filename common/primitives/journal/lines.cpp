@@ -60,6 +60,10 @@ std::string journal_header(std::string_view incarnation) {
   return seal("J1 " + std::string(incarnation)) + '\n';
 }
 
+std::string lost_segment_line() {
+  return seal("S 0000000000000001 0") + '\n';
+}
+
 std::string encode(const JournalRoot& root) {
   std::string value = journal_header(root.incarnation);
   for (const SegmentName& segment : root.segments)

@@ -43,6 +43,8 @@ struct JournalRoot {
 };
 
 std::string journal_header(std::string_view incarnation);
+// Behind the header: a segment that nobody has, so that something counts as lost.
+std::string lost_segment_line();
 std::string encode(const JournalRoot& root);
 // nullopt: this is no journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);

@@ -141,7 +141,7 @@ Array::Union Array::read_copies() const {
   std::vector<JournalContents> contents(copies_.size());
   const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
   Union all;
-  all.server = context_.cluster.placement().server_of(key_);
+  all.server = context_.cluster.placement().server_of(kept_.key());
   for (std::size_t i = 0; i < contents.size(); ++i) {
     if (failures[i]) all.failure = failures[i];
     if (failures[i] || !contents[i].found) continue;
@@ -158,20 +158,21 @@ Array::Union Array::read_copies() const {
   return all;
 }
 
-// Reads, and makes whole what a second look finds lacking too. Best effort: a later read tries again.
+// Reads, and makes whole what a second look finds lacking too, as long as another copy is known to be: rewritten from
+// copies that all lack something, no root would name what is lost any more. Best effort: a later read tries again.
 Array::Union Array::heal() const {
   Union all = read_copies();
-  if (!all.found || !all.any_lacking()) return all;
+  if (!all.complete || !all.any_lacking()) return all;
   context_.clock.sleep_for(second_look);
   all = read_copies();
-  if (!all.found || !all.any_lacking()) return all;
+  if (!all.complete || !all.any_lacking()) return all;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     if (!all.lacking[copy]) return;
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
     const Context& context = copies_.at(copy);
-    const std::string header = journal_header(context.random.token());
+    const std::string header = journal_header(context.random.token()) + lost_segment_line();
     if (all.missing[copy])
-      static_cast<void>(context.cluster.execute(Request::add(key_, header, Exptime::never())));
+      static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
     journal(copy).compact(
         [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
   }));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/primitives/parts.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -158,8 +159,9 @@ class Probe {
 
  private:
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
-    const Placement::Place place = placement.place_of(key);
-    Findings findings{placement, place, owners_of(placement, key), key, copies, {}, {}};
+    const PlacedKey part = placed(key, session_.key_prefix());
+    const Placement::Place place = placement.place_of(part.placed_by());
+    Findings findings{placement, place, owners_of(placement, part.placed_by()), key, copies, {}, {}};
     if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
     if (!options_.dry_run && !findings.strays.empty()) {
       findings.removed = remove_copies(*cluster_, wire_key_of(placement, key), copies, findings.strays);
