@@ -169,6 +169,9 @@ Reply Handle::store(const Request& request) {
                request.exptime.wire(), request.flags);
   if (code == MEMCACHED_SUCCESS) return Reply::of(Outcome::stored, 0);
   if (code == MEMCACHED_NOTSTORED && request.op != Op::set) return Reply::of(Outcome::not_stored, 0);
+  // As pogocache says it.
+  const bool changes = request.op == Op::replace || request.op == Op::append;
+  if (code == MEMCACHED_NOTFOUND && changes) return Reply::of(Outcome::not_stored, 0);
   return failure(code, request.op);
 }
 
@@ -205,9 +208,13 @@ Reply Handle::count(const Request& request) {
 
 Reply Handle::plain(const Request& request) {
   const bool touches = request.op == Op::touch;
+  // Any line that begins with digits is a success, and leaves its number here.
+  constexpr std::uint64_t no_number = std::numeric_limits<std::uint64_t>::max();
+  handle_->result.numeric_value = no_number;
   const memcached_return_t code =
       touches ? library_.touch(handle_, request.key.data(), request.key.size(), request.exptime.wire())
               : library_.remove(handle_, request.key.data(), request.key.size(), 0);
+  if (handle_->result.numeric_value != no_number) return failure(MEMCACHED_PROTOCOL_ERROR, request.op);
   if (code == MEMCACHED_SUCCESS) return Reply::of(touches ? Outcome::stored : Outcome::deleted, 0);
   if (code == MEMCACHED_NOTFOUND) return Reply::of(Outcome::not_found, 0);
   return failure(code, request.op);

@@ -105,13 +105,17 @@ void print_pairs(Session& session, const RingDiff& diff, bool sized) {
   }
 }
 
-JsonObject summary(const RingDiff& diff, const Reader& reader, const DiffOptions& options, double most) {
+// `whole`: every server's keys were read. A gate does not open on what it has not seen.
+JsonObject summary(const RingDiff& diff, const Reader& reader, const DiffOptions& options, double most,
+                   bool whole) {
   JsonObject line;
   line.bytes("source", reader.name()).number("keys", diff.all().keys).number("moved", diff.moved().keys);
   line.real("moved_share", diff.moved_share()).real("ideal_share", diff.ideal_share());
   if (reader.sized()) line.number("size_bytes", diff.all().bytes).number("moved_bytes", diff.moved().bytes);
   if (diff.astray().keys > 0) line.number("astray", diff.astray().keys);
-  if (options.max_moved) line.real("max_moved_share", most).boolean("within", diff.moved_share() <= most);
+  if (options.max_moved)
+    line.real("max_moved_share", most)
+        .boolean("within", whole && diff.all().keys > 0 && diff.moved_share() <= most);
   return line;
 }
 
@@ -131,9 +135,9 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   const ExitStatus read = reader.read();
   warn_of_astray(session, diff);
   if (session.output().mode() != OutputMode::value) print_pairs(session, diff, reader.sized());
-  session.output().answer(summary(diff, reader, options, most), json_real(diff.moved_share()));
+  session.output().answer(summary(diff, reader, options, most, read == ExitStatus::ok),
+                          json_real(diff.moved_share()));
   if (read != ExitStatus::ok) return read;
-  // A gate does not open on what it has not seen.
   if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {
     throw Failure(ErrorCode::bad_data,
                   "there are no keys to judge by; leave --live and --keys away to compare by random keys");
