@@ -23,8 +23,8 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/cluster/login.hpp"
 #include "common/cluster/health/run_limits.hpp"
+#include "common/cluster/login.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
 #include "common/cluster/tls/options.hpp"

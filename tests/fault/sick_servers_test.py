@@ -135,7 +135,8 @@ def check_batches(directory, name):
             check(answers == LINES, f"{what}: {answers} answers of {LINES}")
         elif verb != "eventlog put":
             check(answers + len(failed) == LINES, f"{what}: {answers} answers and {len(failed)} failures of {LINES}")
-            check(answers >= LINES // 2, f"{what}: only {answers} answers")
+            # All visits of a period are counted under one key; which server has it changes with the time.
+            check(answers >= LINES // 2 or verb == "visitors hit", f"{what}: only {answers} answers")
 
 
 def check_single_commands(directory, name):
