@@ -121,6 +121,8 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
       text += one;
     }
     flush();
+    // Behind them: what removes everything in them was there before the loss.
+    if (options_.lossy) names.push_back(lost_segment());
   } catch (const Failure&) {
     remove_segments(names);
     throw;
@@ -172,7 +174,7 @@ Journal::Compaction Journal::compact_root(const Rewrite& rewrite, const Reply& r
   const JournalContents contents = reading.finish();
   const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
   const std::string inlined = encode_all(lines);
-  if (inlined.size() <= std::min(largest_inline, options_.segment_size)) {
+  if (!options_.lossy && inlined.size() <= std::min(largest_inline, options_.segment_size)) {
     root.tail = inlined;
   } else {
     root.segments = write_segments(lines);
@@ -215,7 +217,7 @@ Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despi
 Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
                                            const std::vector<JournalLine>& lines) const {
   const std::string text = encode_all(lines);
-  const bool small = text.size() <= std::min(largest_inline, options_.segment_size) / 2;
+  const bool small = !options_.lossy && text.size() <= std::min(largest_inline, options_.segment_size) / 2;
   std::vector<SegmentName> added;
   if (!small) added = write_segments(lines);
   bool unknown = false;

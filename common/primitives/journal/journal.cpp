@@ -97,7 +97,7 @@ Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
   }
   std::string incarnation = context_.random.token();
   Request request = Request::append_or_create(
-      key_, journal_header(incarnation) + (options_.late ? lost_segment_line() : ""), std::move(text),
+      key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : ""), std::move(text),
       Exptime::never());
   return {lines, std::move(incarnation), std::move(request)};
 }

@@ -82,9 +82,9 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
-    // A journal that this creates has lost what came before: other copies of it have more. Its root names a segment that
-    // nobody has, so it counts as lossy until it is rewritten from a whole one.
-    bool late = false;
+    // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
+    // that nobody has, until it is rewritten from a whole copy.
+    bool lossy = false;
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)

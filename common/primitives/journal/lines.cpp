@@ -60,8 +60,12 @@ std::string journal_header(std::string_view incarnation) {
   return seal("J1 " + std::string(incarnation)) + '\n';
 }
 
+SegmentName lost_segment() {
+  return {"0000000000000001", 0};
+}
+
 std::string lost_segment_line() {
-  return seal("S 0000000000000001 0") + '\n';
+  return seal("S " + lost_segment().id + " 0") + '\n';
 }
 
 std::string encode(const JournalRoot& root) {

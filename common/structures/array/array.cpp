@@ -143,10 +143,15 @@ struct Array::Writing {
   std::vector<JournalLine> lines;
   std::vector<Journal::Appended> appended;
   std::vector<std::optional<Failure>> failures;
-  std::vector<Creation> creations;  // of copies without a journal, or a full one
+  std::vector<std::optional<UnknownOutcome>> unanswered;  // what may be executed late
+  std::vector<Creation> creations;                        // of copies without a journal, or a full one
 
   Writing(const Step& the_step, std::size_t copies)
-      : step(the_step), appended(copies), failures(copies), creations(copies, Creation::needless) {}
+      : step(the_step),
+        appended(copies),
+        failures(copies),
+        unanswered(copies),
+        creations(copies, Creation::needless) {}
   bool has_lost(std::size_t copy) const { return !failures[copy] && appended[copy].declined; }
   bool found() const {
     for (std::size_t i = 0; i < appended.size(); ++i) {
@@ -168,7 +173,7 @@ struct Array::Writing {
 // Creates the copy's journal where there is none.
 void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
   Journal::Options options = options_;
-  options.late = late && !writing.step.replaces;
+  options.lossy = late && !writing.step.replaces;
   Journal journal(copies_.at(copy), kept_.key(), options);
   writing.appended[copy] = writing.step.replaces ? journal.replace(writing.lines, [] { return true; })
                                                  : journal.append(writing.lines);
@@ -191,10 +196,11 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     try {
       writing.appended[copy] =
           step.replaces ? journal(copy).replace(lines, is_full) : journal(copy).append(lines, is_full);
-    } catch (const UnknownOutcome&) {
+    } catch (const UnknownOutcome& failure) {
       // Whoever creates the journal may find it executed late: under the same ids it says nothing new.
       if (writing.creations[copy] != Creation::wanted) throw;
       writing.appended[copy].declined = true;
+      writing.unanswered[copy] = failure;
     }
   });
   const bool late = writing.found();
@@ -202,7 +208,13 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   // A copy without a journal has lost it if another has one; and somebody may be about to make it whole.
   if (late || writing.wanted()) {
     const auto failures = copies_.run([&](std::size_t copy) {
-      if (writing.has_lost(copy)) append_to(writing, copy, late);
+      if (!writing.has_lost(copy)) return;
+      try {
+        append_to(writing, copy, late);
+      } catch (const Failure&) {
+        if (writing.unanswered[copy]) throw UnknownOutcome(*writing.unanswered[copy]);
+        throw;
+      }
     });
     for (std::size_t i = 0; i < failures.size(); ++i) {
       if (failures[i]) writing.failures[i] = failures[i];

@@ -27,9 +27,10 @@
 // With several copies
 //   journal  Each copy is a journal of its own; a change is appended to all of them under one id. The array is the union
 //            of their lines by id: in the first copy's order, what only another has behind the lines it follows there. A
-//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way), but only while another
-//            is known to be whole: otherwise the roots that name what is lost are all that tells of it. A copy that is
-//            created after others is born lossy (journal.hpp), so that it cannot vouch for what came before it.
+//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). Where no copy is known to
+//            be whole all get what any has, and their roots go on naming a segment that is lost: no healing erases the
+//            evidence. A copy that is created after others is born lossy (journal.hpp), so that it cannot vouch for what came
+//            before it.
 //            compact wants all copies to answer. While clients race, copies may order their changes differently; what counts is the
 //            first copy's order, and when that is lost the next one's. A change that only some copies got is ordered for
 //            certain against later ones only when a fetch has given it to the others. Whoever finds some copies without a
@@ -131,7 +132,11 @@ class Array {
   std::string json_key() const { return json_key_; }
 
   Journal journal() const { return {context_, kept_.key(), options_}; }
-  Journal journal(std::size_t copy) const { return {copies_.at(copy), kept_.key(), options_}; }
+  Journal journal(std::size_t copy, bool lossy = false) const {
+    Journal::Options options = options_;
+    options.lossy = lossy;
+    return {copies_.at(copy), kept_.key(), options};
+  }
 
   Context context_;
   Copies copies_;

@@ -150,22 +150,24 @@ Array::Union Array::read_copies() const {
     all.lines = unite(all.lines, contents[i].lines);
   }
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const bool whole = failures[i] || (contents[i].found && contents[i].lost_segments == 0 &&
-                                       has_all(contents[i].lines, all.lines));
+    // Where every copy has lost something, none can be made more than equal.
+    const bool lossless = !all.complete || contents[i].lost_segments == 0;
+    const bool whole =
+        failures[i] || (contents[i].found && lossless && has_all(contents[i].lines, all.lines));
     all.lacking.push_back(!whole);
     all.missing.push_back(!failures[i] && !contents[i].found);
   }
   return all;
 }
 
-// Reads, and makes whole what a second look finds lacking too, as long as another copy is known to be: rewritten from
-// copies that all lack something, no root would name what is lost any more. Best effort: a later read tries again.
+// Reads, and makes whole what a second look finds lacking too. Where no copy is known to be whole, all get what any has, and
+// their roots go on saying that something is lost. Best effort: a later read tries again.
 Array::Union Array::heal() const {
   Union all = read_copies();
-  if (!all.complete || !all.any_lacking()) return all;
+  if (!all.found || !all.any_lacking()) return all;
   context_.clock.sleep_for(second_look);
   all = read_copies();
-  if (!all.complete || !all.any_lacking()) return all;
+  if (!all.found || !all.any_lacking()) return all;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     if (!all.lacking[copy]) return;
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
@@ -173,8 +175,10 @@ Array::Union Array::heal() const {
     const std::string header = journal_header(context.random.token()) + lost_segment_line();
     if (all.missing[copy])
       static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
-    journal(copy).compact(
-        [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
+    journal(copy, !all.complete)
+        .compact(
+            [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); },
+            true);
   }));
   return all;
 }

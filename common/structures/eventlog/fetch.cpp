@@ -108,6 +108,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
   const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
   if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
     return false;
+  for (LogWriter& writer : writers_) writer.may_begin();
   static_cast<void>(copies_.run([&](std::size_t copy) {
     std::string_view rest = missing[copy];
     while (!rest.empty()) {
