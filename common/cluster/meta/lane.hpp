@@ -71,7 +71,7 @@ class Lane {
   void abandon(const std::string& why, Why kind = Why::gone);
   void fill_in(Reply& reply, SteadyTime now) const;
   // Fails everything unanswered, of which nothing was applied.
-  void refuse_all(ReplyFailure::Kind kind, std::string why);
+  void refuse_all(ReplyFailure::Kind kind, const std::string& why);
   bool known_unique(const Request& request) const;
   void remember_unique(const std::string& key, std::uint64_t unique);
 
