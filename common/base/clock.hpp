@@ -11,12 +11,18 @@ using WallTime =
 using SteadyTime =
     std::chrono::time_point<std::chrono::steady_clock, std::chrono::nanoseconds>;  // leases, deadlines
 
+// Thrown by a sleep during which the process was asked to end.
+struct Interrupted {
+  int signal;
+};
+
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual WallTime wall() const = 0;
   // Keeps counting while the machine sleeps (CLOCK_BOOTTIME), so that a lease cannot outlive a suspend.
   virtual SteadyTime steady() const = 0;
+  // May throw Interrupted.
   virtual void sleep_for(Duration duration) = 0;
 };
 

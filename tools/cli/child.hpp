@@ -49,10 +49,6 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// Thrown once what had to be undone can be undone.
-struct Interrupted {
-  int signal;
-};
 // Dies of it, as if it had never been held.
 [[noreturn]] void die_of(const Interrupted& interruption);
 

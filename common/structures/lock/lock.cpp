@@ -135,9 +135,7 @@ Lock::Answer Lock::acquire(const Wish& wish) {
   AddTokens tokens{new_lock_token(context_.random), {}};
   try {
     return poll_for(wish, tokens);
-  } catch (const Failure&) {
-    throw;
-  } catch (...) {
+  } catch (const Interrupted&) {
     withdraw(tokens);
     throw;
   }
