@@ -5,14 +5,13 @@ Usage: dialects_test.py BUILD_DIR. A third of them; all with MCDS_TEST_FULL=1.
 """
 import os
 import socket
-import subprocess
 import sys
 import tempfile
-import time
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
 from checks import check, failures, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
+from servers import start_memcached  # noqa: E402
 from suite import Suite  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -29,12 +28,7 @@ THIRD = {"memcached-1.5.22", "memcached-1.6.12", "twemproxy", "memcachedb", "-C"
 
 def start(directory, name, flags):
     path = os.path.join(directory, name)
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    process = subprocess.Popen(["memcached", "-s", path, "-t", "1", *user, *flags], stdin=subprocess.DEVNULL)
-    while not os.path.exists(path):
-        assert process.poll() is None, f"memcached {flags} does not start"
-        time.sleep(0.002)
-    return process, path
+    return start_memcached(path, *flags), path
 
 
 def short(refusal):

@@ -15,18 +15,14 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
+from servers import start_memcached
 
 FEW = ("connect", "sendto", "recvfrom", "poll", "write", "rt_sigprocmask", "rt_sigtimedwait")
 
 
 def start_server(directory):
     path = os.path.join(directory, "m1.sock")
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    server = subprocess.Popen(["memcached", "-s", path, "-m", "16", "-t", "1", *user], stdin=subprocess.DEVNULL)
-    while not os.path.exists(path):
-        assert server.poll() is None, "memcached does not start"
-        time.sleep(0.002)
-    return server, path
+    return start_memcached(path, "-m", "16"), path
 
 
 def ask(path, command):

@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
+from servers import start_memcached
 
 TIMEOUT = 0.4
 LINES = 5000
@@ -32,13 +33,7 @@ class Servers:
         return os.path.join(self.directory, f"m{number}.sock")
 
     def start(self, number):
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        process = subprocess.Popen(["memcached", "-s", self.path(number), "-m", "64", "-t", "1", *user],
-                                   stdin=subprocess.DEVNULL)
-        self.processes[number] = process
-        while not os.path.exists(self.path(number)):
-            assert process.poll() is None, "memcached does not start"
-            time.sleep(0.002)
+        self.processes[number] = start_memcached(self.path(number), "-m", "64")
 
     def stop(self, number):
         process = self.processes.pop(number)

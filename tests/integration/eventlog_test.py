@@ -17,6 +17,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from servers import start_memcached
 
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "8"))
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
@@ -32,14 +33,7 @@ class Servers:
 
     @staticmethod
     def start(path):
-        if os.path.exists(path):
-            os.unlink(path)
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        server = subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "1", *user], stdin=subprocess.DEVNULL)
-        while not os.path.exists(path):
-            assert server.poll() is None, "memcached does not start"
-            time.sleep(0.002)
-        return server
+        return start_memcached(path, "-m", "64")
 
     def restart(self, index):
         self.processes[index].kill()

@@ -13,18 +13,16 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from servers import start_memcached
+
 CLIENTS = 64
 HOLD = 'echo $MCDS_LOCK_FENCE >> "$LOG"; sleep 0.01'
 
 
 def start_server(directory):
     path = os.path.join(directory, "m1.sock")
-    user = ["-u", "root"] if os.geteuid() == 0 else []
-    server = subprocess.Popen(["memcached", "-s", path, "-m", "16", "-t", "2", *user], stdin=subprocess.DEVNULL)
-    while not os.path.exists(path):
-        assert server.poll() is None, "memcached does not start"
-        time.sleep(0.002)
-    return server, f"m1=unix:{path}"
+    return start_memcached(path, "-m", "16", "-t", "2"), f"m1=unix:{path}"
 
 
 def contend(directory, servers, seconds, choice):

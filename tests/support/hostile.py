@@ -6,10 +6,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import zlib
 
 from checks import check
+from servers import start_memcached
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 # The sanitizers' own time and memory say nothing of the program's.
@@ -75,12 +75,7 @@ def plain_environment(**more):
 class Server:
     def __init__(self, directory, *options):
         self.path = os.path.join(directory, "m.sock")
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.process = subprocess.Popen(["memcached", "-s", self.path, "-m", "64", "-t", "1", *user, *options],
-                                        stdin=subprocess.DEVNULL)
-        while not os.path.exists(self.path):
-            assert self.process.poll() is None, "memcached does not start"
-            time.sleep(0.002)
+        self.process = start_memcached(self.path, "-m", "64", *options)
         self.environment = plain_environment(MCDS_SERVERS=f"m=unix:{self.path}", HOME=directory)
 
     def __enter__(self):

@@ -2,8 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "common/structures/array/array.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -13,12 +12,9 @@ using namespace std::chrono_literals;
 
 using Texts = std::vector<std::string>;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster memory{clock.time(), 2};
-  test::ScriptedFaults faults{memory};
-  SeededRandom random{7};
-  Context context{faults, clock, random, {}, 2};
+struct World : test::World {
+  World() : test::World(2, 2) {}
+
   Array jobs{context, "jobs"};
   std::vector<std::size_t> servers = copy_servers(context, "array2:jobs");
 

@@ -4,20 +4,13 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
 namespace {
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::TripCounter cluster{servers};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, ""};
+struct World : test::World {
   Array jobs{context, "jobs"};
 
   static std::vector<std::string> quoted(std::vector<std::string> values) {
@@ -72,11 +65,11 @@ TEST_CASE("array: any bytes come back as they were") {
 TEST_CASE("array: one round trip to add or change, one to fetch") {
   World world;
   world.add({"first"});
-  CHECK(world.cluster.trips_of([&] { world.add({"a", "b"}); }) == 1);
-  CHECK(world.cluster.trips_of([&] {
+  CHECK(world.trips.trips_of([&] { world.add({"a", "b"}); }) == 1);
+  CHECK(world.trips.trips_of([&] {
     world.jobs.change(World::quoted({"c"}), World::quoted({"a"}), ArrayEncoding::journal);
   }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 1);
 }
 
 TEST_CASE("array: past one item it goes on in segments and loses nothing") {
@@ -91,7 +84,7 @@ TEST_CASE("array: past one item it goes on in segments and loses nothing") {
   }
   CHECK(world.jobs.keys().size() > 2);
   CHECK(world.fetched() == World::quoted(all));
-  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 2);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
   all.erase(all.begin(), all.begin() + 2000);
   Texts gone;
   for (int i = 0; i < 40; ++i) {
@@ -113,16 +106,16 @@ TEST_CASE("array: a lost segment is told, never a silently shorter list") {
   for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
   const auto keys = world.jobs.keys();
   REQUIRE(keys.size() > 1);
-  CHECK(world.servers.server_for(keys[0].key).evict(keys[1].key));
+  CHECK(world.memory.server_for(keys[0].key).evict(keys[1].key));
   CHECK_FALSE(world.jobs.fetch().complete);
   CHECK_FALSE(world.jobs.compact().has_value());
-  CHECK(world.servers.evict(keys[0].key));
+  CHECK(world.memory.evict(keys[0].key));
   CHECK_FALSE(world.jobs.fetch().found);
 }
 
 TEST_CASE("array: a foreign value is never taken for an empty array, and never overwritten") {
   World world;
-  world.cluster.execute(Request::set("array:jobs", "[1,2]", Exptime::never()));
+  world.trips.execute(Request::set("array:jobs", "[1,2]", Exptime::never()));
   CHECK_THROWS_AS(world.fetched(), CorruptData);
   CHECK_THROWS_AS(world.jobs.compact(), CorruptData);
   for (const char* name : {"a:json", "a:lock", "a:s:0123456789abcdef"})
@@ -135,12 +128,12 @@ TEST_CASE("array: the JSON encoding is one JSON array, with and without a lock")
   const bool lock = true;
   world.jobs.change(Texts{"1", "\"1\"", "{\"id\":7}"}, {}, ArrayEncoding::json);
   world.jobs.change(Texts{"null"}, Texts{"1"}, ArrayEncoding::json, lock);
-  CHECK(world.cluster.execute(Request::get("array:jobs:json")).value == R"(["1",{"id":7},null])");
+  CHECK(world.trips.execute(Request::get("array:jobs:json")).value == R"(["1",{"id":7},null])");
   CHECK(world.fetched() == Texts{"\"1\"", "{\"id\":7}", "null"});
   CHECK(world.jobs.fetch().encoding == ArrayEncoding::json);
   world.jobs.replace({}, ArrayEncoding::json, lock);
   CHECK(world.fetched().empty());
-  CHECK(world.cluster.execute(Request::get("array:jobs:json:lock")).outcome == Outcome::miss);
+  CHECK(world.trips.execute(Request::get("array:jobs:json:lock")).outcome == Outcome::miss);
   CHECK_THROWS_AS(world.jobs.change(Texts{quote_bytes("\xff")}, {}, ArrayEncoding::json), Failure);
   CHECK_THROWS_AS(world.add({std::string(300 * 1024, 'x')}), InvalidInput);
 }
@@ -178,23 +171,23 @@ TEST_CASE("array: what only removes creates nothing") {
 TEST_CASE("array: the round trips that are not one") {
   World world;
   const Texts one{"1"};
-  CHECK(world.cluster.trips_of([&] { world.jobs.fetch(); }) == 3);
-  CHECK(world.cluster.trips_of([&] { world.jobs.change(one, {}); }) <= 4);
-  CHECK(world.cluster.trips_of([&] { world.jobs.replace(one); }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.jobs.clear(); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.jobs.fetch(); }) == 3);
+  CHECK(world.trips.trips_of([&] { world.jobs.change(one, {}); }) <= 4);
+  CHECK(world.trips.trips_of([&] { world.jobs.replace(one); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.jobs.clear(); }) == 1);
   Array json(world.context, "j");
-  CHECK(world.cluster.trips_of([&] { json.change(one, {}, ArrayEncoding::json); }) == 3);
-  CHECK(world.cluster.trips_of([&] { json.change(one, one, ArrayEncoding::json); }) == 2);
-  CHECK(world.cluster.trips_of([&] { json.change(one, one); }) == 4);
-  CHECK(world.cluster.trips_of([&] { json.fetch(ArrayEncoding::json); }) == 1);
-  CHECK(world.cluster.trips_of([&] { json.fetch(); }) == 2);
+  CHECK(world.trips.trips_of([&] { json.change(one, {}, ArrayEncoding::json); }) == 3);
+  CHECK(world.trips.trips_of([&] { json.change(one, one, ArrayEncoding::json); }) == 2);
+  CHECK(world.trips.trips_of([&] { json.change(one, one); }) == 4);
+  CHECK(world.trips.trips_of([&] { json.fetch(ArrayEncoding::json); }) == 1);
+  CHECK(world.trips.trips_of([&] { json.fetch(); }) == 2);
 }
 
 TEST_CASE("array: a replacement makes a lost segment void") {
   World world;
   for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
   const auto keys = world.jobs.keys();
-  CHECK(world.servers.server_for(keys.at(0).key).evict(keys.at(1).key));
+  CHECK(world.memory.server_for(keys.at(0).key).evict(keys.at(1).key));
   CHECK_FALSE(world.jobs.fetch().complete);
   world.jobs.replace(World::quoted({"new"}));
   CHECK(world.jobs.fetch().complete);
@@ -209,10 +202,10 @@ TEST_CASE("array: an application's flags and time to live of a JSON array are ke
   Request request = Request::set("array:jobs:json", "[ 1, 2.50 ]",
                                  Exptime::after(std::chrono::seconds(100), world.clock.wall()));
   request.flags = 16;
-  world.cluster.execute(request);
+  world.trips.execute(request);
   world.jobs.change(Texts{"3"}, Texts{"1"});
-  const Reply reply = world.cluster.execute(
-      Request::probe("array:jobs:json", world.servers.placement().server_of("array:jobs:json")));
+  const Reply reply = world.trips.execute(
+      Request::probe("array:jobs:json", world.memory.placement().server_of("array:jobs:json")));
   CHECK(reply.value == "[2.50,3]");
   CHECK(reply.flags == 16);
   REQUIRE(reply.age.ttl.has_value());
@@ -227,7 +220,7 @@ TEST_CASE("array: a replacement larger than one change is one step all the same"
   world.add({"before"});
   CHECK_FALSE(world.jobs.replace(many).created);
   CHECK(world.fetched() == many);
-  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 2);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
   world.add({"after"});
   CHECK(world.jobs.replace(many).found);
   CHECK(world.fetched() == many);

@@ -2,9 +2,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/cache/cache.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -18,15 +16,9 @@ using Stored = CacheRebuild::Stored;
 const std::string key = "cache:report";
 const std::string lock_key = "cache:report:rebuild";
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::ScriptedFaults faults{servers};
-  test::Rival rival{faults};
-  test::TripCounter cluster{rival};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, "", 2};
-  Context others{servers, clock, random, "", 2};
+struct World : test::World {
+  World() : test::World(3, 2) {}
+
   CacheTerms terms{.ttl = 60s, .stale = 600s, .rebuild_ttl = 30s};
 
   Cache cache() { return Cache(context, "report"); }
@@ -42,7 +34,7 @@ struct World {
   // From our client only: others reach it.
   void cut_off(std::size_t server) {
     faults.choose([this, server](const Request& request) {
-      return cluster.server_of(request) == server ? std::optional(test::Mishap::unreachable) : std::nullopt;
+      return trips.server_of(request) == server ? std::optional(test::Mishap::unreachable) : std::nullopt;
     });
   }
 };
@@ -72,7 +64,7 @@ using Yes = std::vector<bool>;
 
 TEST_CASE("cache, copies: round trips are those of one copy") {
   World world;
-  const auto trips = [&](auto&& action) { return world.cluster.trips_of(action); };
+  const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };
   std::optional<Cache::Answer> answer;
   CHECK(trips([&] { answer.emplace(world.ask()); }) == 3);
   CHECK(trips([&] { CHECK(store(*answer, "x") == Stored::stored); }) == 2);
@@ -93,13 +85,13 @@ TEST_CASE("cache, copies: a hit as long as one of them lives, and the next rebui
   for (const std::size_t lost : {0, 1}) {
     World world;
     build(world.ask(), "one");
-    world.servers.restart(world.server(lost));
+    world.memory.restart(world.server(lost));
     const auto hit = world.ask();
     CHECK(hit.kind == Kind::fresh);
     CHECK(yes_of(hit.copies) == Yes{lost != 0, lost != 1});
     world.clock.advance(61s);
     build(world.ask(), "two");
-    world.servers.restart(world.server(1 - lost));
+    world.memory.restart(world.server(1 - lost));
     CHECK(world.ask().record->out == "two");
   }
 }
@@ -117,8 +109,7 @@ TEST_CASE(
           World world;
           if (!cold) build(world.they_ask(), "old");
           world.clock.advance(61s);
-          world.rival.before(trip,
-                             [&] { dies ? world.servers.kill(victim) : world.servers.restart(victim); });
+          world.rival.before(trip, [&] { dies ? world.memory.kill(victim) : world.memory.restart(victim); });
           auto answer = world.ask();
           CHECK(store(answer, "new") == Stored::stored);
           try {
@@ -146,12 +137,11 @@ TEST_CASE(
           build(world.they_ask(), "old");
           auto rebuilding =
               world.theirs().ask({.ttl = 60s, .stale = 600s, .rebuild_ttl = 30s, .refresh = true});
-          world.rival.before(trip,
-                             [&] { dies ? world.servers.kill(victim) : world.servers.restart(victim); });
+          world.rival.before(trip, [&] { dies ? world.memory.kill(victim) : world.memory.restart(victim); });
           const auto done = expire ? world.cache().expire() : world.cache().remove();
           if (done.failure) CHECK(dies);
           CHECK(store(rebuilding, "outdated") == Stored::superseded);
-          if (dies) world.servers.restart(victim);
+          if (dies) world.memory.restart(victim);
           CHECK(world.they_ask().kind != Kind::fresh);
         }
       }
@@ -163,7 +153,7 @@ TEST_CASE("cache, copies: with its first server dead the lock is on the next one
   World world;
   build(world.they_ask(), "old");
   world.clock.advance(61s);
-  world.servers.kill(world.lock_server(0));
+  world.memory.kill(world.lock_server(0));
   auto rebuilding = world.ask();
   REQUIRE(rebuilding.rebuild);
   CHECK(rebuilding.rebuild->lease()->copies.front().server == world.lock_server(1));
@@ -171,9 +161,9 @@ TEST_CASE("cache, copies: with its first server dead the lock is on the next one
   CHECK(world.they_ask().holder.find("\"pid\"") != std::string::npos);
   CHECK(world.theirs().show().rebuilding);
   // Back and empty: who asks there finds the rebuilder all the same, and leaves nothing behind.
-  world.servers.restart(world.lock_server(0));
+  world.memory.restart(world.lock_server(0));
   CHECK(world.they_ask().kind == Kind::busy);
-  CHECK_FALSE(world.servers.server(world.lock_server(0)).peek(lock_key).has_value());
+  CHECK_FALSE(world.memory.server(world.lock_server(0)).peek(lock_key).has_value());
   CHECK(rebuilding.rebuild->lock().renew(*rebuilding.rebuild->lease(), rebuilding.rebuild->lease_ttl()) ==
         Lock::Renewal::renewed);
   CHECK(build(std::move(rebuilding), "new") == Stored::stored);
@@ -187,7 +177,7 @@ TEST_CASE("cache, copies: a lost lock lets in one rebuilder more; the first to s
   build(world.ask(), "old");
   world.clock.advance(61s);
   auto first = world.ask();
-  world.servers.kill(world.lock_server(0));
+  world.memory.kill(world.lock_server(0));
   auto second = world.they_ask();
   CHECK(second.kind == Kind::rebuild);
   CHECK(world.they_ask().kind == Kind::busy);
@@ -237,7 +227,7 @@ TEST_CASE("cache, copies: what one copy missed is older than what the other has"
     CHECK(world.theirs().show().record->out == "new");
     world.clock.advance(61s);
     build(world.they_ask(), "newest");
-    world.servers.restart(world.server(1 - cut));
+    world.memory.restart(world.server(1 - cut));
     CHECK(world.they_ask().record->out == "newest");
   }
 }
@@ -256,11 +246,11 @@ TEST_CASE("cache, copies: a slow clock's output is newer than what it replaces")
 
 TEST_CASE("cache, copies: who began earlier is older, however late it stores") {
   World world;
-  world.servers.kill(world.lock_server(0));
+  world.memory.kill(world.lock_server(0));
   auto slow = world.they_ask();
   REQUIRE(slow.rebuild);
   world.clock.advance(31s);
-  world.servers.restart(world.lock_server(0));
+  world.memory.restart(world.lock_server(0));
   world.cut_off(world.server(0));
   build(world.ask(), "newer");
   world.clock.advance(5s);
@@ -295,21 +285,21 @@ TEST_CASE("cache, copies: an invalidation that missed a copy says so, and counts
 TEST_CASE("cache, copies: readers write nothing, so a removal stays one") {
   World world;
   build(world.ask(), "x");
-  world.servers.restart(world.server(0));
+  world.memory.restart(world.server(0));
   world.rival.before(world.rival.trips() + 1, [&] { world.theirs().remove(); });
-  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
-  CHECK_FALSE(world.servers.server(world.server(0)).peek(key).has_value());
+  CHECK(world.trips.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
+  CHECK_FALSE(world.memory.server(world.server(0)).peek(key).has_value());
 }
 
 TEST_CASE("cache, copies: another program's value in one copy leaves the other to us") {
   World world;
-  world.servers.execute(Request::set(key, "their own", Exptime::never()).on(world.server(0)));
+  world.memory.execute(Request::set(key, "their own", Exptime::never()).on(world.server(0)));
   auto answer = world.ask();
   CHECK(store(answer, "x") == Stored::stored);
   CHECK(answer.rebuild->copies().front().failure->code() == ErrorCode::bad_data);
   answer.rebuild->end(true);
   CHECK(world.ask().record->out == "x");
-  CHECK(world.servers.server(world.server(0)).peek(key)->value == "their own");
+  CHECK(world.memory.server(world.server(0)).peek(key)->value == "their own");
 }
 
 TEST_CASE("cache, copies: lost replies at every trip of a rebuild") {
@@ -322,7 +312,7 @@ TEST_CASE("cache, copies: lost replies at every trip of a rebuild") {
         world.faults.none();
         CHECK(world.ask().record->out == "x");
         for (const std::size_t copy : {0, 1})
-          CHECK(world.servers.server(world.server(copy)).peek(key).has_value());
+          CHECK(world.memory.server(world.server(copy)).peek(key).has_value());
       }
     }
   }

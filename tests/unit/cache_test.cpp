@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/base/errors.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -16,15 +14,7 @@ namespace {
 using Kind = Cache::Answer::Kind;
 using Stored = CacheRebuild::Stored;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::ScriptedFaults faults{servers};
-  test::Rival rival{faults};
-  test::TripCounter cluster{rival};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, ""};
-  Context others{servers, clock, random, ""};
+struct World : test::World {
   CacheTerms terms{.ttl = 60s, .stale = 600s, .rebuild_ttl = 30s};
 
   Cache cache() { return Cache(context, "report"); }
@@ -32,9 +22,7 @@ struct World {
   Cache theirs() { return Cache(others, "report"); }
   Cache::Answer ask() { return cache().ask(terms); }
   Cache::Answer they_ask() { return theirs().ask(terms); }
-  std::string raw(const std::string& key = "cache:report") {
-    return servers.execute(Request::get(key)).value;
-  }
+  std::string raw(const std::string& key = "cache:report") { return memory.execute(Request::get(key)).value; }
 };
 
 CacheRecord printed(std::string out) {
@@ -71,22 +59,22 @@ TEST_CASE("cache: what was stored comes back byte for byte while it is fresh") {
 
 TEST_CASE("cache: round trips") {
   World world;
-  CHECK(world.cluster.trips_of([&] {
+  CHECK(world.trips.trips_of([&] {
     auto answer = world.ask();
     CHECK(answer.kind == Kind::rebuild);
-    const auto rest = [&](auto&& action) { return world.cluster.trips_of(action); };
+    const auto rest = [&](auto&& action) { return world.trips.trips_of(action); };
     CHECK(rest([&] { CHECK(answer.rebuild->store(printed("x")) == Stored::stored); }) == 2);
     CHECK(rest([&] { answer.rebuild->end(true); }) <= 2);
   }) == 3 + 2 + 1);
-  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.cache().show(); }) == 1);
-  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().expire().found); }) == 2);
+  CHECK(world.trips.trips_of([&] { CHECK(world.ask().kind == Kind::fresh); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.cache().show(); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(world.cache().expire().found); }) == 2);
   auto rebuilding = world.ask();
-  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3);
+  CHECK(world.trips.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3);
   world.terms.wait = 1ms;
-  CHECK(world.cluster.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3 + 2 + 1);
+  CHECK(world.trips.trips_of([&] { CHECK(world.ask().kind == Kind::busy); }) == 3 + 2 + 1);
   rebuilding.rebuild->end(true);
-  CHECK(world.cluster.trips_of([&] { CHECK(world.cache().remove().found); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(world.cache().remove().found); }) == 1);
   CHECK_FALSE(world.cache().remove().found);
 }
 
@@ -294,10 +282,10 @@ TEST_CASE("cache: a lock whose server fails while it is waited for is waited out
 
 TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is left alone") {
   World world;
-  world.servers.execute(Request::set("cache:report", "K1 0123456789abcdef 1 2", Exptime::never()));
+  world.memory.execute(Request::set("cache:report", "K1 0123456789abcdef 1 2", Exptime::never()));
   CHECK_THROWS_AS(world.cache().show(), CorruptData);
   CHECK(build(world.ask(), "x") == Stored::stored);
-  world.servers.execute(Request::set("cache:report", "their own", Exptime::never()));
+  world.memory.execute(Request::set("cache:report", "their own", Exptime::never()));
   CHECK_THROWS_AS(world.ask(), CorruptData);
   CHECK_THROWS_AS(world.cache().expire().found, CorruptData);
   CHECK(world.raw("cache:report:rebuild").empty());
@@ -307,12 +295,12 @@ TEST_CASE("cache: a damaged record is a miss and is replaced; foreign data is le
 TEST_CASE("cache: what does not fit is not sent") {
   World world;
   auto answer = world.ask();
-  const std::size_t trips = world.cluster.trips();
+  const std::size_t trips = world.trips.trips();
   CacheRecord large;
   large.out.assign(max_cached_size, 'x');
   large.err = "y";
   CHECK(answer.rebuild->store(large) == Stored::too_large);
-  CHECK(world.cluster.trips() == trips);
+  CHECK(world.trips.trips() == trips);
   large.err.clear();
   CHECK(answer.rebuild->store(large) == Stored::stored);
 }
@@ -325,7 +313,7 @@ TEST_CASE("cache: names and terms that cannot be kept are refused before anythin
   world.terms.rebuild_ttl = 30s;
   world.terms.ttl = 0s;
   CHECK_THROWS_AS(world.ask(), InvalidInput);
-  CHECK(world.cluster.trips() == 0);
+  CHECK(world.trips.trips() == 0);
 }
 
 }  // namespace mcds

@@ -4,8 +4,7 @@
 
 #include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -13,24 +12,12 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct CopyWorld {
-  explicit CopyWorld(std::size_t servers = 3, std::size_t copies = 2)
-      : memory(clock.time(), servers),
-        trips(memory),
-        faults(trips),
-        context{faults, clock, random, {}, copies} {}
+struct CopyWorld : test::World {
+  explicit CopyWorld(std::size_t servers = 3, std::size_t copies = 2) : World(servers, copies) {}
   std::string stored(const std::string& key, std::size_t copy) {
-    const auto item = memory.server(copy_servers(context, key)[copy]).peek(key);
-    return item ? item->value : "<miss>";
+    return stored_on(copy_servers(context, key)[copy], key);
   }
   void lose(const std::string& key, std::size_t copy) { memory.restart(copy_servers(context, key)[copy]); }
-
-  FakeClock clock;
-  SeededRandom random{1};
-  MemoryCluster memory;
-  test::TripCounter trips;
-  test::ScriptedFaults faults;
-  Context context;
 };
 
 std::uint64_t value_of(Counter& counter, const std::string& name) {

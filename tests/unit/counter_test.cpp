@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "common/structures/counter/record.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -12,19 +11,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct World {
-  explicit World(std::size_t servers = 1) : memory(clock.time(), servers), trips(memory), faults(trips) {}
-  Counter counter() { return Counter({faults, clock, random, {}}); }
-  std::string stored(const std::string& key) {
-    const auto item = memory.server_for(key).peek(key);
-    return item ? item->value : "<miss>";
-  }
-
-  FakeClock clock;
-  SeededRandom random{1};
-  MemoryCluster memory;
-  test::TripCounter trips;
-  test::ScriptedFaults faults;
+struct World : test::World {
+  explicit World(std::size_t servers = 1) : test::World(servers) {}
+  Counter counter() { return Counter(context); }
 };
 
 const IncrOptions exact{.ttl = {}, .exact = true};

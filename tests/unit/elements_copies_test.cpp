@@ -4,9 +4,7 @@
 #include <map>
 
 #include "common/structures/elements/hash.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -15,13 +13,9 @@ namespace {
 using Texts = std::vector<std::string>;
 using Map = std::map<std::string, std::string>;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::TripCounter cluster{servers};
-  test::ScriptedFaults faults{cluster};
-  SeededRandom random{7};
-  Context context{faults, clock, random, "", 2};
+struct World : test::World {
+  World() : test::World(3, 2) {}
+
   Hash cfg{context, "cfg"};
   Elements& elements = cfg.elements();
 
@@ -61,7 +55,7 @@ TEST_CASE(
   const Map fields = numbered(200);
   world.set(fields);
   for (std::size_t server : {0U, 1U, 2U, 0U, 2U}) {
-    world.servers.restart(server);
+    world.memory.restart(server);
     for (const auto& [name, value] : fields) CHECK(world.get(name).value == value);
     CHECK(world.fetched() == fields);
   }
@@ -87,7 +81,7 @@ TEST_CASE(
       CHECK(world.fetched() == fields);
       CHECK(world.elements.fetch([](Elements::Found&) {}).copies_whole);
       for (std::size_t server = 0; server < 3; ++server) {
-        world.servers.restart(server);
+        world.memory.restart(server);
         CHECK(world.fetched() == fields);
       }
     }
@@ -100,7 +94,7 @@ TEST_CASE("elements, copies: what is removed does not come back from a copy, nor
   CHECK(world.remove("f7").yes);
   CHECK_FALSE(world.remove("f7").yes);
   CHECK_FALSE(world.get("f7").yes);
-  world.servers.restart(1);
+  world.memory.restart(1);
   CHECK(world.fetched().size() == 49);
   CHECK_FALSE(world.get("f7").yes);
   CHECK(world.set({{"f7", "again"}}) == std::vector{true});
@@ -118,11 +112,11 @@ TEST_CASE("elements, copies: what is set over a tombstone is listed, though nobo
 TEST_CASE("elements, copies: the round trips of one copy") {
   World world;
   world.set(numbered(200));
-  CHECK(world.cluster.trips_of([&] { world.set(numbered(200)); }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.set({{"new", "1"}}); }) <= 4);
-  CHECK(world.cluster.trips_of([&] { world.get("f1"); }) == 1);
-  CHECK(world.cluster.trips_of([&] { world.fetched(); }) == 2);
-  CHECK(world.cluster.trips_of([&] { world.remove("f1"); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.set({{"new", "1"}}); }) <= 4);
+  CHECK(world.trips.trips_of([&] { world.get("f1"); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
+  CHECK(world.trips.trips_of([&] { world.remove("f1"); }) == 1);
 }
 
 TEST_CASE("elements, copies: each copy is told, and more than there are servers are refused") {
@@ -139,9 +133,9 @@ TEST_CASE("elements, copies: a shard lost in every copy is told") {
   World world;
   world.set(numbered(200));
   const std::string shard = world.elements.index_keys()[4];
-  world.servers.evict(shard);
+  world.memory.evict(shard);
   CHECK(world.elements.fetch([](Elements::Found&) {}).complete());
-  for (std::size_t server = 0; server < 3; ++server) world.cluster.execute(Request::remove(shard).on(server));
+  for (std::size_t server = 0; server < 3; ++server) world.trips.execute(Request::remove(shard).on(server));
   const auto listing = world.elements.fetch([](Elements::Found&) {});
   CHECK(listing.lost == Texts{shard});
 }

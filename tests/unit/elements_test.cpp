@@ -6,9 +6,7 @@
 
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/table.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -16,12 +14,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::TripCounter cluster{servers};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, ""};
+struct World : test::World {
   Hash cfg{context, "cfg"};
   Elements& elements = cfg.elements();
 
@@ -46,7 +39,6 @@ struct World {
   Elements::Listing listing() {
     return elements.fetch([](Elements::Found&) {});
   }
-  std::size_t trips(const std::function<void()>& action) { return cluster.trips_of(action); }
 };
 
 Texts numbered(std::size_t count) {
@@ -91,23 +83,23 @@ TEST_CASE("elements: any bytes are a name, up to 10 kB, and come back as they we
 TEST_CASE("elements: round trips do not grow with the number of elements") {
   World world;
   const Texts many = numbered(500);
-  CHECK(world.trips([&] { world.set({"first"}); }) == 5);
+  CHECK(world.trips.trips_of([&] { world.set({"first"}); }) == 5);
   world.set(many);
-  CHECK(world.trips([&] { world.set(many); }) == 1);
-  CHECK(world.trips([&] { world.set({"another", "and another"}); }) == 3);
-  CHECK(world.trips([&] { world.elements.get(many); }) == 1);
-  CHECK(world.trips([&] { world.fetched(); }) == 2);
-  CHECK(world.trips([&] { world.elements.remove(many); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.set(many); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.set({"another", "and another"}); }) == 3);
+  CHECK(world.trips.trips_of([&] { world.elements.get(many); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
+  CHECK(world.trips.trips_of([&] { world.elements.remove(many); }) == 1);
 }
 
 TEST_CASE("table: has 1, remove 1, add of an existing member 1 round trip") {
   World world;
   Table blocked(world.context, "blocked");
   CHECK(World::answers(blocked.add(Texts{"10.1.2.3"})) == std::vector{true});
-  CHECK(world.trips([&] { CHECK(blocked.add(Texts{"10.1.2.3"})[0].yes == false); }) == 1);
-  CHECK(world.trips([&] { CHECK(blocked.has(Texts{"10.1.2.3"})[0].yes); }) == 1);
-  CHECK(world.cluster.execute(Request::get("table:blocked:v:10.1.2.3")).value == "1");
-  CHECK(world.trips([&] { blocked.elements().remove(Texts{"10.1.2.3"}); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(blocked.add(Texts{"10.1.2.3"})[0].yes == false); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(blocked.has(Texts{"10.1.2.3"})[0].yes); }) == 1);
+  CHECK(world.trips.execute(Request::get("table:blocked:v:10.1.2.3")).value == "1");
+  CHECK(world.trips.trips_of([&] { blocked.elements().remove(Texts{"10.1.2.3"}); }) == 1);
   CHECK_FALSE(blocked.has(Texts{"10.1.2.3"})[0].yes);
 }
 
@@ -118,7 +110,7 @@ TEST_CASE(
   world.set(names);
   CHECK(world.listing().complete());
   const std::string shard = world.elements.index_keys()[3];
-  REQUIRE(world.servers.evict(shard));
+  REQUIRE(world.memory.evict(shard));
   CHECK(world.listing().lost == Texts{shard});
   world.set(numbered(200));
   CHECK(world.listing().lost == Texts{shard});
@@ -135,7 +127,7 @@ TEST_CASE("elements: a lost manifest is told") {
   World world;
   world.set(numbered(100));
   const std::string manifest = world.elements.index_keys()[0];
-  REQUIRE(world.servers.evict(manifest));
+  REQUIRE(world.memory.evict(manifest));
   CHECK(world.listing().lost == Texts{manifest});
   world.elements.accept();
   CHECK(world.listing().complete());
@@ -163,7 +155,7 @@ TEST_CASE("elements: clear removes what is listed, and starts a damaged index an
   CHECK(world.elements.clear() == 100);
   CHECK(world.fetched().empty());
   world.set(numbered(50));
-  world.servers.evict(world.elements.index_keys()[5]);
+  world.memory.evict(world.elements.index_keys()[5]);
   CHECK(world.elements.clear() < 50);
   CHECK(world.listing().complete());
   CHECK(world.fetched().empty());
@@ -184,7 +176,7 @@ TEST_CASE("elements: an index past one item goes on in segments and loses nothin
 
 TEST_CASE("elements: a foreign value under an index key is no empty index") {
   World world;
-  world.cluster.execute(Request::set("hash:cfg:i", "mine", Exptime::never()));
+  world.trips.execute(Request::set("hash:cfg:i", "mine", Exptime::never()));
   CHECK_THROWS_AS(world.fetched(), CorruptData);
 }
 

@@ -3,9 +3,8 @@
 
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/visitors/visitors.hpp"
-#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -13,18 +12,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct CopiedWorld {
-  explicit CopiedWorld(std::size_t copies = 2)
-      : memory(clock.time(), 4), trips(memory), faults(trips), context{faults, clock, random, {}, copies} {}
+struct CopiedWorld : test::World {
+  explicit CopiedWorld(std::size_t copies = 2) : World(4, copies) {}
   EventLog log() { return EventLog(context, "x", {60, 60}); }
   Visitors visitors() { return Visitors(context, "site", 300s); }
-
-  FakeClock clock;
-  SeededRandom random{1};
-  MemoryCluster memory;
-  test::TripCounter trips;
-  test::ScriptedFaults faults;
-  Context context;
 };
 
 CollectingSink fetched(CopiedWorld& world) {

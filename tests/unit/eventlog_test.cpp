@@ -4,10 +4,8 @@
 
 #include <set>
 
-#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -17,15 +15,10 @@ namespace {
 
 using Reason = LogGap::Reason;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers;
-  test::TripCounter cluster{servers};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, ""};
+struct World : test::World {
   RingShape shape{10, 6};
 
-  explicit World(MemoryServerOptions options = {}) : servers(clock.time(), 3, options) {}
+  explicit World(MemoryServerOptions options = {}) : test::World(3, 1, options) {}
   EventLog log() { return EventLog(context, "x", shape); }
   // As a process of its own would; a millisecond later, so that the order is certain.
   EventId put(std::string_view data) {
@@ -45,7 +38,7 @@ struct World {
   }
   bool evict(const PartName& name) {
     const LogKeys keys = log().keys();
-    return servers.server_for(keys.part({name.chunk, 0})).evict(keys.part(name));
+    return memory.server_for(keys.part({name.chunk, 0})).evict(keys.part(name));
   }
   // To the start of the next chunk.
   void to_next_chunk() { clock.advance(shape.start_of(chunk() + 1) - clock.wall()); }
@@ -154,7 +147,7 @@ TEST_CASE("eventlog: a lost directory is noticed") {
   world.put("b");
   world.clock.advance(10s);
   REQUIRE(world.evict({chunk, 0}));
-  REQUIRE(world.servers.evict(world.log().keys().directory(chunk / chunks_per_directory)));
+  REQUIRE(world.memory.evict(world.log().keys().directory(chunk / chunks_per_directory)));
   const auto sink = world.fetch();
   CHECK(sink.texts() == Texts{"b"});
   CHECK_FALSE(sink.gaps.empty());
@@ -214,7 +207,7 @@ TEST_CASE("eventlog: staged events go out in batches below the limit, and per ch
 
 TEST_CASE("eventlog: round trips") {
   World world;
-  const auto trips = [&](auto&& action) { return world.cluster.trips_of(action); };
+  const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };
   CHECK(trips([&] { world.put("first of the chunk"); }) == 5);
   CHECK(trips([&] { world.put("another process"); }) == 1);
   EventLog log = world.log();
@@ -337,16 +330,16 @@ TEST_CASE(
   CursorState state;
   world.put("a");
   const auto key = world.log().keys().part({world.chunk(), 0});
-  const std::string part = world.servers.server_for(key).peek(key)->value;
+  const std::string part = world.memory.server_for(key).peek(key)->value;
   const std::string line = part.substr(part.find('\n') + 1);
   world.deliver(state);
-  world.servers.execute(Request::append(key, line));
+  world.memory.execute(Request::append(key, line));
   CHECK(world.deliver(state).events.empty());
   CHECK(world.fetch().texts() == Texts{"a"});
   for (int i = 0; i < 40; ++i) world.put(std::string(150, 'x'));
   const auto next = world.log().keys().part({world.chunk(), 1});
   world.deliver(state);
-  world.servers.execute(Request::append(next, line));
+  world.memory.execute(Request::append(next, line));
   CHECK(world.deliver(state).events.empty());
   CHECK(world.fetch().events.size() == 41);
 }
@@ -355,13 +348,13 @@ TEST_CASE("eventlog: foreign bytes in a part are reported and hide no event") {
   World world;
   world.put("a");
   const auto key = world.log().keys().part({world.chunk(), 0});
-  world.servers.execute(Request::append(key, "somebody's text\nand half a line"));
+  world.memory.execute(Request::append(key, "somebody's text\nand half a line"));
   world.put("b");
   world.put("c");
   const auto sink = world.fetch();
   CHECK(sink.texts() == Texts{"a", "b", "c"});
   CHECK(sink.damages.size() == 2);
-  world.servers.execute(Request::set(key, "a value of another program", Exptime::never()));
+  world.memory.execute(Request::set(key, "a value of another program", Exptime::never()));
   CHECK(world.fetch().damages.size() == 1);
   CHECK(world.fetch().events.empty());
 }
@@ -376,7 +369,7 @@ TEST_CASE(
     world.clock.advance(10s);
   }
   REQUIRE(used.size() > 1);
-  world.servers.stop(*used.begin());
+  world.memory.stop(*used.begin());
   CHECK_THROWS_AS(world.fetch(), Failure);
   CHECK_THROWS_AS(world.deliver(state), Failure);
   state = {};
@@ -385,7 +378,7 @@ TEST_CASE(
   const auto summary = log.deliver(state, sink, std::nullopt, true);
   CHECK(summary.unreachable.size() == 1);
   CHECK(sink.events.size() < 6);
-  world.servers.proceed(*used.begin());
+  world.memory.proceed(*used.begin());
   log.poll(state, sink);
   CHECK(sink.events.size() == 6);
   CHECK(sink.gaps.empty());

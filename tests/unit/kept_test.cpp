@@ -11,10 +11,8 @@
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/table.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
-#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -24,14 +22,11 @@ using namespace std::chrono_literals;
 
 using Texts = std::vector<std::string>;
 
-struct KeptWorld {
-  FakeClock clock;
-  MemoryCluster memory{clock.time(), 5};
-  test::TripCounter cluster{memory};
-  SeededRandom random{7};
+struct KeptWorld : test::World {
+  KeptWorld() : World(5) {}
+
   RingShape shape{10, 6};
 
-  Context with(std::size_t copies) { return {cluster, clock, random, {}, copies}; }
   Array jobs(std::size_t copies) {
     // Small, so that an array of some lines has segments.
     return {with(copies), "jobs", {.segment_size = 600, .largest_padding = 2048, .largest_change = 1024}};
@@ -173,9 +168,9 @@ TEST_CASE("kept: what is missing costs one more trip, once") {
   KeptWorld world;
   world.blocked(1).add(Texts{"a"});
   Table blocked = world.blocked(1);
-  CHECK(world.cluster.trips_of([&] { CHECK(blocked.has(Texts{"a"}).front().yes); }) == 1);
-  CHECK(world.cluster.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"b"}).front().yes); }) == 2);
-  CHECK(world.cluster.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"c"}).front().yes); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK(blocked.has(Texts{"a"}).front().yes); }) == 1);
+  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"b"}).front().yes); }) == 2);
+  CHECK(world.trips.trips_of([&] { CHECK_FALSE(blocked.has(Texts{"c"}).front().yes); }) == 1);
 }
 
 TEST_CASE("kept: while the other number's servers do not answer, a second structure begins and harms none") {

@@ -4,8 +4,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -13,11 +12,8 @@ namespace {
 
 const std::string base = "table:blocked:v";
 
-struct World {
-  FakeClock clock;
-  SeededRandom random{1};
-  MemoryCluster memory{clock.time(), 1};
-  Context context(const std::string& key_prefix = {}) { return {memory, clock, random, key_prefix}; }
+struct World : test::World {
+  Context with_prefix(const std::string& key_prefix) { return {memory, clock, random, key_prefix}; }
 };
 
 }  // namespace
@@ -39,13 +35,13 @@ TEST_CASE("key names: no element takes the key of another's digest") {
 
 TEST_CASE("key names: a name is not empty, has no unsafe bytes, and leaves room for what a structure adds") {
   World world;
-  CHECK(structure_key(world.context("app:"), "table", "blocked") == "app:table:blocked");
-  CHECK_THROWS_AS(structure_key(world.context(), "table", ""), InvalidInput);
-  CHECK_THROWS_AS(structure_key(world.context(), "table", "a b"), InvalidInput);
-  CHECK_THROWS_AS(structure_key(world.context(), "table", "a\x7f"), InvalidInput);
+  CHECK(structure_key(world.with_prefix("app:"), "table", "blocked") == "app:table:blocked");
+  CHECK_THROWS_AS(structure_key(world.context, "table", ""), InvalidInput);
+  CHECK_THROWS_AS(structure_key(world.context, "table", "a b"), InvalidInput);
+  CHECK_THROWS_AS(structure_key(world.context, "table", "a\x7f"), InvalidInput);
   const std::string longest(max_structure_key_size - std::string("app:table:").size(), 'x');
-  CHECK(structure_key(world.context("app:"), "table", longest).size() == max_structure_key_size);
-  CHECK_THROWS_AS(structure_key(world.context("app:"), "table", longest + 'x'), InvalidInput);
+  CHECK(structure_key(world.with_prefix("app:"), "table", longest).size() == max_structure_key_size);
+  CHECK_THROWS_AS(structure_key(world.with_prefix("app:"), "table", longest + 'x'), InvalidInput);
 }
 
 TEST_CASE("key names: a whole key has 1 to 250 bytes with its namespace") {

@@ -6,8 +6,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/lock/lock.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -15,12 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-struct VotingWorld {
-  explicit VotingWorld(std::size_t servers = 3, std::size_t copies = 3)
-      : memory(clock.time(), servers),
-        trips(memory),
-        faults(trips),
-        context{faults, clock, random, {}, copies} {
+struct VotingWorld : test::World {
+  explicit VotingWorld(std::size_t servers = 3, std::size_t copies = 3) : World(servers, copies) {
     clock.advance(11min);
   }
   Lock lock() { return Lock(context, "l"); }
@@ -39,13 +34,6 @@ struct VotingWorld {
     const auto item = memory.server(server).peek("lock:l");
     return item ? LockValue::parse(item->value).token : "";
   }
-
-  FakeClock clock;
-  SeededRandom random{1};
-  MemoryCluster memory;
-  test::TripCounter trips;
-  test::ScriptedFaults faults;
-  Context context;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -58,13 +58,12 @@ class ScriptedCluster final : public Cluster {
 
 using Loss = ScriptedCluster::Loss;
 
-struct World {
-  FakeClock clock;
-  MemoryCluster memory{clock.time()};
+struct World : test::World {
+  World() : test::World(1) {}
+
   ScriptedCluster cluster{memory};
-  SeededRandom random{1};
-  Context context{cluster, clock, random, ""};
-  Lock lock{context, "nightly"};
+  Context scripted{cluster, clock, random, ""};
+  Lock lock{scripted, "nightly"};
 
   MemoryServer& server() { return memory.server(0); }
   Lock::Wish wish(Duration ttl, bool fence = true) {
@@ -341,7 +340,7 @@ TEST_CASE("lock: show answers many names in one trip") {
   world.take();
   const std::vector<std::string> names{"nightly", "other"};
   std::vector<Lock::Shown> shown;
-  CHECK(world.trips_of([&] { shown = Lock::show(world.context, names); }) == 1);
+  CHECK(world.trips_of([&] { shown = Lock::show(world.scripted, names); }) == 1);
   CHECK(shown[0].held);
   CHECK(shown[0].holder.starts_with(R"({"host":"web3")"));
   CHECK_FALSE(shown[1].held);

@@ -5,9 +5,7 @@
 #include <cmath>
 
 #include "common/base/errors.hpp"
-#include "tests/support/cluster_doubles.hpp"
-#include "tests/support/fake_clock.hpp"
-#include "tests/support/memory_cluster.hpp"
+#include "tests/support/world.hpp"
 
 namespace mcds {
 
@@ -15,13 +13,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-struct World {
-  FakeClock clock;
-  MemoryCluster servers{clock.time(), 3};
-  test::TripCounter cluster{servers};
-  SeededRandom random{7};
-  Context context{cluster, clock, random, ""};
-
+struct World : test::World {
   Visitors site(Duration period = 10s) { return Visitors(context, "site", period); }
   // To `offset` after the start of the next period of 10 s.
   void to_next_period(Duration offset = 0s) {
@@ -102,8 +94,8 @@ TEST_CASE("visitors: an id counts once per period, in a batch too, whatever its 
 
 TEST_CASE("visitors: a dead server costs only the ids it holds") {
   World world;
-  const auto counter_server = world.servers.placement().server_of(world.site().keys().back());
-  world.servers.kill((counter_server + 1) % 3);
+  const auto counter_server = world.memory.placement().server_of(world.site().keys().back());
+  world.memory.kill((counter_server + 1) % 3);
   std::vector<std::string> ids;
   for (int i = 0; i < 60; ++i) ids.push_back(std::to_string(i));
   std::uint64_t counted = 0;
@@ -119,7 +111,7 @@ TEST_CASE("visitors: a dead server costs only the ids it holds") {
 
 TEST_CASE("visitors: round trips") {
   World world;
-  const auto trips = [&](auto&& action) { return world.cluster.trips_of(action); };
+  const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit("v"); }) == 2);
@@ -129,7 +121,7 @@ TEST_CASE("visitors: round trips") {
 
 TEST_CASE("visitors: a foreign value is an error, a strange period is refused") {
   World world;
-  world.servers.execute(Request::set(world.site().keys().back(), "Vabc", Exptime::never()));
+  world.memory.execute(Request::set(world.site().keys().back(), "Vabc", Exptime::never()));
   CHECK_THROWS_AS(world.site().value(), CorruptData);
   CHECK_THROWS_AS(world.site().hit(), CorruptData);
   CHECK_THROWS_AS(world.site(0s), InvalidInput);
@@ -142,7 +134,7 @@ TEST_CASE("visitors: periods beyond the 30-day rule live as long as they must") 
   const auto month = std::chrono::hours(20 * 24);
   world.site(month).hit();
   const auto key = world.site(month).keys().back();
-  const auto item = world.servers.server_for(key).peek(key);
+  const auto item = world.memory.server_for(key).peek(key);
   REQUIRE(item);
   world.clock.advance(month);
   CHECK(world.site(month).value().visitors == 1);

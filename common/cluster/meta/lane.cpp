@@ -399,14 +399,14 @@ void Lane::abandon(const std::string& why, Why kind) {
 }
 
 void Lane::refuse_all(Kind kind, const std::string& why) {
-  inquiry_.reset();
-  socket_.close();
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     *replies_[i] = Reply::failed_with(kind, why, index_);
     fill_in(*replies_[i], now_);
   }
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();
+  inquiry_.reset();  // `why` may be its own
+  socket_.close();
 }
 
 }  // namespace mcds::meta

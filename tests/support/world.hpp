@@ -1,0 +1,43 @@
+// What a structure runs on in the tests that need no server.
+#pragma once
+
+#include "common/base/random.hpp"
+#include "common/primitives/context.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/fake_clock.hpp"
+#include "tests/support/memory_cluster.hpp"
+
+namespace mcds::test {
+
+// Servers in memory, a clock that moves when it is told to, chance that repeats. What is asked through `context` is
+// counted first; then the rival may act; then faults may meet it.
+struct World {
+  explicit World(std::size_t servers = 3, std::size_t copies = 1, MemoryServerOptions options = {})
+      : memory(clock.time(), servers, options),
+        context(with(copies)),
+        others(memory, clock, random, {}, copies) {}
+
+  Context with(std::size_t copies) { return {trips, clock, random, {}, copies}; }
+  // What is stored on a server; by default on the one that the key is placed on.
+  std::string stored(const std::string& key) { return value_on(memory.server_for(key), key); }
+  std::string stored_on(std::size_t server, const std::string& key) {
+    return value_on(memory.server(server), key);
+  }
+
+  FakeClock clock;
+  SeededRandom random{7};
+  MemoryCluster memory;
+  ScriptedFaults faults{memory};
+  Rival rival{faults};
+  TripCounter trips{rival};
+  Context context;
+  Context others;  // another client's, whom no fault meets
+
+ private:
+  static std::string value_on(MemoryServer& server, const std::string& key) {
+    const auto item = server.peek(key);
+    return item ? item->value : "<miss>";
+  }
+};
+
+}  // namespace mcds::test
