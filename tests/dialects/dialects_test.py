@@ -11,7 +11,7 @@ import tempfile
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
 from checks import check, failures, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
-from servers import start_memcached  # noqa: E402
+from real_servers import start_memcached  # noqa: E402
 from suite import Suite  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")

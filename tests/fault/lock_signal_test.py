@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from servers import start_memcached
+from real_servers import start_memcached
 
 FEW = ("connect", "sendto", "recvfrom", "poll", "write", "rt_sigprocmask", "rt_sigtimedwait")
 

@@ -17,7 +17,7 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from servers import start_memcached
+from real_servers import start_memcached
 
 SECONDS = float(os.environ.get("MCDS_TEST_SECONDS", "8"))
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from servers import start_memcached
+from real_servers import start_memcached
 
 CLIENTS = 64
 HOLD = 'echo $MCDS_LOCK_FENCE >> "$LOG"; sleep 0.01'

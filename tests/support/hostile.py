@@ -9,7 +9,7 @@ import tempfile
 import zlib
 
 from checks import check
-from servers import start_memcached
+from real_servers import start_memcached
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 # The sanitizers' own time and memory say nothing of the program's.
