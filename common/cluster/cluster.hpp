@@ -10,7 +10,7 @@
 // begin() sends a batch and leaves its replies for later, so that servers work while the caller does. Batches are executed
 // in the order they are begun, whether by begin() or execute(), and may be finished in any.
 //
-// Implementations: connect() (classic or meta transport), MemoryCluster in tests; decorators in
+// Implementations: connect(), MemoryCluster in tests; decorators in
 // decorators.hpp.
 #pragma once
 
@@ -94,8 +94,7 @@ struct ConnectOptions {
 };
 
 // A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of TlsOptions are
-// read, when a server that is reached by TLS is first used (Failure: cannot_read, configuration, system). Throws
-// InvalidInput where --protocol classic would have to do TLS or a login.
+// read, when a server that is reached by TLS is first used (Failure: cannot_read, configuration, system).
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds

@@ -1,4 +1,4 @@
-// Which transport talks to which server: meta where the server knows it, classic where not.
+// Which words go to which server: meta commands where it knows them, classic ones where not.
 #include <algorithm>
 
 #include "common/cluster/capabilities.hpp"
@@ -10,12 +10,12 @@ namespace mcds {
 
 namespace {
 
-// The meta transport, and for servers without meta commands the composites on top of it. What such a server was asked in
+// The transport, and for servers without meta commands the composites on top of it. What such a server was asked in
 // meta commands before it said so was refused, and is asked again.
 class AutomaticTransport final : public Transport {
  public:
   AutomaticTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
-      : placement_(placement), meta_(make_meta_transport(std::move(placement), options)), classic_(*meta_) {}
+      : placement_(placement), wire_(make_transport(std::move(placement), options)), classic_(*wire_) {}
 
   using Cluster::execute;
 
@@ -26,7 +26,7 @@ class AutomaticTransport final : public Transport {
       if (speaks(batch[i]) == Words::classic) for_classic.push_back(i);
     }
     if (for_classic.empty()) {
-      std::vector<Reply> replies = meta_->execute(batch);
+      std::vector<Reply> replies = wire_->execute(batch);
       take_over_refused(batch, replies);
       return replies;
     }
@@ -45,16 +45,16 @@ class AutomaticTransport final : public Transport {
     const bool settled = std::none_of(batch.begin(), batch.end(), [&](const Request& request) {
       return speaks(request) == Words::unknown || request.op == Op::incr_or_create;
     });
-    return settled ? meta_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
+    return settled ? wire_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
   }
 
   const Placement& placement() const override { return *placement_; }
-  const Dialect& dialect(std::size_t server) const override { return meta_->dialect(server); }
+  const Dialect& dialect(std::size_t server) const override { return wire_->dialect(server); }
 
  private:
   using Words = Dialect::Words;
 
-  Words speaks(const Request& request) const { return meta_->dialect(server_of(request)).words; }
+  Words speaks(const Request& request) const { return wire_->dialect(server_of(request)).words; }
 
   void take_over_refused(std::span<const Request> batch, std::vector<Reply>& replies) {
     std::vector<std::size_t> refused;
@@ -76,26 +76,15 @@ class AutomaticTransport final : public Transport {
   }
 
   std::shared_ptr<const Placement> placement_;
-  std::unique_ptr<Transport> meta_;
+  std::unique_ptr<Transport> wire_;
   Composites classic_;
 };
 
-// libmemcached has neither.
-void refuse_access(const Pool& pool, const ConnectOptions& options) {
-  if (std::any_of(pool.begin(), pool.end(), [](const Server& server) { return server.tls; }))
-    throw InvalidInput("--protocol classic has no TLS; leave it out");
-  if (options.login) throw InvalidInput("--protocol classic has no logins; leave it out");
-}
-
 std::unique_ptr<Transport> transport_for(std::shared_ptr<const Placement> placement,
                                          const ConnectOptions& options) {
-  using Protocol = ConnectOptions::Protocol;
-  if (options.protocol == Protocol::classic) {
-    refuse_access(placement->pool(), options);
-    return make_classic_transport(std::move(placement), options);
-  }
-  if (options.protocol == Protocol::meta) return make_meta_transport(std::move(placement), options);
-  return std::make_unique<AutomaticTransport>(std::move(placement), options);
+  if (options.protocol == ConnectOptions::Protocol::automatic)
+    return std::make_unique<AutomaticTransport>(std::move(placement), options);
+  return make_transport(std::move(placement), options);
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
-// What a transport is: a Cluster of its own over a whole pool, speaking one protocol. connect() chooses per
-// server.
+// What a transport is: a Cluster of its own over a whole pool.
 //
 // A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on
 // first use, talks to all servers of a batch in parallel and answers within the deadlines whatever the
@@ -24,16 +23,13 @@ class Transport : public Cluster {
   virtual const Dialect& dialect(std::size_t server) const = 0;
 };
 
-// Primitives only (no incr_or_create, append_or_create: put Composites around it).
-std::unique_ptr<Transport> make_classic_transport(std::shared_ptr<const Placement> placement,
-                                                  const ConnectOptions& options);
+// Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta commands, and by all
+// when ConnectOptions::protocol is classic (put Composites around it). Unless protocol is meta, the former get the rest in
+// classic words.
+std::unique_ptr<Transport> make_transport(std::shared_ptr<const Placement> placement,
+                                          const ConnectOptions& options);
 
-// Our own connection. Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta
-// commands. Unless ConnectOptions::protocol is meta, those get the rest in classic words.
-std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
-                                               const ConnectOptions& options);
-
-// Whether the meta transport sends a meta command for it.
+// Whether a server that knows meta commands is sent one for it.
 bool needs_meta(Op op);
 
 // Ends the message of a change whose outcome is unknown.

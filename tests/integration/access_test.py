@@ -148,7 +148,7 @@ def tls(directory, ca, other):
         fails("a key without a certificate", run("-s", a.tls, "--tls-key", key, *incr), 64, "--tls-cert")
         fails("a key of another certificate", run("-s", a.tls, *trusted, "--tls-cert", client, "--tls-key", key, *incr), 78, client)
         fails("another name", run("-s", a.tls, *trusted, "--tls-name", "elsewhere.example", *incr), 77, "elsewhere.example", "--tls-name")
-        fails("the classic transport", run("-s", a.tls, *trusted, "--protocol", "classic", *incr), 64, "--protocol classic has no TLS")
+        check(run("-s", a.tls, *patience, *trusted, "--protocol", "classic", *incr).returncode == 0, "classic words over TLS")
         check(run("-s", f"tls://localhost:{a.port}", *patience, *trusted, *incr).returncode == 0, "a name instead of an address")
         check(run("-s", a.plain, "--tls", *patience, *trusted, *incr).returncode == 0, "--tls")
         check(run("-s", a.tls, *patience, *incr, MCDS_TLS_CA=ca.file).returncode == 0, "MCDS_TLS_CA")
@@ -278,7 +278,6 @@ def logins(directory, ca):
     fails("a user without a password", run("--user", "app", *incr), 64, "--password-file")
     fails("a password without a user", run("--password-file", secret, *incr), 64, "--user")
     fails("no such password file", run("--user", "app", "--password-file", "/nowhere/p", *incr), 66, "/nowhere/p")
-    fails("the classic transport", run(*login, "--protocol", "classic", *incr), 64, "--protocol classic has no logins")
     fails("a password as an option", run("--user", "app", f"--password={PASSWORD}", *incr), 64, "--password")
     for text in (f"app:{PASSWORD}@127.0.0.1:1", f"m1=app:{PASSWORD}@h:1", f"tls://app:{PASSWORD}@h:1", f"h:1,app:{PASSWORD},x@h:1",
                  f"app:{PASSWORD}=@h:1"):

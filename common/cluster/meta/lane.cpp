@@ -34,6 +34,11 @@ bool compares(Op op) {
 
 }  // namespace
 
+Dialect Lane::ungreeted(const ConnectOptions& options) {
+  const bool classic = options.protocol == ConnectOptions::Protocol::classic;
+  return {.words = classic ? Dialect::Words::classic : Dialect::Words::unknown};
+}
+
 void Lane::begin(IncrForm incr_form) {
   incr_form_ = incr_form;
   forget_answered();

@@ -20,7 +20,7 @@ namespace mcds::meta {
 class Lane {
  public:
   Lane(const Server& server, std::size_t index, const ConnectOptions& options, const tls::Context* tls)
-      : index_(index), options_(options), socket_(server, tls) {}
+      : index_(index), options_(options), socket_(server, tls), dialect_(ungreeted(options)) {}
 
   // A batch begins, behind those that are on their way; all of them take the same form of incr_or_create. Requests and
   // replies stay where they are until they are answered.
@@ -45,6 +45,8 @@ class Lane {
   // Poll's answer (0: the deadline has passed).
   void proceed(short happened, SteadyTime now);
 
+  // What a server takes before it was greeted: nobody knows, or the user does.
+  static Dialect ungreeted(const ConnectOptions& options);
   // What the server takes, as far as it was greeted.
   const Dialect& dialect() const { return dialect_; }
 

@@ -31,10 +31,13 @@ bool is_done(const Trip& trip) {
   return std::all_of(trip.begin(), trip.end(), [](const Awaited& one) { return one.done(); });
 }
 
-class MetaTransport final : public Transport {
+class WireTransport final : public Transport {
  public:
-  MetaTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
-      : placement_(std::move(placement)), options_(options), lanes_(placement_->pool().size()) {}
+  WireTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
+      : placement_(std::move(placement)),
+        options_(options),
+        lanes_(placement_->pool().size()),
+        not_greeted_(Lane::ungreeted(options)) {}
 
   using Cluster::execute;
 
@@ -68,7 +71,7 @@ class MetaTransport final : public Transport {
  private:
   class Begun final : public Pending {
    public:
-    Begun(MetaTransport& transport, std::vector<Request> batch)
+    Begun(WireTransport& transport, std::vector<Request> batch)
         : transport_(transport),
           batch_(std::move(batch)),
           replies_(transport.unsent(batch_)),
@@ -89,7 +92,7 @@ class MetaTransport final : public Transport {
     }
 
    private:
-    MetaTransport& transport_;
+    WireTransport& transport_;
     std::vector<Request> batch_;
     std::vector<Reply> replies_;
     Trip trip_;
@@ -239,9 +242,9 @@ class MetaTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_meta_transport(std::shared_ptr<const Placement> placement,
-                                               const ConnectOptions& options) {
-  return std::make_unique<MetaTransport>(std::move(placement), options);
+std::unique_ptr<Transport> make_transport(std::shared_ptr<const Placement> placement,
+                                          const ConnectOptions& options) {
+  return std::make_unique<WireTransport>(std::move(placement), options);
 }
 
 }  // namespace mcds
