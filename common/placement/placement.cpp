@@ -23,19 +23,27 @@ std::string_view without_prefix(const Rule& rule, std::string_view configured, s
 
 class ProfilePlacement final : public Placement {
  public:
-  ProfilePlacement(const Profile& profile, Pool pool, PlacementOptions options)
-      : profile_(profile), pool_(std::move(pool)), options_(std::move(options)) {
+  // `name`: the profile's, with its parameters.
+  ProfilePlacement(std::string_view name, Pool pool, PlacementOptions options)
+      : name_(name),
+        profile_(profile_named(name)),
+        pool_(std::move(pool)),
+        options_(std::move(options)),
+        rule_(rule_with_parameters(profile_, name_, options_.hash_tag)) {
+    if (name_.find(':') == std::string::npos) name_ = profile_.name;
     // With one server there is nothing to choose: a hundred points would be a tenth of a cold start.
     if (pool_.size() > 1 || pool_.front().weight == 0) static_cast<void>(distributor());
   }
 
   const Pool& pool() const override { return pool_; }
-  std::string_view profile() const override { return profile_.name; }
+  std::string_view profile() const override { return name_; }
+  bool replicates() const override { return rule_.copies > 1 && pool_.size() > 1; }
+  Owners owners_of(std::string_view key) const override;
   const Continuum* continuum() const override { return distributor().continuum(); }
 
   std::uint64_t hash_of(std::string_view key) const override {
     std::string buffer;
-    return profile_.rule.hash(hashed_text(key, buffer));
+    return rule_.hash(hashed_text(key, buffer));
   }
 
   std::size_t server_of(std::string_view key) const override {
@@ -45,7 +53,7 @@ class ProfilePlacement final : public Placement {
   Place place_of(std::string_view key) const override {
     std::string buffer;
     const auto text = hashed_text(key, buffer);
-    const std::uint64_t hash = profile_.rule.hash(text);
+    const std::uint64_t hash = rule_.hash(text);
     return {hash, pool_.size() == 1 ? 0 : distributor().server_of(hash, text)};
   }
 
@@ -64,22 +72,24 @@ class ProfilePlacement final : public Placement {
 
   const Distributor& distributor() const {
     if (distributor_ == nullptr) {
-      distributor_ = make_distributor(profile_.rule, members_of(profile_.rule, pool_, options_.resolver));
+      distributor_ = make_distributor(rule_, members_of(rule_, pool_, options_.resolver));
     }
     return *distributor_;
   }
 
   std::string_view hashed_text(std::string_view key, std::string& buffer) const {
-    const Rule& rule = profile_.rule;
+    const Rule& rule = rule_;
     key = without_prefix(rule, options_.key_prefix, key);
     const std::string& tag = options_.hash_tag;
     if (rule.takes_tag && tag.size() == 2) key = rewrite::tagged(key, tag[0], tag[1]);
     return rule.rewrite == nullptr ? key : rule.rewrite(key, buffer);
   }
 
+  std::string name_;
   const Profile& profile_;
   Pool pool_;
   PlacementOptions options_;
+  Rule rule_;
   mutable std::unique_ptr<const Distributor> distributor_;
   mutable Survivors survivors_;  // of the last question
 };
@@ -93,24 +103,45 @@ const ProfilePlacement::Survivors& ProfilePlacement::survivors(const std::vector
     pool.push_back(pool_[i]);
     result.indexes.push_back(i);
   }
-  if (!pool.empty()) result.placement = make_placement(profile_.name, std::move(pool), options_);
+  if (!pool.empty()) result.placement = make_placement(name_, std::move(pool), options_);
   return survivors_ = std::move(result);
 }
 
 std::optional<std::size_t> ProfilePlacement::server_of_when_down(std::string_view key,
                                                                  const std::vector<bool>& down) const {
-  if (profile_.rule.failover == Failover::unknown) return Placement::server_of_when_down(key, down);
-  if (profile_.rule.failover == Failover::rebuilt) {
+  if (rule_.failover == Failover::unknown) return Placement::server_of_when_down(key, down);
+  if (rule_.failover == Failover::rebuilt) {
     const Survivors& rest = survivors(down);
     return rest.placement == nullptr ? std::nullopt
                                      : std::optional(rest.indexes[rest.placement->server_of(key)]);
   }
   std::string buffer;
-  return server_after_failures(profile_.rule, distributor(), hashed_text(key, buffer), down);
+  return server_after_failures(rule_, distributor(), hashed_text(key, buffer), down);
 }
 
 void add_once(std::vector<std::size_t>& servers, std::size_t server) {
   if (std::find(servers.begin(), servers.end(), server) == servers.end()) servers.push_back(server);
+}
+
+Owners ProfilePlacement::owners_of(std::string_view key) const {
+  constexpr std::size_t most_tries = 20;  // for each copy; the client gives up as well
+  std::vector<std::size_t> servers{server_of(key)};
+  const std::size_t wanted = std::min(rule_.copies, pool_.size());
+  if (rule_.replication == Replication::next_servers) {
+    for (std::size_t i = 1; servers.size() < wanted; ++i)
+      add_once(servers, (servers.front() + i) % pool_.size());
+  }
+  if (rule_.replication == Replication::next_tries && wanted > 1) {
+    std::string buffer;
+    std::string text(hashed_text(key, buffer));
+    const bool is_first_try = rule_.rewrite == rewrite::pecl_session;  // KEY-0; else KEY
+    is_first_try ? text.pop_back() : text.push_back('-');
+    for (std::size_t i = is_first_try ? 1 : 0; servers.size() < wanted && i < most_tries * wanted; ++i) {
+      const std::string tried = text + std::to_string(i);
+      add_once(servers, distributor().server_of(rule_.hash(tried), tried));
+    }
+  }
+  return copies_on(servers);
 }
 
 std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std::size_t count) const {
@@ -163,7 +194,7 @@ std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool p
   if (pool.empty()) throw InvalidInput("the server list is empty");
   const Profile& known = profile_named(profile);
   if (known.rule.distribution != Distribution::routes)
-    return std::make_shared<ProfilePlacement>(known, std::move(pool), options);
+    return std::make_shared<ProfilePlacement>(profile, std::move(pool), options);
   if (options.routes == nullptr)
     throw InvalidInput("the profile mcrouter-routes needs --servers-from mcrouter:FILE");
   return make_routed_placement(std::move(pool), options.routes);

@@ -87,6 +87,14 @@ std::string_view pecl_memcache(std::string_view key, std::string& buffer) {
   return buffer;
 }
 
+std::string_view pecl_session(std::string_view key, std::string& buffer) {
+  constexpr std::string_view lock = ".lock";
+  if (key.ends_with(lock)) key.remove_suffix(lock.size());
+  std::string other;
+  const std::string text(pecl_memcache(key, other));
+  return buffer = text + "-0";
+}
+
 std::string_view npm_memcached(std::string_view key, std::string& buffer) {
   if (key.size() <= longest_key) return key;
   return buffer = key_hash::md5_hex(key);

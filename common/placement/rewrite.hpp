@@ -15,6 +15,8 @@ std::string_view proxy_tag(std::string_view key, std::string& buffer);
 std::string_view mcrouter(std::string_view key, std::string& buffer);
 // PECL memcache: control bytes and spaces become '_', at most 250 bytes.
 std::string_view pecl_memcache(std::string_view key, std::string& buffer);
+// PECL memcache's sessions: ID-0, of the lock ID.lock as well.
+std::string_view pecl_session(std::string_view key, std::string& buffer);
 // npm memcached: the hex MD5 of a key longer than 250.
 std::string_view npm_memcached(std::string_view key, std::string& buffer);
 // dalli: the middle of a key longer than 250 characters gives way to its MD5.

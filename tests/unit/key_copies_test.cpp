@@ -92,3 +92,41 @@ TEST_CASE("key copies: with two copies of each key both servers are its holders"
   CHECK(strays("-?a", true, first_two) == 0);
   CHECK(strays("a?a", false, first_two) == 1);
 }
+
+namespace {
+
+// Keys of three servers, owned by the first.
+PruneEvidence::Doubt doubt_about(std::initializer_list<std::pair<const char*, int>> keys,
+                                 bool even_replicas = false) {
+  PruneEvidence evidence;
+  for (const auto& [letters, count] : keys) {
+    for (int i = 0; i < count; ++i) evidence.add(copies_of(letters), copies_on(first));
+  }
+  return evidence.doubt(even_replicas);
+}
+
+}  // namespace
+
+TEST_CASE("key copies: nothing is removed on the word of a profile that does not explain where keys are") {
+  CHECK(doubt_about({{"a--", 95}, {"-a-", 5}}) == PruneEvidence::Doubt::none);
+  CHECK(doubt_about({{"a--", 94}, {"-a-", 6}}) == PruneEvidence::Doubt::unexplained);
+  CHECK(doubt_about({{"a--", 94}, {"-a-", 6}}, true) == PruneEvidence::Doubt::unexplained);
+  CHECK(doubt_about({{"-a-", 1}}) == PruneEvidence::Doubt::unexplained);
+  CHECK(doubt_about({{"---", 3}}) == PruneEvidence::Doubt::none);
+}
+
+TEST_CASE("key copies: a key whose server does not answer says nothing of the profile") {
+  CHECK(doubt_about({{"?a-", 10}}) == PruneEvidence::Doubt::none);
+}
+
+TEST_CASE("key copies: equally many copies of most keys are taken for replication") {
+  CHECK(doubt_about({{"aaa", 20}}) == PruneEvidence::Doubt::replicated);
+  CHECK(doubt_about({{"aaa", 20}}, true) == PruneEvidence::Doubt::none);
+  CHECK(doubt_about({{"aa-", 8}, {"-aa", 4}, {"a-a", 8}}) == PruneEvidence::Doubt::replicated);
+  CHECK(doubt_about({{"aa-", 1}}) == PruneEvidence::Doubt::replicated);
+  CHECK(doubt_about({{"aa-", 9}, {"a--", 11}}) == PruneEvidence::Doubt::none);
+  // Where the client itself keeps as many, nothing is left over.
+  PruneEvidence evidence;
+  for (int i = 0; i < 20; ++i) evidence.add(copies_of("aa-"), copies_on(first_two));
+  CHECK(evidence.doubt(false) == PruneEvidence::Doubt::none);
+}

@@ -70,7 +70,7 @@ TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   REQUIRE(memcache.pool.size() == 1);
   CHECK(memcache.pool[0].weight == 3);
   CHECK(memcache.pool[0].port == 11212);
-  CHECK(memcache.profile == "php-memcache-default");
+  CHECK(memcache.profile == "php-memcache-session");
   CHECK_THROWS_AS(parse_php_ini("memory_limit=1"), Failure);
 }
 
@@ -90,11 +90,15 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
       "session.save_handler = memcache\nsession.save_path = tcp://10.0.0.1:11211, "
       "unix:///run/m.sock:0?weight=2 ; two\n";
   CHECK(parse_php_ini(memcache).pool[1].address() == "unix:/run/m.sock");
-  CHECK(parse_php_ini(memcache).profile == "php-memcache-default");
+  CHECK(parse_php_ini(memcache).profile == "php-memcache-session");
   CHECK(parse_php_ini(memcache + "memcache.hash_strategy = standard\n").profile ==
-        "php-memcache-standard-crc32");
+        "php-memcache-session-standard-crc32");
   CHECK(parse_php_ini(memcache + "memcache.hash_function = \"fnv\"\n").profile ==
-        "php-memcache-consistent-fnv");
+        "php-memcache-session-consistent-fnv");
+  CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 1\n").profile ==
+        "php-memcache-session:copies=1");
+  CHECK(parse_php_ini(memcache + "memcache.session_redundancy = 3\n").profile ==
+        "php-memcache-session:copies=3");
 }
 
 TEST_CASE("elasticache and plain lists") {

@@ -49,7 +49,9 @@ const Resolver test_resolver{
 
 // What the recording client put before the keys that are listed.
 std::string prefix_of(const std::string& profile) {
-  if (profile == "php-memcached-session") return "memc.sess.key.";
+  if (profile.starts_with("php-memcached-session") ||
+      profile == "php-memcached-ketama-compatible-prefix:copies=3")
+    return "memc.sess.key.";
   const bool has_one =
       profile.find("prefix") != std::string::npos || profile.find("namespace") != std::string::npos;
   return has_one ? "app1:" : "";
@@ -78,7 +80,7 @@ TEST_CASE("placement: every profile agrees with the running client on every key 
     CHECK(agreed == keys.size());
     checked.insert(profile);
   }
-  CHECK(checked.size() == 205);
+  CHECK(checked.size() == 209);
 }
 
 TEST_CASE("placement: every profile but three is checked by vectors") {
@@ -91,6 +93,33 @@ TEST_CASE("placement: every profile but three is checked by vectors") {
     CHECK((profile.name == "ketama" || profile.name == "libmemcached-vbucket" ||
            profile.name == "mcrouter-routes"));
   }
+}
+
+TEST_CASE("placement: all servers on which running clients kept a key") {
+  const auto sets = key_sets();
+  std::ifstream file(vectors + "/copies.txt");
+  std::size_t checked = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#') || line.empty()) continue;
+    std::istringstream words(line);
+    std::string profile, pool, set, recorded;
+    words >> profile >> pool >> set >> recorded;
+    const std::string prefix = prefix_of(profile);
+    const auto placement = make_placement(profile, pool_named(pool), {test_resolver, prefix});
+    std::string found;
+    for (const std::string& key : sets.at(set)) {
+      std::size_t bits = 0;
+      for (const Owner& owner : placement->owners_of(prefix + key).list)
+        bits |= std::size_t{1} << owner.server;
+      found += "0123456789abcdefghijklmnopqrstuv"[bits];
+    }
+    CAPTURE(profile);
+    CAPTURE(pool);
+    CHECK(placement->profile() == profile);
+    CHECK(found == recorded);
+    ++checked;
+  }
+  CHECK(checked == 18);
 }
 
 TEST_CASE("placement: where keys go while servers are down, as running clients went") {

@@ -162,6 +162,33 @@ std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners
   return strays;
 }
 
+void PruneEvidence::add(const KeyCopies& copies, const Owners& owners) {
+  const Tally all = tally(copies);
+  const Tally held = tally(copies, owners);
+  if (all.found == 0) return;
+  if (held.found == 0 && held.unanswered > 0) return;  // it may be there
+  ++keys_;
+  explained_ += held.found > 0 ? 1 : 0;
+  with_strays_ += all.found > held.found ? 1 : 0;
+  ++by_copies_[all.found];
+}
+
+std::size_t PruneEvidence::usual_copies() const {
+  std::size_t usual = 0, most = 0;
+  for (const auto& [copies, keys] : by_copies_) {
+    if (keys > most) most = keys, usual = copies;
+  }
+  return usual;
+}
+
+PruneEvidence::Doubt PruneEvidence::doubt(bool even_replicas) const {
+  if (keys_ == 0) return Doubt::none;
+  const std::size_t usual = usual_copies();
+  const bool uniform = usual > 1 && by_copies_.at(usual) * 2 > keys_ && with_strays_ * 2 > keys_;
+  if (uniform && !even_replicas) return Doubt::replicated;
+  return explained_ * 100 < keys_ * 95 ? Doubt::unexplained : Doubt::none;
+}
+
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers) {
   std::vector<Request> requests;

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -56,6 +57,24 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
 // The servers whose copy the client will never look at. None while no holder has one, lest the only copies
 // there are go; unless `even_last`, and every holder said that it has none.
 std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
+
+// What many keys say of a profile before anything is removed on its word.
+class PruneEvidence {
+ public:
+  void add(const KeyCopies& copies, const Owners& owners);
+  // Why nothing should be removed; empty: there is no reason.
+  enum class Doubt { none, unexplained, replicated };
+  // Where most keys have equally many copies, as many are meant: `even_replicas` says that they are not.
+  Doubt doubt(bool even_replicas) const;
+  std::size_t keys() const { return keys_; }            // found somewhere
+  std::size_t explained() const { return explained_; }  // on a server where the client looks
+  std::size_t usual_copies() const;                     // the number most keys have
+  std::size_t keys_with_usual_copies() const { return by_copies_.at(usual_copies()); }
+
+ private:
+  std::size_t keys_ = 0, explained_ = 0, with_strays_ = 0;
+  std::map<std::size_t, std::size_t> by_copies_;
+};
 
 enum class Removal {
   removed,

@@ -99,18 +99,36 @@ bool ini_yes(const std::string& value, bool otherwise) {
 }
 
 // The session handler of php-memcached adds its prefix to the session's id after placing it.
-std::string session_profile(std::string_view ini) {
+std::string hashing_of_sessions(std::string_view ini) {
   if (!ini_yes(ini_value(ini, "memcached.sess_consistent_hash"), true)) return "php-memcached-prefix";
   const std::string type = ini_value(ini, "memcached.sess_consistent_hash_type");
   return type == "ketama_weighted" ? "php-memcached-ketama-compatible-prefix" : "php-memcached-session";
 }
 
+// `:copies=N` behind a profile where the file asks for another number than `usual`.
+std::string with_copies(std::string_view ini, std::string_view setting, std::uint64_t more,
+                        std::uint64_t usual) {
+  const std::string text = ini_value(ini, setting);
+  const auto number = text.empty() ? usual - more : parse_u64(text).value_or(usual - more);
+  const std::uint64_t copies = std::max<std::uint64_t>(number + more, 1);
+  return copies == usual ? "" : ":copies=" + std::to_string(copies);
+}
+
+// The session handler of PECL memcache hashes as the extension is told to, and keeps several copies.
 std::string memcache_profile(std::string_view ini) {
   const std::string strategy = ini_value(ini, "memcache.hash_strategy"),
                     function = ini_value(ini, "memcache.hash_function");
-  if (strategy.empty() && function.empty()) return "php-memcache-default";
-  return "php-memcache-" + (strategy.empty() ? "consistent" : strategy) + '-' +
-         (function.empty() ? "crc32" : function);
+  const std::string hashing =
+      (strategy.empty() ? "consistent" : strategy) + '-' + (function.empty() ? "crc32" : function);
+  return "php-memcache-session" + (hashing == "consistent-crc32" ? "" : '-' + hashing) +
+         with_copies(ini, "memcache.session_redundancy", 0, 2);
+}
+
+std::string session_profile(std::string_view ini) {
+  // Replicas are written over the binary protocol only.
+  const bool binary = ini_yes(ini_value(ini, "memcached.sess_binary_protocol"), true);
+  return hashing_of_sessions(ini) +
+         (binary ? with_copies(ini, "memcached.sess_number_of_replicas", 1, 1) : "");
 }
 
 // PECL memcache: `tcp://host:port?weight=2&…` or `unix:///path`.

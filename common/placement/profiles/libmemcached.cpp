@@ -27,6 +27,7 @@ constexpr Rule lm_ring(KeyHash hash, PointMaker points) {
   Rule rule = ring(hash, points, identity::libmemcached);
   rule.zero_weight_is_one = true;
   rule.failover = Failover::lost;
+  rule.replication = Replication::next_servers;  // NUMBER_OF_REPLICAS
   return rule;
 }
 // Distribution set before the servers are added.
@@ -41,7 +42,9 @@ constexpr Rule weighted(KeyHash hash) {
   return lm_ring(hash, points::ketama);
 }
 constexpr Rule modula(KeyHash hash) {
-  return failing_over(Failover::lost, modulo(hash));
+  Rule rule = failing_over(Failover::lost, modulo(hash));
+  rule.replication = Replication::next_servers;
+  return rule;
 }
 
 constexpr Rule points_hashed_by(KeyHash hash, Rule rule) {

@@ -13,6 +13,7 @@ constexpr Client fast{"Cache::Memcached::Fast", "0.28", "Perl"};
 constexpr Client any_event{"AnyEvent::Memcached", "0.08", "Perl"};
 
 constexpr Rule pecl_rule(Rule rule) {
+  rule.replication = Replication::next_tries;  // memcache.redundancy
   return failing_over(Failover::pecl_memcache, rewriting(rewrite::pecl_memcache, rule));
 }
 // A ring sampled at 1024 places.
@@ -20,6 +21,14 @@ constexpr Rule pecl_consistent(KeyHash hash) {
   Rule rule = ring(hash, points::hash_160, identity::pecl_memcache);
   rule.distribution = Distribution::bucketed;
   return pecl_rule(rule);
+}
+// The session handler keeps `memcache.session_redundancy` copies.
+constexpr Rule pecl_session(Rule rule) {
+  rule.rewrite = rewrite::pecl_session;
+  rule.failover = Failover::unknown;
+  rule.replication = Replication::next_tries;
+  rule.copies = 2;
+  return rule;
 }
 constexpr Rule slots() {
   return failing_over(Failover::cache_memcached, weighted_modulo(crc15));
@@ -41,6 +50,17 @@ constexpr Profile profiles[] = {
      pecl_rule(weighted_modulo(crc15_or_1))},
     {"php-memcache-standard-fnv", &pecl, "hash_strategy=standard, hash_function=fnv",
      pecl_rule(weighted_modulo(fnv1a_15_signed_or_1))},
+    {"php-memcache-session", &pecl, "session.save_handler=memcache, memcache.session_redundancy=2",
+     pecl_session(pecl_consistent(crc32))},
+    {"php-memcache-session-consistent-fnv", &pecl,
+     "session.save_handler=memcache, hash_strategy=consistent, hash_function=fnv",
+     pecl_session(pecl_consistent(fnv1a_32_signed))},
+    {"php-memcache-session-standard-crc32", &pecl,
+     "session.save_handler=memcache, hash_strategy=standard, hash_function=crc32",
+     pecl_session(pecl_rule(weighted_modulo(crc15_or_1)))},
+    {"php-memcache-session-standard-fnv", &pecl,
+     "session.save_handler=memcache, hash_strategy=standard, hash_function=fnv",
+     pecl_session(pecl_rule(weighted_modulo(fnv1a_15_signed_or_1)))},
 
     {"perl-cache-memcached", &perl, "default", slots()},
     {"perl-cache-memcached-namespace", &perl, "namespace", prefix_not_hashed(slots())},

@@ -72,6 +72,13 @@ enum class Failover {
   spymemcached,      // adds md5 of the number of the try and the key
 };
 
+// Which further servers a client writes a key to by itself.
+enum class Replication {
+  none,
+  next_tries,    // places KEY-0, KEY-1, … until it has enough different servers
+  next_servers,  // those that follow in the list
+};
+
 struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
@@ -90,6 +97,8 @@ struct Rule {
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
+  Replication replication = Replication::none;
+  std::size_t copies = 1;  // the first included
 };
 
 struct Client {
@@ -116,7 +125,12 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
 
 std::span<const Profile> all_profiles();
 std::span<const Alias> all_aliases();
-// Throws InvalidInput with a `did you mean` when there is none of that name or alias.
+// What stands behind the name, as in `php-memcache-session:copies=3`, is not looked at. Throws InvalidInput with a
+// `did you mean` when there is none of that name or alias.
 const Profile& profile_named(std::string_view name);
+
+// What the parameters in NAME:PARAMETER=VALUE:… make of a rule: `copies=N`, `tag=XY` (returned in `tag`). Throws
+// InvalidInput for one that this client does not have.
+Rule rule_with_parameters(const Profile& profile, std::string_view text, std::string& tag);
 
 }  // namespace mcds

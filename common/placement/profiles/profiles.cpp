@@ -76,6 +76,7 @@ std::span<const Alias> all_aliases() {
 }
 
 const Profile& profile_named(std::string_view name) {
+  name = name.substr(0, name.find(':'));
   for (const auto& alias : aliases) {
     if (alias.name == name) return profile_named(alias.profile);
   }

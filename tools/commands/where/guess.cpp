@@ -4,18 +4,16 @@
 #include <algorithm>
 #include <map>
 
-#include "common/cluster/keys/live.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
 
 namespace {
-
-using Sightings = std::vector<Sighting>;
 
 constexpr std::size_t keys_per_trip = 16;
 constexpr std::size_t most_shown = 5;
@@ -33,53 +31,6 @@ Resolver remembering(const Resolver& resolver) {
     };
   };
   return {once(resolver.address_of), once(resolver.name_of)};
-}
-
-// Alternating between the servers, so that few keys already speak of all of them.
-Sightings interleaved(std::vector<Sightings> of_servers) {
-  Sightings all;
-  std::size_t most = 0;
-  for (const Sightings& one : of_servers) most = std::max(most, one.size());
-  for (std::size_t i = 0; i < most; ++i) {
-    for (Sightings& one : of_servers) {
-      if (i < one.size()) all.push_back(std::move(one[i]));
-    }
-  }
-  return all;
-}
-
-bool silent(const LiveKeysOfServer& result) {
-  return result.failure != nullptr && result.keys == 0;
-}
-
-const std::string unlisted = "its keys cannot be listed: ";
-
-// Says which servers could not be asked; throws when none could.
-void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
-  if (std::all_of(results.begin(), results.end(), silent)) {
-    const ReplyFailure& failure = *results.front().failure;
-    const bool refused = failure.kind == ReplyFailure::Kind::refused;
-    throw NotApplied(refused ? ErrorCode::refused : error_code_of_silence(failure),
-                     unlisted + failure.message, pool.front().address());
-  }
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (silent(results[i]))
-      session.output().warning(pool[i].address() + ": " + unlisted + results[i].failure->message);
-  }
-}
-
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) {
-  const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
-  std::vector<Sightings> of_servers(pool.size());
-  const ConnectOptions connect = session.connect_options();
-  const auto results =
-      read_live_keys(pool, {connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}},
-                     session.clock(), [&](const LiveKey& key) {
-                       of_servers[key.server].push_back({std::string(key.key), {key.server}});
-                       return of_servers[key.server].size() < share;
-                     });
-  report(session, pool, results);
-  return interleaved(std::move(of_servers));
 }
 
 // Asks every server for the keys; those found nowhere say nothing.

@@ -22,6 +22,9 @@ struct WhereOptions {
   bool probe = false;
   bool prune = false;
   bool even_last = false;
+  bool even_replicas = false;
+  bool live = false;
+  bool list = false;
   bool dry_run = false;
   bool yes = false;
   std::optional<std::string> operation;

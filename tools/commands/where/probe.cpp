@@ -1,5 +1,5 @@
-// mcds where --probe: which servers hold a key, and removing copies that its client will never look at.
-#include "common/cluster/keys/probe.hpp"
+// mcds where --probe: which servers hold a key.
+#include "tools/commands/where/probe.hpp"
 
 #include <algorithm>
 
@@ -7,14 +7,8 @@
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
-#include "tools/commands/where/options.hpp"
 
 namespace mcds {
-
-namespace {
-
-// So many keys' values are in memory at once, from every server that has them.
-constexpr std::size_t keys_per_trip = 16;
 
 struct Findings {
   const Placement& placement;
@@ -29,6 +23,11 @@ struct Findings {
     return server == place.server ? "owner" : owners.has(server) ? "holder" : "-";
   }
 };
+
+namespace {
+
+// So many keys' values are in memory at once, from every server that has them.
+constexpr std::size_t keys_per_trip = 16;
 
 ExitStatus status_of(Verdict verdict) {
   if (verdict == Verdict::ok) return ExitStatus::ok;
@@ -130,89 +129,101 @@ void print(Session& session, const Findings& findings) {
   session.output().answer(line, verdict);
 }
 
-class Probe {
- public:
-  Probe(Session& session, const WhereOptions& options, const Placements& placements)
-      : session_(session),
-        options_(options),
-        placements_(placements),
-        cluster_(session.connect_to(placements.front())) {}
-
-  ExitStatus add(const std::string& key) {
-    keys_.push_back(key);
-    return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
+// The servers are asked by one name.
+std::string wire_key_of(const Owners& owners, const std::string& key) {
+  for (const Owner& owner : owners.list) {
+    if (owner.wire_key == owners.list.front().wire_key) continue;
+    throw InvalidInput("'" + key +
+                       "' is kept under several names (\"wire_keys\" of mcds where): probe those instead");
   }
-
-  ExitStatus run() {
-    if (keys_.empty()) return ExitStatus::ok;
-    ExitStatus status = ExitStatus::ok;
-    std::vector<std::string> wire_keys;
-    for (const std::string& key : keys_) wire_keys.push_back(wire_key_of(*placements_.front(), key));
-    const std::vector<KeyCopies> copies = probe_keys(*cluster_, wire_keys);
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
-      for (const auto& placement : placements_)
-        status = worse(status, finish(*placement, keys_[i], copies[i]));
-    }
-    keys_.clear();
-    return status;
-  }
-
- private:
-  ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
-    const PlacedKey part = placed(key, session_.key_prefix());
-    const Placement::Place place = placement.place_of(part.placed_by());
-    Findings findings{placement, place, owners_of(placement, part.placed_by()), key, copies, {}, {}};
-    if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
-    if (!options_.dry_run && !findings.strays.empty()) {
-      findings.removed = remove_copies(*cluster_, wire_key_of(placement, key), copies, findings.strays);
-    }
-    print(session_, findings);
-    return status_of(findings);
-  }
-
-  // Where our own copies are kept, or the client's.
-  Owners owners_of(const Placement& placement, const std::string& key) {
-    if (placement.replicates() || session_.copies() == 1) return placement.owners_of(key);
-    return copies_on(placement.servers_of(key, session_.copies()));
-  }
-
-  // The servers are asked by one name.
-  static std::string wire_key_of(const Placement& placement, const std::string& key) {
-    const Owners owners = placement.owners_of(key);
-    for (const Owner& owner : owners.list) {
-      if (owner.wire_key == owners.list.front().wire_key) continue;
-      throw InvalidInput("'" + key +
-                         "' is kept under several names (\"wire_keys\" of mcds where): probe those instead");
-    }
-    return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
-  }
-
-  Session& session_;
-  const WhereOptions& options_;
-  const Placements& placements_;
-  std::unique_ptr<Cluster> cluster_;
-  std::vector<std::string> keys_;
-};
-
-void check(const WhereOptions& options, const Placements& placements) {
-  if (!options.prune) return;
-  if (options.yes == options.dry_run) {
-    throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
-  }
-  if (placements.size() > 1)
-    throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
-  if (options.operation)
-    throw InvalidInput("--prune takes no --operation: what one operation never looks at another may need");
+  return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
 }
 
 }  // namespace
 
-ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
-  check(options, placements);
-  Probe probe(session, options, placements);
-  return for_each_key(
-      session, options.keys, [&](const std::string& key) { return probe.add(key); },
-      [&] { return probe.run(); });
+Probe::Probe(Session& session, const WhereOptions& options, const Placements& placements)
+    : session_(session),
+      options_(options),
+      placements_(placements),
+      cluster_(session.connect_to(placements.front())) {}
+
+ExitStatus Probe::add(const std::string& key) {
+  keys_.push_back(key);
+  return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
+}
+
+std::vector<KeyCopies> Probe::ask(std::span<const std::string> keys) {
+  std::vector<std::string> wire_keys;
+  for (const std::string& key : keys)
+    wire_keys.push_back(wire_key_of(placements_.front()->owners_of(key), key));
+  return probe_keys(*cluster_, wire_keys);
+}
+
+ExitStatus Probe::run() {
+  if (keys_.empty()) return ExitStatus::ok;
+  ExitStatus status = ExitStatus::ok;
+  const std::vector<KeyCopies> copies = ask(keys_);
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    for (const auto& placement : placements_) status = worse(status, finish(*placement, keys_[i], copies[i]));
+  }
+  keys_.clear();
+  return status;
+}
+
+void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
+  for (std::size_t from = 0; from < keys.size(); from += keys_per_trip) {
+    const auto some = keys.subspan(from, std::min(keys_per_trip, keys.size() - from));
+    const std::vector<KeyCopies> copies = ask(some);
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      const PlacedKey part = placed(some[i], session_.key_prefix());
+      evidence.add(copies[i], owners_of(*placements_.front(), part.placed_by()));
+    }
+  }
+}
+
+ExitStatus Probe::finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
+  const PlacedKey part = placed(key, session_.key_prefix());
+  const Placement::Place place = placement.place_of(part.placed_by());
+  Findings findings{placement, place, owners_of(placement, part.placed_by()), key, copies, {}, {}};
+  if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
+  if (!options_.dry_run && !findings.strays.empty()) {
+    findings.removed =
+        remove_copies(*cluster_, wire_key_of(placement.owners_of(key), key), copies, findings.strays);
+  }
+  if (options_.live) return count(findings);
+  print(session_, findings);
+  return status_of(findings);
+}
+
+ExitStatus Probe::count(const Findings& findings) {
+  const Verdict verdict = verdict_of(findings.copies, findings.owners);
+  // Gone since it was listed.
+  if (verdict == Verdict::missing) return ExitStatus::ok;
+  ++counts_[verdict];
+  for (const RemovedCopy& copy : findings.removed) removed_ += copy.removal == Removal::removed ? 1 : 0;
+  strays_ += findings.strays.size();
+  if (options_.list && verdict != Verdict::ok) print(session_, findings);
+  return status_of(findings);
+}
+
+JsonObject Probe::summary() const {
+  std::uint64_t keys = 0;
+  JsonObject verdicts;
+  for (const auto& [verdict, count] : counts_) {
+    keys += count;
+    verdicts.number(name_of(verdict), count);
+  }
+  JsonObject line;
+  line.number("keys", keys).bytes("profile", placements_.front()->profile()).object("verdicts", verdicts);
+  if (options_.prune)
+    line.number(options_.dry_run ? "would_remove" : "removed", options_.dry_run ? strays_ : removed_);
+  return line;
+}
+
+// Where our own copies are kept, or the client's.
+Owners Probe::owners_of(const Placement& placement, const std::string& key) {
+  if (placement.replicates() || session_.copies() == 1) return placement.owners_of(key);
+  return copies_on(placement.servers_of(key, session_.copies()));
 }
 
 }  // namespace mcds

@@ -115,8 +115,10 @@ Placements placements_of(Session& session) {
 }
 
 void check_together(const WhereOptions& options) {
-  if ((options.yes || options.dry_run || options.even_last) && !options.prune)
-    throw InvalidInput("--yes, --dry-run and --even-last belong to --prune");
+  if ((options.yes || options.dry_run || options.even_last || options.even_replicas) && !options.prune)
+    throw InvalidInput("--yes, --dry-run, --even-last and --even-replicas belong to --prune");
+  if ((options.live || options.list) && !options.probe && !options.prune)
+    throw InvalidInput("--live and --list belong to --probe and --prune");
   if (options.sample && !options.guess) throw InvalidInput("--sample belongs to --guess");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
@@ -129,7 +131,9 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   check_together(options);
   session.choose_operation(options.operation);
   if (options.guess) return where_guess(session, options);
-  if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
+  if (options.live != options.keys.empty())
+    throw InvalidInput(options.live ? "--live takes no KEY: it probes all that the servers hold"
+                                    : "no KEY given; see mcds where --help");
   const Placements placements = placements_of(session);
   if (options.down) return where_down(session, options, placements);
   if (options.probe || options.prune) return where_probe(session, options, placements);
@@ -162,6 +166,11 @@ void declare_where(Command& command) {
       .flag("--probe", "ask every server whether it holds the key; reads only", options->probe)
       .flag("--prune", "remove copies off the key's server, with --yes", options->prune)
       .flag("--even-last", "with --prune: also where the key's server has none", options->even_last)
+      .flag("--even-replicas", "with --prune: also where most keys have equally many copies",
+            options->even_replicas)
+      .flag("--live", "with --probe or --prune: every key that the servers hold; counts them by verdict",
+            options->live)
+      .flag("--list", "with --live: a line for each key that is not where it belongs", options->list)
       .flag("--dry-run", "with --prune: show what would go", options->dry_run)
       .flag("-y,--yes", "with --prune: remove", options->yes)
       .action([options](Session& session) { return where(session, *options); });

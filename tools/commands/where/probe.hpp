@@ -1,0 +1,46 @@
+// Asks all servers for keys and says of each where its copies are and which of them go.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/json.hpp"
+#include "common/cluster/keys/probe.hpp"
+#include "tools/commands/where/options.hpp"
+
+namespace mcds {
+
+struct Findings;
+
+class Probe {
+ public:
+  Probe(Session& session, const WhereOptions& options, const Placements& placements);
+
+  // Keys are asked for in trips: `run` finishes what is left.
+  ExitStatus add(const std::string& key);
+  ExitStatus run();
+  // What these keys say of the first profile; nothing is printed or removed.
+  void gather(std::span<const std::string> keys, PruneEvidence& evidence);
+  // What was counted of --live.
+  JsonObject summary() const;
+
+ private:
+  std::vector<KeyCopies> ask(std::span<const std::string> keys);
+  ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
+  ExitStatus count(const Findings& findings);
+  Owners owners_of(const Placement& placement, const std::string& key);
+
+  Session& session_;
+  const WhereOptions& options_;
+  const Placements& placements_;
+  std::unique_ptr<Cluster> cluster_;
+  std::vector<std::string> keys_;
+  std::map<Verdict, std::uint64_t> counts_;
+  std::uint64_t removed_ = 0, strays_ = 0;
+};
+
+}  // namespace mcds

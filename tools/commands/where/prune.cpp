@@ -1,0 +1,117 @@
+// mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
+#include <algorithm>
+#include <set>
+
+#include "common/cluster/keys/live.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/where/live_keys.hpp"
+#include "tools/commands/where/probe.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Fewer say nothing of a profile: then others of the pool are asked as well.
+constexpr std::size_t enough_evidence = 12;
+constexpr std::uint64_t evidence_sample = 200;
+
+void check(const WhereOptions& options, const Placements& placements) {
+  if (options.list && !options.live) throw InvalidInput("--list belongs to --live");
+  if (options.live && placements.size() > 1) throw InvalidInput("--live takes one profile");
+  if (!options.prune) return;
+  if (options.yes == options.dry_run) {
+    throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
+  }
+  if (placements.size() > 1)
+    throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
+  if (options.operation)
+    throw InvalidInput("--prune takes no --operation: what one operation never looks at another may need");
+}
+
+std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options, std::string_view profile) {
+  const std::string keys = std::to_string(evidence.keys());
+  switch (evidence.doubt(options.even_replicas)) {
+    case PruneEvidence::Doubt::none:
+      break;
+    case PruneEvidence::Doubt::unexplained:
+      return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
+             " keys are where " + std::string(profile) +
+             " keeps them, 95% are needed; mcds where --guess finds the profile";
+    case PruneEvidence::Doubt::replicated:
+      return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
+             " keys have " + std::to_string(evidence.usual_copies()) +
+             " copies, which looks like replication; if these are left over, add --even-replicas";
+  }
+  return "";
+}
+
+std::vector<std::string> other_keys(Session& session, const Pool& pool,
+                                    const std::vector<std::string>& keys) {
+  std::set<std::string> others;
+  try {
+    for (const Sighting& sighting : live_sample(session, pool, evidence_sample)) others.insert(sighting.key);
+  } catch (const NotApplied&) {
+    return {};  // no server lists its keys
+  }
+  for (const std::string& key : keys) others.erase(key);
+  return {others.begin(), others.end()};
+}
+
+// What the keys say of the profile; where they are few, other keys that the servers hold speak as well.
+std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options,
+                     const Placements& placements, const std::vector<std::string>& keys) {
+  PruneEvidence evidence;
+  probe.gather(keys, evidence);
+  const std::string_view profile = placements.front()->profile();
+  if (evidence.keys() == 0) return "";
+  if (evidence.keys() >= enough_evidence) return doubt_of(evidence, options, profile);
+  const std::vector<std::string> others = other_keys(session, placements.front()->pool(), keys);
+  probe.gather(others, evidence);
+  return doubt_of(evidence, options, profile);
+}
+
+std::vector<std::string> all_keys(Session& session, const WhereOptions& options, const Placements& placements,
+                                  ExitStatus& status) {
+  if (options.live) return all_live_keys(session, placements.front()->pool());
+  std::vector<std::string> keys;
+  status = for_each_key(
+      session, options.keys,
+      [&](const std::string& key) {
+        keys.push_back(key);
+        return ExitStatus::ok;
+      },
+      [] { return ExitStatus::ok; });
+  return keys;
+}
+
+// What all keys together say of the profile comes before the first removal.
+ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, const Placements& placements) {
+  ExitStatus status = ExitStatus::ok;
+  const std::vector<std::string> keys = all_keys(session, options, placements, status);
+  Probe probe(session, options, placements);
+  if (options.prune) {
+    if (const std::string doubt = doubt_of(session, probe, options, placements, keys); !doubt.empty()) {
+      session.output().warning(doubt);
+      if (!options.dry_run) return worse(status, ExitStatus::problem);
+      status = worse(status, ExitStatus::problem);
+    }
+  }
+  for (const std::string& key : keys) status = worse(status, probe.add(key));
+  status = worse(status, probe.run());
+  if (options.live) session.output().answer(probe.summary(), status == ExitStatus::ok ? "ok" : "problem");
+  return status;
+}
+
+}  // namespace
+
+ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
+  check(options, placements);
+  if (options.prune || options.live) return probe_in_two_passes(session, options, placements);
+  Probe probe(session, options, placements);
+  return for_each_key(
+      session, options.keys, [&](const std::string& key) { return probe.add(key); },
+      [&] { return probe.run(); });
+}
+
+}  // namespace mcds
