@@ -18,7 +18,6 @@ namespace mcds {
 
 namespace {
 
-constexpr Duration default_ttl = std::chrono::seconds(60);
 constexpr const char* longest_ttl_help =
     "with --copies: no ttl is longer, and a server votes only after it; the same for all; 10m without it";
 
@@ -40,7 +39,7 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
 }
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
-  const Duration ttl = options.ttl.value_or(default_ttl);
+  const Duration ttl = options.ttl.value_or(usual_lock_ttl);
   Lock::Wish wish = wish_of(options, ttl, options.fence);
   wish.wait = std::min(wish.wait, time_left(session));
   HeldSignals held;
@@ -79,11 +78,10 @@ const std::string& token_of(const LockOptions& options) {
 }
 
 ExitStatus renew(Session& session, const LockOptions& options) {
-  const Duration ttl = options.ttl.value_or(default_ttl);
   const std::string& token = token_of(options);
   const HeldSignals held;
   Lock lock = lock_of(session, options);
-  const auto [renewal, lease] = lock.renew(token, ttl);
+  const auto [renewal, lease, ttl] = lock.renew(token, options.ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
   JsonObject line = answer_for(options.name);
   line.boolean("renewed", renewed);
@@ -201,7 +199,7 @@ void declare_owned(Command& command) {
   renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &renewing->name)
       .option("--token", "T", "as acquire printed it", &renewing->token)
-      .option("--ttl", "D", "from now; 60s without it", &renewing->ttl)
+      .option("--ttl", "D", "from now; default: the ttl that it has", &renewing->ttl)
       .option("--longest-ttl", "D", longest_ttl_help, &renewing->longest_ttl);
   act(renew_verb, renewing, renew);
   auto releasing = std::make_shared<LockOptions>();
