@@ -126,7 +126,8 @@ TEST_CASE(
   CHECK(world.fetched().size() == 200);
 }
 
-TEST_CASE("elements: a shard whose creator died before naming it is no loss, and is named by the next fetch") {
+TEST_CASE(
+    "elements: a shard whose creator died before naming it is no loss, and is named by the next fetch") {
   World world;
   world.set({"a"});
   const Texts keys = world.elements.index_keys();
@@ -136,8 +137,8 @@ TEST_CASE("elements: a shard whose creator died before naming it is no loss, and
   const std::string born = encode(JournalLine{Change::remove, "6920f3d5b7c1e0f2.1", "born"});
   const std::string line = encode(JournalLine{Change::add, "6920f3d5b7c1e0f2.0", quote_bytes("b")});
   const auto leave_unnamed = [&](const std::string& first) {
-    static_cast<void>(world.cluster.execute(Request::set(
-        keys[shard + 1], journal_header("5be1d27348a0c6f1") + first + line, Exptime::never())));
+    static_cast<void>(world.cluster.execute(
+        Request::set(keys[shard + 1], journal_header("5be1d27348a0c6f1") + first + line, Exptime::never())));
   };
   leave_unnamed(born);
   CHECK(world.listing().complete());

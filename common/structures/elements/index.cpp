@@ -291,7 +291,8 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
   for (Share& share : shares) {
     const std::string operation = line_operation();
     for (std::size_t n = 0; n < share.lines.size(); ++n) share.lines[n].id = journal_line_id(operation, n);
-    share.birth = encode({Change::remove, journal_line_id(operation, share.lines.size()), std::string(born_mark)});
+    share.birth =
+        encode({Change::remove, journal_line_id(operation, share.lines.size()), std::string(born_mark)});
   }
   return shares;
 }
