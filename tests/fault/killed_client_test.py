@@ -11,26 +11,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
+from servers import start_memcached
 
 CALLS = ("connect", "sendto", "recvfrom")
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 
 
 def start_servers(directory, count):
-    servers = []
-    for number in range(1, count + 1):
-        path = os.path.join(directory, f"m{number}.sock")
-        user = ["-u", "root"] if os.geteuid() == 0 else []
-        server = subprocess.Popen(["memcached", "-s", path, "-m", "16", "-t", "1", *user], stdin=subprocess.DEVNULL)
-        while not os.path.exists(path):
-            assert server.poll() is None, "memcached does not start"
-            time.sleep(0.002)
-        servers.append((server, f"m{number}=unix:{path}"))
-    return servers
+    paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, count + 1)]
+    return [(start_memcached(path, "-m", "16"), f"m{i}=unix:{path}") for i, path in enumerate(paths)]
 
 
 def run(*words):

@@ -137,23 +137,23 @@ TEST_CASE(
   const std::string born = encode(JournalLine{Change::remove, "6920f3d5b7c1e0f2.1", "born"});
   const std::string line = encode(JournalLine{Change::add, "6920f3d5b7c1e0f2.0", quote_bytes("b")});
   const auto leave_unnamed = [&](const std::string& first) {
-    static_cast<void>(world.cluster.execute(
+    static_cast<void>(world.memory.execute(
         Request::set(keys[shard + 1], journal_header("5be1d27348a0c6f1") + first + line, Exptime::never())));
   };
   leave_unnamed(born);
   CHECK(world.listing().complete());
-  CHECK(world.trips([&] { CHECK(world.listing().complete()); }) == 2);
-  REQUIRE(world.servers.evict(keys[shard + 1]));
+  CHECK(world.trips.trips_of([&] { CHECK(world.listing().complete()); }) == 2);
+  REQUIRE(world.memory.evict(keys[shard + 1]));
   CHECK(world.listing().lost == Texts{keys[shard + 1]});
   world.elements.accept();
   // A manifest that was lost since is told, as is one that an earlier version's shard is not in.
   leave_unnamed(born);
   CHECK(world.listing().complete());
-  REQUIRE(world.servers.evict(keys[0]));
+  REQUIRE(world.memory.evict(keys[0]));
   CHECK(world.listing().lost == Texts{keys[0]});
   world.elements.accept();
   CHECK(world.listing().complete());
-  REQUIRE(world.servers.evict(keys[shard + 1]));
+  REQUIRE(world.memory.evict(keys[shard + 1]));
   world.elements.accept();
   leave_unnamed("");
   CHECK(world.listing().lost == Texts{keys[0]});
