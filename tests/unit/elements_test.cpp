@@ -4,6 +4,9 @@
 
 #include <map>
 
+#include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
+#include "common/primitives/journal/lines.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "common/structures/elements/table.hpp"
 #include "tests/support/world.hpp"
@@ -121,6 +124,39 @@ TEST_CASE(
   world.elements.accept();
   CHECK(world.listing().complete());
   CHECK(world.fetched().size() == 200);
+}
+
+TEST_CASE(
+    "elements: a shard whose creator died before naming it is no loss, and is named by the next fetch") {
+  World world;
+  world.set({"a"});
+  const Texts keys = world.elements.index_keys();
+  // As its creator leaves it: its first line is `born`, none is `named`.
+  const std::size_t shard = crc32("b") % index_shards;
+  REQUIRE(shard != crc32("a") % index_shards);
+  const std::string born = encode(JournalLine{Change::remove, "6920f3d5b7c1e0f2.1", "born"});
+  const std::string line = encode(JournalLine{Change::add, "6920f3d5b7c1e0f2.0", quote_bytes("b")});
+  const auto leave_unnamed = [&](const std::string& first) {
+    static_cast<void>(world.memory.execute(
+        Request::set(keys[shard + 1], journal_header("5be1d27348a0c6f1") + first + line, Exptime::never())));
+  };
+  leave_unnamed(born);
+  CHECK(world.listing().complete());
+  CHECK(world.trips.trips_of([&] { CHECK(world.listing().complete()); }) == 2);
+  REQUIRE(world.memory.evict(keys[shard + 1]));
+  CHECK(world.listing().lost == Texts{keys[shard + 1]});
+  world.elements.accept();
+  // A manifest that was lost since is told, as is one that an earlier version's shard is not in.
+  leave_unnamed(born);
+  CHECK(world.listing().complete());
+  REQUIRE(world.memory.evict(keys[0]));
+  CHECK(world.listing().lost == Texts{keys[0]});
+  world.elements.accept();
+  CHECK(world.listing().complete());
+  REQUIRE(world.memory.evict(keys[shard + 1]));
+  world.elements.accept();
+  leave_unnamed("");
+  CHECK(world.listing().lost == Texts{keys[0]});
 }
 
 TEST_CASE("elements: a lost manifest is told") {

@@ -96,7 +96,7 @@ TEST_CASE("lock: acquire is one trip, with fence; a rival learns who holds it") 
   CHECK(
       item->value ==
       lease.token +
-          R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})");
+          R"( {"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z","ttl_s":30})");
   CHECK(world.server().peek("lock:nightly:fence")->value == std::to_string(*lease.fence));
   Lock::Answer answer;
   CHECK(world.trips_of([&] { answer = world.lock.acquire(world.wish(seconds(30))); }) == 2);
@@ -333,6 +333,26 @@ TEST_CASE("lock: renew, release by token; force; foreign values hold the lock") 
     CHECK(world.lock.force_release().result == Lock::Freed::Result::released);
   }
   CHECK(world.lock.force_release().result == Lock::Freed::Result::not_held);
+}
+
+TEST_CASE("lock: a renewal by token without a ttl keeps the one it was last given") {
+  World world;
+  const Lease lease = world.take(seconds(600));
+  const auto renewed = [&](std::optional<Duration> ttl) {
+    const auto answer = world.lock.renew(lease.token, ttl);
+    CHECK(answer.renewal == Lock::Renewal::renewed);
+    CHECK(answer.lease.deadline == world.clock.steady() + answer.ttl);
+    return answer.ttl;
+  };
+  CHECK(renewed(std::nullopt) == seconds(600));
+  CHECK(renewed(std::chrono::milliseconds(90500)) == std::chrono::milliseconds(90500));
+  CHECK(renewed(std::nullopt) == std::chrono::milliseconds(90500));
+  CHECK(world.trips_of([&] { renewed(std::nullopt); }) == 2);
+  // Another program's holder, or an earlier version's, says nothing of it.
+  for (const std::string holder : {"", " x", " {}", R"( {"ttl_s":"long"})", R"( {"ttl_s":1e99})"}) {
+    world.memory.execute(Request::set("lock:nightly", lease.token + holder, Exptime::never()));
+    CHECK(renewed(std::nullopt) == usual_lock_ttl);
+  }
 }
 
 TEST_CASE("lock: show answers many names in one trip") {

@@ -69,6 +69,11 @@ void check_choice(const OptionSpec& option, const std::string& word) {
                      did_you_mean(word, option.choices));
 }
 
+void check_dash(bool takes_dash, const Words& words, const std::string& what) {
+  if (takes_dash || std::find(words.begin(), words.end(), "-") == words.end()) return;
+  throw InvalidInput(what + ": - stands for standard input, which is not read here; give a name or value");
+}
+
 // `--name=` is an empty value; CLI11 would take the next word for it.
 Words with_empty_values(const Words& words) {
   Words spelled_out;
@@ -130,6 +135,7 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& options, 
   for (std::size_t i = 0; i < options.size(); ++i) {
     const Words& given = declared_options[i]->results();
     if (given.empty()) continue;
+    check_dash(options[i].takes_dash, given, long_name(options[i]));
     for (const std::string& word : given) check_choice(options[i], word);
     std::visit(Assign{given, long_name(options[i])}, options[i].target);
   }
@@ -196,6 +202,7 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
     const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
     const Words taken(from, rest ? words.end() : from + 1);
     next += taken.size();
+    check_dash(argument.takes_dash, taken, argument.name);
     std::visit(Assign{taken, argument.name}, argument.target);
   }
   if (next < words.size())

@@ -9,16 +9,19 @@ Verb& Verb::example(std::string line) {
 
 Verb& Verb::argument(std::string name, std::string help, Target target) {
   arguments_.push_back({std::move(name), std::move(help), target, true});
+  argument_last_ = true;
   return *this;
 }
 
 Verb& Verb::optional_argument(std::string name, std::string help, Target target) {
   arguments_.push_back({std::move(name), std::move(help), target, false});
+  argument_last_ = true;
   return *this;
 }
 
 Verb& Verb::option(std::string names, std::string value, std::string help, Target target) {
   options_.push_back({std::move(names), std::move(value), std::move(help), {}, target});
+  argument_last_ = false;
   return *this;
 }
 
@@ -31,6 +34,11 @@ Verb& Verb::choice(std::string names, std::vector<std::string> choices, std::str
 
 Verb& Verb::flag(std::string names, std::string help, bool& target) {
   options_.push_back({std::move(names), {}, std::move(help), {}, &target});
+  return *this;
+}
+
+Verb& Verb::dash() {
+  (argument_last_ ? arguments_.back().takes_dash : options_.back().takes_dash) = true;
   return *this;
 }
 

@@ -43,6 +43,7 @@ struct OptionSpec {
   std::vector<std::string> choices{};  // allowed words, also completed; empty: any
   Target target;
   bool hidden = false;
+  bool takes_dash = false;
 };
 
 struct ArgumentSpec {
@@ -50,6 +51,7 @@ struct ArgumentSpec {
   std::string help;
   Target target;  // std::vector<std::string>*: takes the rest
   bool required = true;
+  bool takes_dash = false;
 };
 
 using Action = std::function<ExitStatus(Session&)>;
@@ -63,6 +65,8 @@ class Verb {
   Verb& optional_argument(std::string name, std::string help, Target target);
   Verb& option(std::string names, std::string value, std::string help, Target target);
   Verb& choice(std::string names, std::vector<std::string> choices, std::string help, Target target);
+  // `-` stands for standard input, or output, in what was declared last; elsewhere it is refused.
+  Verb& dash();
   Verb& flag(std::string names, std::string help, bool& target);
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
@@ -83,6 +87,7 @@ class Verb {
   std::vector<std::string> examples_;
   std::vector<OptionSpec> options_;
   std::vector<ArgumentSpec> arguments_;
+  bool argument_last_ = false;
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
   Action action_;

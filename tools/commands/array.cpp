@@ -342,27 +342,32 @@ void declare_changes(Command& command, const Options& options) {
           .example("find /data -name '*.csv' | mcds array add files -")
           .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
                     &options->values)
+          .dash()
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   with_values(add_verb, options);
   Verb& change_verb =
       declare(command, options, change, "change", "delete and append values in one atomic step")
           .example("mcds array change jobs --delete backup --add restore")
           .option("--add", "V", "append V", &options->add)
+          .dash()
           .option("--delete", "V", "delete every value that equals V; done before what is added",
-                  &options->remove);
+                  &options->remove)
+          .dash();
   with_values(change_verb, options);
   Verb& delete_verb =
       declare(command, options, remove, "delete", "delete every value that equals one of these")
           .example("mcds array delete jobs backup")
           .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
                     &options->values)
+          .dash()
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   with_values(delete_verb, options);
   Verb& replace_verb =
       declare(command, options, replace, "replace", "these values and no others, in one atomic step")
           .example("mcds array replace jobs backup report")
           .example("ls | mcds array replace files -")
-          .argument("VALUE", "the values; @FILE its bytes; - alone: one value per line", &options->values);
+          .argument("VALUE", "the values; @FILE its bytes; - alone: one value per line", &options->values)
+          .dash();
   with_values(replace_verb, options);
   replace_verb.flag("--allow-empty", "with -: empty input empties the array", options->allow_empty);
   Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")

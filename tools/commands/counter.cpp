@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/line_batch.hpp"
+#include "tools/cli/names.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -147,10 +148,6 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
 
 ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name,
                          const CounterReading& reading) {
-  if (reading.failure) {
-    session.output().error_of(name, options.names, *reading.failure);
-    return status_of(reading.failure->code());
-  }
   if (!reading.value && !options.otherwise) return not_found(session, name, reading.server);
   JsonObject line;
   line.bytes("counter", name);
@@ -163,13 +160,25 @@ ExitStatus print_reading(Session& session, const CounterOptions& options, const 
   return ExitStatus::ok;
 }
 
+// One window of names; each must be good for a key.
+NameTasks tasks_of(Counter& counter, NameTasks::Act act) {
+  return {[&counter](const std::string& name) { static_cast<void>(counter.key_of(name)); }, std::move(act)};
+}
+
 ExitStatus get(Session& session, const CounterOptions& options) {
-  const auto readings = counter_of(session, options).get(options.names);
-  ExitStatus status = ExitStatus::ok;
-  for (std::size_t i = 0; i < readings.size(); ++i) {
-    status = worse(status, print_reading(session, options, options.names[i], readings[i]));
-  }
-  return status;
+  Counter counter = counter_of(session, options);
+  const auto act = [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
+    const auto readings = counter.get(names);
+    ExitStatus status = ExitStatus::ok;
+    for (std::size_t i = 0; i < readings.size(); ++i) {
+      if (readings[i].failure)
+        fail(i, *readings[i].failure);
+      else
+        status = worse(status, print_reading(session, options, names[i], readings[i]));
+    }
+    return status;
+  };
+  return for_names(session, options.names, tasks_of(counter, act));
 }
 
 ExitStatus set(Session& session, const CounterOptions& options) {
@@ -216,33 +225,40 @@ ExitStatus limit(Session& session, const CounterOptions& options) {
   return result.allowed ? ExitStatus::ok : ExitStatus::no;
 }
 
+ExitStatus print_removal(Session& session, const std::string& name, const CounterRemoval& removal) {
+  JsonObject line;
+  line.bytes("counter", name)
+      .boolean("removed", removal.removed)
+      .bytes("server", session.server_address(removal.server));
+  add_copies(line, session, removal.copies);
+  session.output().answer(line, removal.removed ? "1" : "0");
+  return removal.removed ? ExitStatus::ok : ExitStatus::no;
+}
+
 ExitStatus remove(Session& session, const CounterOptions& options) {
-  const auto removals = counter_of(session, options).remove(options.names);
-  ExitStatus status = ExitStatus::ok;
-  for (std::size_t i = 0; i < removals.size(); ++i) {
-    const CounterRemoval& removal = removals[i];
-    if (removal.failure) {
-      session.output().error_of(options.names[i], options.names, *removal.failure);
-      status = worse(status, status_of(removal.failure->code()));
-      continue;
+  Counter counter = counter_of(session, options);
+  const auto act = [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
+    const auto removals = counter.remove(names);
+    ExitStatus status = ExitStatus::ok;
+    for (std::size_t i = 0; i < removals.size(); ++i) {
+      if (removals[i].failure)
+        fail(i, *removals[i].failure);
+      else
+        status = worse(status, print_removal(session, names[i], removals[i]));
     }
-    JsonObject line;
-    line.bytes("counter", options.names[i])
-        .boolean("removed", removal.removed)
-        .bytes("server", session.server_address(removal.server));
-    add_copies(line, session, removal.copies);
-    session.output().answer(line, removal.removed ? "1" : "0");
-    status = worse(status, removal.removed ? ExitStatus::ok : ExitStatus::no);
-  }
-  return status;
+    return status;
+  };
+  return for_names(session, options.names, tasks_of(counter, act));
 }
 
 ExitStatus where(Session& session, const CounterOptions& options) {
-  const Counter counter(session.context_with_copies(),
-                        options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
-  std::vector<std::string> keys;
-  for (const std::string& name : options.names) keys.push_back(counter.key_of(name));
-  return print_where(session, keys);
+  Counter counter = counter_of(session, options);
+  const auto act = [&](std::span<const std::string> names, const NameTasks::Fail&) {
+    std::vector<std::string> keys;
+    for (const std::string& name : names) keys.push_back(counter.key_of(name));
+    return print_where(session, keys);
+  };
+  return for_names(session, options.names, tasks_of(counter, act));
 }
 
 using VerbFunction = ExitStatus (*)(Session&, const CounterOptions&);
@@ -265,6 +281,7 @@ void declare_counter(Command& counter) {
           .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
           .argument("NAME", "the counter; - reads NAME[ DELTA] lines, equal names are summed before sending",
                     &options->name)
+          .dash()
           .optional_argument("DELTA", "how much; 1 without it", &options->delta)
           .option("--ttl", "D", ttl_help, &options->ttl)
           .option("--init", "N", "what a missing counter counts from; default 0", &options->initial)
@@ -280,7 +297,8 @@ void declare_counter(Command& counter) {
       counter.verb("get", "the values of counters")
           .example("mcds counter get hits")
           .example("mcds counter get hits misses --default 0 -o value")
-          .argument("NAME", "the counters", &options->names)
+          .argument("NAME", "the counters; - reads one per line", &options->names)
+          .dash()
           .option("--default", "N", "answer N for a missing counter instead of exit 1", &options->otherwise),
       options, get);
   finish(counter.verb("set", "give a counter a value")
@@ -303,11 +321,13 @@ void declare_counter(Command& counter) {
   finish(limit_verb, options, limit);
   finish(counter.verb("remove", "forget counters")
              .example("mcds counter remove hits")
-             .argument("NAME", "the counters", &options->names),
+             .argument("NAME", "the counters; - reads one per line", &options->names)
+             .dash(),
          options, remove);
   finish(counter.verb("where", "the servers that hold counters")
              .example("mcds counter where hits")
-             .argument("NAME", "the counters", &options->names),
+             .argument("NAME", "the counters; - reads one per line", &options->names)
+             .dash(),
          options, where);
 }
 

@@ -58,6 +58,7 @@ void declare_key(Command& command) {
       .example("jq -c .query request.json | mcds key -o value -")
       .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file",
                 &options->json)
+      .dash()
       .choice("--digest", {"md5", "sha256", "none"},
               "digest of the canonical form; none: the canonical form itself", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)

@@ -306,6 +306,7 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox --tls --auth -- mcds servers")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "what to run; $SHELL without it", &options->words)
+      .dash()
       .option("-N,--count", "N", "how many servers; 3 without it", &options->count)
       .option("-m,--memory", "MB", "megabytes of memory for each; 64 without it", &options->megabytes)
       .flag("--tls", "servers with TLS and a certificate of their own", options->tls)

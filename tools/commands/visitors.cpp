@@ -160,6 +160,7 @@ void declare_visitors(Command& command) {
   common_options(hit_verb, options);
   hit_verb
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
+      .dash()
       .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
       .action([options](Session& session) { return hit(session, *options); });
 

@@ -97,8 +97,8 @@ Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
   }
   std::string incarnation = context_.random.token();
   Request request = Request::append_or_create(
-      key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : ""), std::move(text),
-      Exptime::never());
+      key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : "") + options_.birth,
+      std::move(text), Exptime::never());
   return {lines, std::move(incarnation), std::move(request)};
 }
 
@@ -194,7 +194,7 @@ std::vector<Journal::AdditionResult> Journal::append_each(const Context& context
   std::vector<Attempt> attempts;
   std::vector<Request> batch;
   for (const Addition& addition : additions) {
-    attempts.push_back(Journal(context, addition.key).attempt(addition.lines));
+    attempts.push_back(Journal(context, addition.key, {.birth = addition.birth}).attempt(addition.lines));
     batch.push_back(attempts.back().request);
   }
   auto replies = context.cluster.execute(batch);

@@ -85,6 +85,8 @@ class Journal {
     // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
     // that nobody has, until it is rewritten from a whole copy.
     bool lossy = false;
+    // Stands before everything else in a journal that this creates.
+    std::string birth = {};
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)
@@ -110,6 +112,7 @@ class Journal {
   struct Addition {
     std::string key;
     std::span<const JournalLine> lines;
+    std::string birth = {};  // see Options
   };
   struct AdditionResult {
     Appended appended;

@@ -105,6 +105,7 @@ void ElementsCopy::add(std::span<ElementSetting* const> missing) {
   batch.reserve(missing.size());
   for (const ElementSetting* one : missing)
     batch.push_back(Request::add(key_of(one->element->name), one->element->value, Exptime::never()));
+  for (Request& mark : index_.take_marks()) batch.push_back(std::move(mark));
   const auto replies = context_.cluster.execute(batch);
   const SteadyTime after = context_.clock.steady();
   for (std::size_t i = 0; i < missing.size(); ++i) {

@@ -11,7 +11,7 @@
 //   is missing:
 //     1 `replace` says missing        dead here: nothing happened
 //     2 append the name to its shard  dead here: a listed name without a key, which fetch finds absent
-//     3 new shard: name it            dead here: the same; fetch says complete: false until somebody accepts it
+//     3 new shard: name it            dead here: the same; the next fetch names it
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than half the grace after 2, list the name again before that is told

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
 #include <unordered_set>
@@ -81,6 +82,14 @@ std::int64_t seconds_of(const JournalLine& line) {
   return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));
 }
 
+constexpr std::string_view born_mark = "born";
+constexpr std::string_view named_mark = "named:";
+
+// Whether the line says how its shard stands to the manifest, and lists nothing.
+bool is_mark(const JournalLine& line) {
+  return line.change == Change::remove && (line.element == born_mark || line.element.starts_with(named_mark));
+}
+
 std::string manifest_entry(std::size_t shard, const std::string& incarnation) {
   return std::to_string(shard) + ':' + incarnation;
 }
@@ -145,6 +154,9 @@ struct ElementIndex::Roots {
     }
   }
 
+  // Whether the manifest was read, and what shards there are may be named in it.
+  bool manifest_readable() const { return !reader.failed(0); }
+
   JournalReader reader;
   bool manifest_lost = false;
   std::vector<std::pair<std::size_t, std::string>>
@@ -158,8 +170,40 @@ std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) 
   for (int look = 1;; ++look) {
     auto roots = std::make_unique<Roots>(context_, all);
     if (!despite_failures) roots->expect_all();
+    name_new(*roots);
     if (roots->whole() || look == most_looks) return roots;
     back_off(context_, look, between_looks);
+  }
+}
+
+// Whoever creates a shard may die before naming it.
+void ElementIndex::name_new(Roots& roots) const {
+  if (roots.unnamed.empty() || !roots.manifest_readable()) return;
+  const auto is_new = [&](const std::pair<std::size_t, std::string>& shard) {
+    const JournalContents contents = Journal(context_, shard_key(shard.first)).read();
+    if (contents.incarnation != shard.second) return false;
+    const auto says = [&](std::string_view word) {
+      return std::any_of(contents.lines.begin(), contents.lines.end(), [&](const JournalLine& line) {
+        return line.change == Change::remove && line.element == word;
+      });
+    };
+    return says(born_mark) && !says(std::string(named_mark) + shard.second);
+  };
+  std::vector<Request> marks;
+  try {
+    for (auto shard = roots.unnamed.begin(); shard != roots.unnamed.end();) {
+      if (!is_new(*shard)) {
+        ++shard;
+        continue;
+      }
+      const auto [number, incarnation] = *shard;
+      shard = roots.unnamed.erase(shard);
+      name_in_manifest(number, incarnation);
+      marks.push_back(mark(number, incarnation));
+    }
+    if (!marks.empty()) static_cast<void>(context_.cluster.execute(marks));
+  } catch (const Failure&) {
+    // What has no name yet gets one from the next who looks.
   }
 }
 
@@ -183,6 +227,7 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
   if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
   DistinctNames names;
   const JournalContents contents = roots_->reader.take(shard + 1, [&](const JournalLineView& line) {
+    if (line.change == Change::remove) return;
     ++lines_;
     if (line.change != Change::add) return;
     if (auto name = unquote_bytes(line.element)) names.add(std::move(*name));
@@ -213,11 +258,18 @@ void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarn
   static_cast<void>(Journal(context_, manifest_key()).append(std::span(&line, 1)));
 }
 
+Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) const {
+  const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
+                         std::string(named_mark) + incarnation};
+  return Request::append(shard_key(shard), encode(line));
+}
+
 // Names on their way into one shard: at most what one change takes.
 struct ElementIndex::Share {
   std::size_t shard = 0;
   std::vector<std::size_t> places;  // in list()'s names
   std::vector<JournalLine> lines;
+  std::string birth;
   std::size_t bytes = 0;
 };
 
@@ -229,7 +281,7 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
     if (!open[shard] || shares[*open[shard]].lines.size() >= lines_per_change ||
         shares[*open[shard]].bytes >= bytes_per_change) {
       open[shard] = shares.size();
-      shares.push_back({shard, {}, {}, 0});
+      shares.push_back({shard, {}, {}, {}, 0});
     }
     Share& share = shares[*open[shard]];
     share.places.push_back(i);
@@ -239,6 +291,8 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
   for (Share& share : shares) {
     const std::string operation = line_operation();
     for (std::size_t n = 0; n < share.lines.size(); ++n) share.lines[n].id = journal_line_id(operation, n);
+    share.birth =
+        encode({Change::remove, journal_line_id(operation, share.lines.size()), std::string(born_mark)});
   }
   return shares;
 }
@@ -246,7 +300,7 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
 std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
   std::vector<Share> shares = shares_of(names);
   std::vector<Journal::Addition> additions;
-  for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines});
+  for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
   const auto results = Journal::append_each(context_, additions);
   std::vector<std::optional<Failure>> failures(names.size());
   for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -260,7 +314,10 @@ std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::stri
 std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::AdditionResult& result) {
   try {
     if (result.failure) throw Failure(*result.failure);
-    if (result.appended.created) name_in_manifest(shard, result.appended.incarnation);
+    if (result.appended.created) {
+      name_in_manifest(shard, result.appended.incarnation);
+      marks_.push_back(mark(shard, result.appended.incarnation));
+    }
   } catch (const Failure& failure) {
     if (!result.failure && beside_copies_) return std::nullopt;
     // Listed or not, it is no element: that much is known.
@@ -291,6 +348,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
     names.clear();
     doubtful.clear();
   };
+  std::copy_if(lines.begin(), lines.end(), std::back_inserter(kept), is_mark);
   // From the youngest, so that of several lines of one name the youngest stays.
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
     if (line->change != Change::add || !seen.insert(line->element).second) continue;

@@ -3,6 +3,8 @@
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
 //   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name) % 16.
 //                        The first 8 hex digits of a line's id are its writer's UNIX seconds.
+//                        One that is created begins with `- <id> born *<checksum>`; `- <id> named:<incarnation> *<checksum>`
+//                        follows once the manifest names it.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
@@ -10,12 +12,14 @@
 //   Every name whose list() returned is found by every later look(), unless the index lost data: then a shard's state says
 //   so. For a shard's loss is seen by the manifest, which names it, and by the incarnation it names,
 //   also after the shard was created anew. Names in the index may be absent as elements, and repeated.
+//   A shard that is not in the manifest and says `named` shows that the manifest was lost. One that only says `born` is
+//   new: whoever looks names it. One that says neither was made by an earlier version and may have been named.
 // Round trips
-//   list 1 (1 more when it creates a shard, 3 more when it finds one full); look 1, with segments 1 more per shard.
+//   list 1 (1 more when it creates a shard, 3 more when it finds one full); look 1, with segments 1 more per shard;
+//   3 more when it meets shards without a name.
 // When things fail
-//   crash          between creating a shard and naming it, or no connection then: look() takes that for a loss of
-//                  the manifest until accept(), for nobody can tell the two apart; only if that shard is then lost
-//                  too before anybody looks, nobody can tell anything.
+//   crash          between creating a shard and naming it, or no connection then: the next look names it. If that shard
+//                  is lost before anybody looks, or the manifest before anybody wrote `named`, that loss is not seen.
 //   lost reply     of a name's append: looked up by its line's id; what stays unknown is NotApplied, since a listed
 //                  name is not yet an element.
 //   eviction, restart, flush   complete: false. All of it lost at once looks as if there had never been anything.
@@ -30,6 +34,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/errors.hpp"
@@ -54,16 +59,19 @@ class ElementIndex {
   // Which of these names are elements now; what is not known counts as present.
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
-  // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest. This copy of the
-  // index then looks damaged, until somebody who has read all copies accepts it.
+  // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest.
   ElementIndex(const Context& context, std::string base, Present present, bool beside_copies)
       : context_(context),
         base_(std::move(base)),
         present_(std::move(present)),
         beside_copies_(beside_copies) {}
 
-  // Whether each name is listed: no failure.
+  // Whether each name is listed: no failure. marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
+
+  // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing depends on
+  // the replies.
+  std::vector<Request> take_marks() { return std::exchange(marks_, {}); }
 
   // The index at one moment, to be gone through shard by shard: one shard is in memory at a time.
   class Look {
@@ -114,6 +122,8 @@ class ElementIndex {
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
   std::optional<Failure> listed(std::size_t shard, const Journal::AdditionResult& result);
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
+  Request mark(std::size_t shard, const std::string& incarnation) const;
+  void name_new(Roots& roots) const;
   std::string line_operation() const;
   std::vector<JournalLine> still_needed(const std::vector<JournalLine>& lines) const;
   bool compact_shard(std::size_t shard, bool despite_loss) const;
@@ -122,6 +132,7 @@ class ElementIndex {
   std::string base_;
   Present present_;
   bool beside_copies_;
+  std::vector<Request> marks_;
 };
 
 }  // namespace mcds

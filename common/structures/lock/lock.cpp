@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
@@ -29,13 +30,42 @@ std::string checked_key(const Context& context, std::string_view name) {
   return structure_key(context, "lock", name);
 }
 
-std::string holder_json(const LockHolder& holder, WallTime now) {
+void add_ttl(JsonObject& holder, Duration ttl) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(ttl);
+  if (whole == ttl)
+    holder.number("ttl_s", static_cast<std::uint64_t>(whole.count()));
+  else
+    holder.real("ttl_s", std::chrono::duration<double>(ttl).count());
+}
+
+// What a lock's value says of its ttl.
+std::optional<Duration> ttl_of(const LockValue& stored) {
+  const auto field = json_field(stored.holder, "ttl_s");
+  const auto seconds = field ? parse_double(*field) : std::nullopt;
+  if (!seconds || !(*seconds >= 0.001 && *seconds < 1e9)) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*seconds));
+}
+
+// The value with this ttl among the holder's fields; one without such fields as it is.
+std::string with_ttl(const std::string& value, Duration ttl) {
+  const LockValue stored = LockValue::parse(value);
+  if (stored.holder.empty()) return value;
+  JsonObject holder;
+  for (const JsonMember& member : json_members(stored.holder).value_or(std::vector<JsonMember>())) {
+    if (member.name != "ttl_s") holder.raw(member.name, member.value);
+  }
+  add_ttl(holder, ttl);
+  return stored.token + ' ' + holder.text();
+}
+
+std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
   if (holder.note.size() > max_note_size)
     throw InvalidInput("the note is longer than 1024 bytes; shorten it");
   JsonObject json;
   json.bytes("host", holder.host).number("pid", holder.pid).bytes("user", holder.user);
   if (!holder.note.empty()) json.bytes("note", holder.note);
   json.time("acquired_at", now);
+  add_ttl(json, ttl);
   return json.text();
 }
 
@@ -183,7 +213,7 @@ Lock::Answer Lock::poll_for(const Wish& wish, AddTokens& tokens) {
 }
 
 std::string Lock::value_for(const Wish& wish, const std::string& token) const {
-  return token + ' ' + holder_json(wish.holder, context_.clock.wall());
+  return token + ' ' + holder_json(wish.holder, context_.clock.wall(), wish.ttl);
 }
 
 Exptime Lock::exptime_of(Duration ttl) const {
@@ -320,12 +350,39 @@ Lock::Renewal Lock::renew(Lease& lease, Duration ttl) {
   return renew_copies(lease, lease.value, ttl);
 }
 
-Lock::RenewalByToken Lock::renew(std::string_view token, Duration ttl) {
-  check_ttl(ttl);
-  RenewalByToken result{Renewal::not_held, {}};
+// What the copies hold under one token.
+struct Lock::Stored {
+  std::vector<Lease::Copy> copies;  // all; stamped where the value is the one told
+  std::optional<std::string> value;
+  std::optional<Reply> failure;  // of one that did not answer
+};
+
+Lock::Stored Lock::stored_under(std::string_view token) const {
+  Stored stored{unstamped(), {}, {}};
+  std::vector<Request> batch;
+  for (const Lease::Copy& copy : stored.copies) batch.push_back(Request::gets(key_).on(copy.server));
+  const auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (replies[i].failed()) stored.failure = replies[i];
+    if (replies[i].outcome != Outcome::hit || LockValue::parse(replies[i].value).token != token) continue;
+    if (!stored.value) stored.value = replies[i].value;
+    if (replies[i].value == *stored.value) stored.copies[i].cas = replies[i].cas;
+  }
+  return stored;
+}
+
+Lock::RenewalByToken Lock::renew(std::string_view token, std::optional<Duration> ttl) {
+  if (ttl) check_ttl(*ttl);
+  Stored stored = stored_under(token);
+  if (!stored.value && !ttl && stored.failure) expect_read(context_.cluster, *stored.failure);
+  RenewalByToken result{Renewal::not_held, {}, usual_lock_ttl};
+  if (stored.value) result.ttl = ttl_of(LockValue::parse(*stored.value)).value_or(usual_lock_ttl);
+  if (ttl) result.ttl = *ttl;
+  check_ttl(result.ttl);
+  if (stored.value) stored.value = with_ttl(*stored.value, result.ttl);
   result.lease.token = std::string(token);
-  result.lease.copies = unstamped();
-  result.renewal = renew_copies(result.lease, std::nullopt, ttl);
+  result.lease.copies = std::move(stored.copies);
+  result.renewal = renew_copies(result.lease, stored.value, result.ttl);
   return result;
 }
 

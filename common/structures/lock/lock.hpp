@@ -3,7 +3,7 @@
 //
 // Key layout
 //   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
-//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z"}
+//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z","ttl_s":600}
 //   lock:<name>:fence = decimal digits            no exptime; on the server of lock:<name>
 //     lock:nightly:fence = 1795234747290139
 //   The token is 16 hex digits of which the first is a letter: incr cannot take the value for a number.
@@ -89,6 +89,8 @@ struct Lease {
 // For locks with copies: all who use one must agree on it.
 constexpr Duration default_longest_ttl = std::chrono::minutes(10);
 
+constexpr Duration usual_lock_ttl = std::chrono::seconds(60);
+
 class Lock {
  public:
   // Throws InvalidInput for names no key can hold, or whose key could be another lock's fence.
@@ -126,8 +128,10 @@ class Lock {
   struct RenewalByToken {
     Renewal renewal;
     Lease lease;
+    Duration ttl;
   };
-  RenewalByToken renew(std::string_view token, Duration ttl);
+  // Without a ttl: the one the lock was last given, which its holder's fields tell; usual_lock_ttl where they do not.
+  RenewalByToken renew(std::string_view token, std::optional<Duration> ttl);
 
   // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at`
   // joins the holder's fields. Throws like renew.
@@ -181,6 +185,8 @@ class Lock {
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
   void give_back(const Lease& lease, AddTokens& tokens);
   void withdraw(const AddTokens& tokens);
+  struct Stored;
+  Stored stored_under(std::string_view token) const;
   Answer poll_for(const Wish& wish, AddTokens& tokens);
   std::string address() const;
 

@@ -186,6 +186,7 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
   declare("remove", "remove " + element + "s", remove)
       .example("mcds " + structure + " remove " + name + " old")
       .argument(words, "what to remove, any bytes; - reads one per line", &options->words)
+      .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare("count", "how many " + element + "s there are", count)
       .example("mcds " + structure + " count " + name);

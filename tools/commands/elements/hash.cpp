@@ -101,6 +101,7 @@ void declare_hash(Command& command) {
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "FIELD VALUE …, any bytes; @FILE its bytes; - reads FIELD<TAB>VALUE lines",
                 &options->words)
+      .dash()
       .flag("--json", "lines are JSON objects as fetch prints them", options->json)
       .flag("--relist", "put existing fields into the index again too, after a part of it was lost",
             options->relist)
@@ -111,6 +112,7 @@ void declare_hash(Command& command) {
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "any bytes; - reads one per line", &options->words)
+      .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return get(session, *options); });
   command.verb("fetch", "print all fields with their values, in no order")

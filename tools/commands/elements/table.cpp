@@ -51,6 +51,7 @@ void declare_table(Command& command) {
       .example("cut -f1 offenders | mcds table add blocked -")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE its bytes; - reads one per line", &options->words)
+      .dash()
       .flag("--relist", "put existing members into the index again too, after a part of it was lost",
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
@@ -60,6 +61,7 @@ void declare_table(Command& command) {
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; - reads one per line", &options->words)
+      .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return has(session, *options); });
   command.verb("fetch", "print all members, in no order")

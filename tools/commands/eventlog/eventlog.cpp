@@ -171,6 +171,7 @@ void declare_put(Command& command, const Options& options) {
       .argument("NAME", "the log", &options->name)
       .optional_argument("DATA", "what happened; @FILE its bytes; - or nothing: one event per line",
                          &options->data)
+      .dash()
       .flag("--json", "DATA is JSON and comes back as JSON", options->json)
       .option("--at", "T", "when it happened; now without it", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);

@@ -9,6 +9,7 @@
 #include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/cli/copy_list.hpp"
+#include "tools/cli/names.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
@@ -18,7 +19,6 @@ namespace mcds {
 
 namespace {
 
-constexpr Duration default_ttl = std::chrono::seconds(60);
 constexpr const char* longest_ttl_help =
     "with --copies: no ttl is longer, and a server votes only after it; the same for all; 10m without it";
 
@@ -40,7 +40,7 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
 }
 
 ExitStatus acquire(Session& session, const LockOptions& options) {
-  const Duration ttl = options.ttl.value_or(default_ttl);
+  const Duration ttl = options.ttl.value_or(usual_lock_ttl);
   Lock::Wish wish = wish_of(options, ttl, options.fence);
   wish.wait = std::min(wish.wait, time_left(session));
   HeldSignals held;
@@ -79,11 +79,10 @@ const std::string& token_of(const LockOptions& options) {
 }
 
 ExitStatus renew(Session& session, const LockOptions& options) {
-  const Duration ttl = options.ttl.value_or(default_ttl);
   const std::string& token = token_of(options);
   const HeldSignals held;
   Lock lock = lock_of(session, options);
-  const auto [renewal, lease] = lock.renew(token, ttl);
+  const auto [renewal, lease, ttl] = lock.renew(token, options.ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
   JsonObject line = answer_for(options.name);
   line.boolean("renewed", renewed);
@@ -114,11 +113,7 @@ ExitStatus release(Session& session, const LockOptions& options) {
   return released ? ExitStatus::ok : ExitStatus::no;
 }
 
-ExitStatus show_one(Session& session, const LockOptions& options, const Lock::Shown& shown) {
-  if (shown.failure) {
-    session.output().error_of(shown.name, options.names, *shown.failure);
-    return status_of(shown.failure->code());
-  }
+ExitStatus show_one(Session& session, const Lock::Shown& shown) {
   JsonObject line = answer_for(shown.name);
   line.boolean("held", shown.held);
   add_holder(line, shown.holder);
@@ -130,19 +125,34 @@ ExitStatus show_one(Session& session, const LockOptions& options, const Lock::Sh
   return shown.held ? ExitStatus::ok : ExitStatus::no;
 }
 
+// One window of names; each must be good for a lock.
+ExitStatus for_locks(Session& session, const LockOptions& options, NameTasks::Act act) {
+  const auto check = [&](const std::string& name) {
+    static_cast<void>(Lock(session.context_with_copies(), name));
+  };
+  return for_names(session, options.names, {check, std::move(act)});
+}
+
 ExitStatus show(Session& session, const LockOptions& options) {
-  ExitStatus worst = ExitStatus::ok;
-  for (const Lock::Shown& shown : Lock::show(session.context_with_copies(), options.names)) {
-    worst = worse(worst, show_one(session, options, shown));
-  }
-  return worst;
+  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
+    const auto all = Lock::show(session.context_with_copies(), names);
+    ExitStatus worst = ExitStatus::ok;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].failure)
+        fail(i, *all[i].failure);
+      else
+        worst = worse(worst, show_one(session, all[i]));
+    }
+    return worst;
+  });
 }
 
 ExitStatus where(Session& session, const LockOptions& options) {
-  std::vector<std::string> keys;
-  for (const std::string& name : options.names)
-    keys.push_back(Lock(session.context_with_copies(), name).key());
-  return print_where(session, keys);
+  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail&) {
+    std::vector<std::string> keys;
+    for (const std::string& name : names) keys.push_back(Lock(session.context_with_copies(), name).key());
+    return print_where(session, keys);
+  });
 }
 
 using Run = ExitStatus (*)(Session&, const LockOptions&);
@@ -201,7 +211,7 @@ void declare_owned(Command& command) {
   renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &renewing->name)
       .option("--token", "T", "as acquire printed it", &renewing->token)
-      .option("--ttl", "D", "from now; 60s without it", &renewing->ttl)
+      .option("--ttl", "D", "from now; default: the ttl that it has", &renewing->ttl)
       .option("--longest-ttl", "D", longest_ttl_help, &renewing->longest_ttl);
   act(renew_verb, renewing, renew);
   auto releasing = std::make_shared<LockOptions>();
@@ -217,11 +227,15 @@ void declare_owned(Command& command) {
 void declare_looking(Command& command) {
   auto showing = std::make_shared<LockOptions>();
   Verb& show_verb = command.verb("show", "who holds it; exit 1 if nobody");
-  show_verb.example("mcds lock show nightly").argument("NAME", "the locks", &showing->names);
+  show_verb.example("mcds lock show nightly")
+      .argument("NAME", "the locks; - reads one per line", &showing->names)
+      .dash();
   act(show_verb, showing, show);
   auto finding = std::make_shared<LockOptions>();
   Verb& where_verb = command.verb("where", "the key and server of a lock");
-  where_verb.example("mcds lock where nightly").argument("NAME", "the locks", &finding->names);
+  where_verb.example("mcds lock where nightly")
+      .argument("NAME", "the locks; - reads one per line", &finding->names)
+      .dash();
   act(where_verb, finding, where);
 }
 

@@ -161,6 +161,7 @@ void declare_ring_diff(Verb& verb) {
       .option("--as-to", "P", "the client profile after the change", &options->as_to)
       .option("--keys", "FILE", "compare by these keys, KEY or KEY<tab>BYTES a line; - is standard input",
               &options->keys)
+      .dash()
       .flag("--live", "compare by all keys that the servers hold now", options->live)
       .option("--random", "N", "compare by so many made-up keys; 100000 without it", &options->random)
       .option("--max-moved", "SHARE", "exit 2 if more of the keys move than this: 30% or 0.3",

@@ -160,8 +160,10 @@ void declare_ring_shares(Verb& verb) {
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
       .option("--svg", "FILE", "draw the ring; - prints the drawing instead of the shares", &options->svg)
+      .dash()
       .option("--keys", "FILE", "count these keys per server as well and draw them; - is standard input",
               &options->keys)
+      .dash()
       .flag("--live", "the same for all keys that the servers hold now", options->live)
       .action([options](Session& session) { return show_shares(session, *options); });
 }

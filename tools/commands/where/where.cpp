@@ -154,6 +154,7 @@ void declare_where(Command& command) {
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
       .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
+      .dash()
       .flag("--explain", "the steps from key to server, and where copies and successors are",
             options->explain)
       .option("--operation", "get|set|delete",

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""A client that is killed at any send or receive of the first change of a new name leaves nothing that is wrong: the next
+commands of others are right, none says that something was lost, and the same change succeeds.
+
+Usage: killed_client_test.py BUILD_DIR; needs strace.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from checks import check, finish
+from servers import start_memcached
+
+CALLS = ("connect", "sendto", "recvfrom")
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+
+
+def start_servers(directory, count):
+    paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, count + 1)]
+    return [(start_memcached(path, "-m", "16"), f"m{i}=unix:{path}") for i, path in enumerate(paths)]
+
+
+def run(*words):
+    return subprocess.run([mcds, *words], capture_output=True, text=True, check=False, timeout=60)
+
+
+def elements(name, field):
+    """What fetch, has or get, and a second fetch say of it; all of them agree."""
+    structure = "hash" if field else "table"
+
+    def look(what):
+        fetched = run(structure, "fetch", name)
+        check(fetched.returncode == 0, f"{what}: fetch ends with {fetched.returncode}: {fetched.stdout}{fetched.stderr}")
+        listed = {json.loads(line)[field or "member"] for line in fetched.stdout.splitlines()}
+        asked = run(structure, "get" if field else "has", name, *"abcdef")
+        there = {json.loads(line)[field or "member"] for line in asked.stdout.splitlines()
+                 if json.loads(line).get("found" if field else "has", True)}
+        check(listed == there, f"{what}: fetch lists {sorted(listed)}, and {sorted(there)} are there")
+        checked = run(structure, "check", name)
+        check(checked.returncode == 0, f"{what}: check ends with {checked.returncode}: {checked.stdout}{checked.stderr}")
+        return listed
+
+    return look
+
+
+def array(name):
+    def look(what):
+        fetched = run("array", "fetch", name)
+        check(fetched.returncode in (0, 1), f"{what}: fetch ends with {fetched.returncode}: {fetched.stderr}")
+        answer = json.loads(fetched.stdout)
+        check("complete" not in answer, f"{what}: {fetched.stdout}")
+        return set(answer.get("values", []))
+
+    return look
+
+
+def eventlog(name):
+    def look(what):
+        fetched = run("eventlog", "fetch", name, "-o", "json")
+        check(fetched.returncode == 0, f"{what}: fetch ends with {fetched.returncode}: {fetched.stderr}")
+        lines = [json.loads(line) for line in fetched.stdout.splitlines()]
+        check(not [line for line in lines if line.get("gap")], f"{what}: a gap is told: {fetched.stdout}")
+        return {line["data"] for line in lines if "data" in line}
+
+    return look
+
+
+def calls_of(words):
+    done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/stdout", mcds, *words], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"{' '.join(words)}: {done.stderr}")
+    counts = {}
+    for thread, call in re.findall(r"^(\d+) +(\w+)\(", done.stdout, re.M):
+        counts[(thread, call)] = counts.get((thread, call), 0) + 1
+    return {call: max(count for (_, name), count in counts.items() if name == call) for call in CALLS}
+
+
+def try_all(kind, options, words, look_at, wanted):
+    """Kills `words` of a fresh name at every one of its calls; `wanted` is what is there after it was done."""
+    killed = 0
+    counts = calls_of([*options, *words("first")])
+    for call, count in counts.items():
+        for nth in range(1, count + 1):
+            name = f"{kind}.{len(options)}.{call}{nth}"
+            what = f"{' '.join(options + words(name))} killed at {call} {nth}"
+            done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}",
+                                   mcds, *options, *words(name)], capture_output=True, text=True, check=False, timeout=60)
+            if done.returncode != -signal.SIGKILL:
+                continue
+            killed += 1
+            look = look_at(name)
+            there = look(what)
+            check(there <= wanted, f"{what}: {sorted(there)} is there")
+            again = run(*options, *words(name))
+            check(again.returncode == 0, f"{what}: the same again ends with {again.returncode}: {again.stderr}")
+            there = look(what + ", then done again")
+            check(there == wanted, f"{what}, then done again: {sorted(there)} is there")
+    check(killed >= 4, f"{' '.join(options + words('NAME'))}: killed only {killed} times at {counts}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        servers = start_servers(directory, 3)
+        os.environ["MCDS_SERVERS"] = ",".join(name for _, name in servers)
+        try:
+            for protocol in ("meta", "classic"):
+                options = ["--protocol", protocol]
+                try_all("t", options, lambda name: ["table", "add", name, *"abcdef"], lambda name: elements(name, None), set("abcdef"))
+                try_all("l", options, lambda name: ["eventlog", "put", name, "a"], eventlog, {"a"})
+                if protocol == "meta" or FULL:
+                    try_all("h", options, lambda name: ["hash", "set", name, "a", "1"], lambda name: elements(name, "field"), set("a"))
+                    try_all("a", options, lambda name: ["array", "add", name, "a", "b"], array, set("ab"))
+        finally:
+            for server, _ in servers:
+                server.kill()
+                server.wait()
+
+
+mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
+main()
+finish()
