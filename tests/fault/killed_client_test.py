@@ -14,7 +14,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from servers import start_memcached
+from real_servers import start_memcached
 
 CALLS = ("connect", "sendto", "recvfrom")
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
@@ -82,7 +82,7 @@ def calls_of(words):
 def try_all(kind, options, words, look_at, wanted):
     """Kills `words` of a fresh name at every one of its calls; `wanted` is what is there after it was done."""
     killed = 0
-    counts = calls_of([*options, *words("first")])
+    counts = calls_of([*options, *words(f"{kind}.{len(options)}.first")])
     for call, count in counts.items():
         for nth in range(1, count + 1):
             name = f"{kind}.{len(options)}.{call}{nth}"

@@ -136,7 +136,7 @@ def disaster(servers, proxy, key):
     check(found[home] == 3, f"{key}: the old value is not on {home}: {found}")
     check(found[other] == 5, f"{key}: the new value is not on {other}, as foretold: {found}")
 
-    status, _ = where(servers, "--prune", "--yes", key)
+    status, _ = where(servers, "--prune", "--yes", "--even-replicas", key)
     check(status == 0, f"{key}: pruning ended with {status}")
     status, answer = where(servers, "--probe", key)
     check((status, answer["verdict"]) == (0, "ok"), f"{key}: {status} {answer} after pruning")
