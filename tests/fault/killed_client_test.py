@@ -82,10 +82,10 @@ def calls_of(words):
 def try_all(kind, options, words, look_at, wanted):
     """Kills `words` of a fresh name at every one of its calls; `wanted` is what is there after it was done."""
     killed = 0
-    counts = calls_of([*options, *words(f"{kind}.{len(options)}.first")])
+    counts = calls_of([*options, *words(f"{kind}.{options[-1]}.first")])
     for call, count in counts.items():
         for nth in range(1, count + 1):
-            name = f"{kind}.{len(options)}.{call}{nth}"
+            name = f"{kind}.{options[-1]}.{call}{nth}"
             what = f"{' '.join(options + words(name))} killed at {call} {nth}"
             done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal=KILL:when={nth}",
                                    mcds, *options, *words(name)], capture_output=True, text=True, check=False, timeout=60)
