@@ -1,6 +1,8 @@
 #include "common/base/fiber.hpp"
 
 #include <cxxabi.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <array>
 #include <cassert>
@@ -8,20 +10,37 @@
 #include <cstring>
 #include <vector>
 
+#include "common/base/errors.hpp"
+
 namespace mcds {
 
 namespace {
 
 constexpr std::size_t stack_size = 256 * 1024;
 
+std::size_t guard_size() {
+  static const auto size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return size;
+}
+
 // Stacks are reused, by the same kernel thread: a simulation makes millions of fibers.
-std::vector<std::unique_ptr<char[]>>& idle_stacks() {
-  thread_local std::vector<std::unique_ptr<char[]>> stacks;
+std::vector<Fiber::Stack>& idle_stacks() {
+  thread_local std::vector<Fiber::Stack> stacks;
   return stacks;
 }
 
-std::unique_ptr<char[]> take_stack() {
-  if (idle_stacks().empty()) return std::unique_ptr<char[]>(new char[stack_size]);
+Fiber::Stack map_stack() {
+  void* bottom = ::mmap(nullptr, guard_size() + stack_size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (bottom == MAP_FAILED) throw Failure(ErrorCode::system, "no memory for a stack of 256 KiB");
+  Fiber::Stack stack(static_cast<char*>(bottom));
+  if (::mprotect(bottom, guard_size(), PROT_NONE) != 0)
+    throw Failure(ErrorCode::system, "cannot guard a stack against overflow");
+  return stack;
+}
+
+Fiber::Stack take_stack() {
+  if (idle_stacks().empty()) return map_stack();
   auto stack = std::move(idle_stacks().back());
   idle_stacks().pop_back();
   return stack;
@@ -41,9 +60,13 @@ ExceptionState exchange_exceptions(const ExceptionState& next) {
 
 }  // namespace
 
+void Fiber::Unmap::operator()(char* bottom) const {
+  ::munmap(bottom, guard_size() + stack_size);
+}
+
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
   getcontext(&own_);
-  own_.uc_stack.ss_sp = stack_.get();
+  own_.uc_stack.ss_sp = stack_.get() + guard_size();
   own_.uc_stack.ss_size = stack_size;
   own_.uc_link = nullptr;
   const auto self = reinterpret_cast<std::uintptr_t>(this);

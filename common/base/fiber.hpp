@@ -10,6 +10,13 @@ namespace mcds {
 
 class Fiber {
  public:
+  // Mapped, with a page below it that must not be touched: a recursion that is too deep ends the program at once instead
+  // of writing over a neighbour.
+  struct Unmap {
+    void operator()(char* bottom) const;
+  };
+  using Stack = std::unique_ptr<char, Unmap>;
+
   explicit Fiber(std::function<void()> body);
   // The body must have returned, or never started: an abandoned stack would leak what lives on it.
   ~Fiber();
@@ -28,7 +35,7 @@ class Fiber {
   void swap(ucontext_t& from, ucontext_t& to);
 
   std::function<void()> body_;
-  std::unique_ptr<char[]> stack_;
+  Stack stack_;
   ucontext_t own_{};
   ucontext_t owner_{};
   bool started_ = false;

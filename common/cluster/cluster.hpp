@@ -47,7 +47,7 @@ class Cluster {
 
   Reply execute(const Request& request) { return std::move(execute(std::span(&request, 1)).front()); }
   std::size_t server_of(const Request& request) const {
-    return request.server ? *request.server : placement().server_of(request.key);
+    return request.server ? *request.server : placement().server_of(request.placed_by());
   }
   std::string address_of(std::size_t server) const { return placement().pool().at(server).address(); }
 };

@@ -77,6 +77,9 @@ struct Request {
       false;  // add: what is changed by comparing only; refused where there are no cas uniques
   bool checked =
       false;  // incr_or_create: what is no number is left alone, at the cost of a trip in classic words
+  // The key it lies with, for a key that belongs to another: a journal's segment, a chunk's further part, a lock's fence.
+  // Set by whoever names the part, for any number of copies. Empty: it is placed by its own bytes.
+  std::string with = {};
 
   static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }
   static Request gets(std::string key) { return {.op = Op::gets, .key = std::move(key)}; }
@@ -145,6 +148,11 @@ struct Request {
     return std::move(*this);
   }
 
+  const std::string& placed_by() const { return with.empty() ? key : with; }
+  Request lying_with(std::string owner) && {
+    with = std::move(owner);
+    return std::move(*this);
+  }
   // This request sent to `index` instead of where its key lives.
   Request on(std::size_t index) && {
     server = index;

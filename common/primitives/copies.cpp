@@ -9,44 +9,9 @@
 
 namespace mcds {
 
-namespace {
-
-// `text` without the number it ends in and the mark before that.
-std::optional<std::string_view> without_number(std::string_view text, char mark) {
-  const auto end = text.find_last_not_of("0123456789");
-  if (end == std::string_view::npos || end + 1 == text.size() || text[end] != mark) return std::nullopt;
-  return text.substr(0, end);
-}
-
-// A journal's segment `<key>:s:<16 hex digits>` lies with its journal.
-std::optional<std::string_view> journal_of_segment(std::string_view key) {
-  constexpr std::size_t suffix = 3 + 16;
-  if (key.size() <= suffix) return std::nullopt;
-  const std::string_view end = key.substr(key.size() - suffix);
-  if (!end.starts_with(":s:") || !parse_hex64(end.substr(3))) return std::nullopt;
-  return key.substr(0, key.size() - suffix);
-}
-
-// A further part of an event log's chunk, `…:<C>x<N>:<i>.<k>`, lies with its first.
-std::optional<std::string_view> first_part_of(std::string_view key) {
-  const auto first = without_number(key, '.');
-  auto rest = first;
-  for (const char mark : {':', 'x', ':'}) rest = rest ? without_number(*rest, mark) : rest;
-  return rest ? first : std::nullopt;
-}
-
-// What continues a value in keys of its own may do so under other names, or from other sizes on, in each copy. Placed by
-// these names, both copies of a line could lie on one server; so with copies they lie with what they continue.
-std::string_view placed_by(std::string_view key) {
-  if (const auto journal = journal_of_segment(key)) return *journal;
-  return first_part_of(key).value_or(key);
-}
-
-}  // namespace
-
 std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
   if (copies == 1) return {placement.server_of(key)};
-  auto servers = placement.servers_of(placed_by(key), copies);
+  auto servers = placement.servers_of(key, copies);
   if (servers.size() == copies) return servers;
   throw InvalidInput("--copies " + std::to_string(copies) +
                      " needs as many servers that hold keys; there are " + std::to_string(servers.size()));
@@ -73,7 +38,7 @@ std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
-    for (const std::size_t server : copy_servers(context, request.key))
+    for (const std::size_t server : copy_servers(context, request.placed_by()))
       batch.push_back(Request(request).on(server));
   }
   return by_request(context.cluster.execute(batch), context.copies);
@@ -158,7 +123,7 @@ class CopyPlacement final : public Placement {
   std::string_view profile() const override { return inner_.profile(); }
   std::uint64_t hash_of(std::string_view key) const override { return inner_.hash_of(key); }
   std::size_t server_of(std::string_view key) const override {
-    const auto servers = inner_.servers_of(placed_by(key), copy_ + 1);
+    const auto servers = inner_.servers_of(key, copy_ + 1);
     return servers[std::min(copy_, servers.size() - 1)];
   }
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t) const override {
@@ -179,7 +144,7 @@ class CopyCluster final : public Cluster {
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Request> directed(batch.begin(), batch.end());
     for (Request& request : directed) {
-      if (!request.server) request.server = placement_.server_of(request.key);
+      if (!request.server) request.server = placement_.server_of(request.placed_by());
     }
     if (!lane_.running()) return inner_.execute(directed);
     lane_.batch = std::move(directed);

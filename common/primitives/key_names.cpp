@@ -42,6 +42,13 @@ std::string structure_key(const Context& context, std::string_view structure, st
   return key;
 }
 
+std::string copied_key(const Context& context, std::string_view structure, std::string_view name) {
+  std::string key = structure_key(context, structure, name);
+  if (context.copies > 1)
+    key.insert(context.key_prefix.size() + structure.size(), std::to_string(context.copies));
+  return key;
+}
+
 std::string whole_key(std::string_view key_prefix, std::string_view key) {
   if (key.empty()) throw InvalidInput("an empty key; give one of 1 to 250 bytes");
   std::string whole;

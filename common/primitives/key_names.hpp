@@ -17,6 +17,13 @@
 
 namespace mcds {
 
+// A key, and the one it lies with (Request::with).
+struct PlacedKey {
+  std::string key;
+  std::string with = {};  // empty: it is placed by its own bytes
+  const std::string& placed_by() const { return with.empty() ? key : with; }
+};
+
 // The longest namespace + structure + name, so that every part a structure adds still fits.
 constexpr std::size_t max_structure_key_size = 180;
 
@@ -25,6 +32,9 @@ void check_key_prefix(std::string_view key_prefix);
 
 // Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
 std::string structure_key(const Context& context, std::string_view structure, std::string_view name);
+
+// The same for a structure whose keys say in how many copies it is kept (kept.hpp): `hash2:cfg` for two.
+std::string copied_key(const Context& context, std::string_view structure, std::string_view name);
 
 // A key the user gave whole (`--key`): checked and prefixed with the namespace, nothing else.
 std::string whole_key(std::string_view key_prefix, std::string_view key);

@@ -22,7 +22,6 @@ using Elements = std::vector<std::string>;
 // Items of one or two dozen lines, so that roots get full and segments are many.
 constexpr std::size_t item_size = 1800;
 const Journal::Options small_segments{.segment_size = 500, .largest_padding = 1024};
-const std::string key = "array:x";
 
 struct Setting {
   std::size_t copies = 2;
@@ -154,7 +153,8 @@ bool are_whole(Context& context) {
   const Copies copies(context);
   std::set<std::set<std::string>> contents;
   for (std::size_t i = 0; i < copies.size(); ++i) {
-    const JournalContents one = Journal(copies.at(i), key, small_segments).read();
+    const JournalContents one =
+        Journal(copies.at(i), copied_key(context, "array", "x"), small_segments).read();
     if (one.lost_segments != 0) return false;
     std::set<std::string> ids;
     for (const JournalLine& line : one.lines) ids.insert(line.id + (line.change == Change::add ? "+" : ""));

@@ -133,7 +133,6 @@ bool settled(Context& observer, const History& history) {
   const LogKeys keys = log_of(observer).keys();
   const std::int64_t now = shape.chunk_of(observer.clock.wall());
   constexpr std::int64_t most_parts = 8;
-  constexpr std::int64_t parts_per_copy = 1000;
   for (std::int64_t chunk = now - shape.chunks; chunk <= now + 1; ++chunk) {
     std::set<std::set<std::string>> contents;
     const auto where = copy_servers(observer, keys.part({chunk, 0}));
@@ -142,8 +141,7 @@ bool settled(Context& observer, const History& history) {
       for (std::int64_t part = 0; part < most_parts; ++part) {
         const auto item = servers.server(where[copy]).peek(keys.part({chunk, part}));
         if (!item) continue;
-        const auto consumed =
-            history.cursor.parts.find({chunk, static_cast<std::int64_t>(copy) * parts_per_copy + part});
+        const auto consumed = history.cursor.parts.find({chunk, part, static_cast<std::int64_t>(copy)});
         const auto header = parse_part_header(item->value, {chunk, part});
         if (consumed == history.cursor.parts.end() || consumed->second.bytes != item->value.size() ||
             consumed->second.incarnation != header->incarnation)

@@ -20,7 +20,7 @@ struct World {
   SeededRandom random{7};
   Context context{faults, clock, random, {}, 2};
   Array jobs{context, "jobs"};
-  std::vector<std::size_t> servers = copy_servers(context, "array:jobs");
+  std::vector<std::size_t> servers = copy_servers(context, "array2:jobs");
 
   void without(std::size_t copy, test::Mishap mishap = test::Mishap::unreachable) {
     faults.choose([=, this](const Request& request) {
@@ -91,7 +91,7 @@ TEST_CASE(
   world.jobs.change(both, {});
   world.memory.restart(world.servers[0]);
   CHECK(world.jobs.change({}, a).found);
-  CHECK(world.memory.server(world.servers[0]).peek("array:jobs"));
+  CHECK(world.memory.server(world.servers[0]).peek("array2:jobs"));
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements.empty());
 }
@@ -122,12 +122,58 @@ TEST_CASE(
   world.faults.none();
   Context second = world.context;
   const Copies copies(second);
-  Journal(copies.at(1), "array:jobs").compact([](const std::vector<JournalLine>& lines) {
+  Journal(copies.at(1), "array2:jobs").compact([](const std::vector<JournalLine>& lines) {
     return without_removed(lines);
   });
   CHECK(world.jobs.fetch().elements == b);
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements == b);
+}
+
+TEST_CASE("array copies: what every copy has lost is told again and again, also after a healing read") {
+  World world;
+  const Journal::Options small{.segment_size = 300, .largest_padding = 1024, .largest_change = 512};
+  Array big(world.context, "big", small);
+  Texts values;
+  for (int i = 0; i < 60; ++i) values.push_back('"' + std::to_string(i) + '"');
+  big.replace(values);
+  const auto servers = copy_servers(world.context, "array2:big");
+  for (const std::size_t server : servers) {
+    const auto root = decode_journal_root(world.memory.server(server).peek("array2:big")->value);
+    REQUIRE(root->segments.size() > 2);
+    CHECK(world.memory.server(server).evict("array2:big:s:" + root->segments[1].id));
+  }
+  const std::size_t left = big.fetch().elements.size();
+  CHECK(left < values.size());
+  for (int read = 0; read < 3; ++read) {
+    CHECK_FALSE(big.fetch().complete);
+    CHECK(big.fetch().elements.size() == left);
+  }
+  CHECK(big.change(a, {}).found);
+  world.memory.restart(servers[0]);
+  CHECK_FALSE(big.fetch().complete);
+  CHECK(big.fetch().elements.size() == left + 1);
+  world.memory.restart(servers[1]);
+  CHECK_FALSE(big.fetch().complete);
+  CHECK(big.fetch().elements.size() == left + 1);
+  big.replace(b);
+  CHECK(big.fetch().complete);
+}
+
+TEST_CASE("array copies: a copy that begins after the other cannot vouch for what came before it") {
+  World world;
+  const Journal::Options small{.segment_size = 300, .largest_padding = 1024, .largest_change = 512};
+  Array big(world.context, "big", small);
+  Texts values;
+  for (int i = 0; i < 60; ++i) values.push_back('"' + std::to_string(i) + '"');
+  big.replace(values);
+  const auto servers = copy_servers(world.context, "array2:big");
+  world.memory.restart(servers[0]);
+  CHECK(big.change(a, {}).found);
+  const auto root = decode_journal_root(world.memory.server(servers[1]).peek("array2:big")->value);
+  CHECK(world.memory.server(servers[1]).evict("array2:big:s:" + root->segments[1].id));
+  CHECK_FALSE(big.fetch().complete);
+  CHECK_FALSE(big.fetch().complete);
 }
 
 }  // namespace mcds

@@ -60,27 +60,19 @@ TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
   CHECK(world.stored("k", 1) == "1!");
 }
 
-TEST_CASE("copies: a journal's segments lie with its copies, or two of them could lie on one server") {
+TEST_CASE("copies: a part lies with what it continues, or two copies of it could lie on one server") {
   CopyWorld world(5);
   const Copies copies(world.context);
   for (int i = 0; i < 50; ++i) {
-    const std::string root = "array:a" + std::to_string(i);
-    const std::string segment = root + ":s:" + world.random.token();
-    CHECK(copy_servers(world.context, segment) == copy_servers(world.context, root));
+    const std::string root = "array2:a" + std::to_string(i);
+    const Request part = Request::get(root + ":s:" + world.random.token()).lying_with(root);
+    CHECK(world.context.cluster.server_of(part) == copy_servers(world.context, root).front());
+    const auto replies = execute_copies(world.context, part);
     for (std::size_t copy = 0; copy < 2; ++copy) {
-      CHECK(copies.at(copy).cluster.placement().server_of(segment) ==
-            copy_servers(world.context, root)[copy]);
+      const std::size_t server = copy_servers(world.context, root)[copy];
+      CHECK(replies[copy].server == server);
+      CHECK(copies.at(copy).cluster.server_of(part) == server);
     }
-  }
-}
-
-TEST_CASE("copies: further parts of an event log's chunk lie with its first") {
-  CopyWorld world(5);
-  for (int i = 0; i < 50; ++i) {
-    const std::string first = "eventlog:deploys:60x60:" + std::to_string(29920568 + i);
-    CHECK(copy_servers(world.context, first + ".1") == copy_servers(world.context, first));
-    const std::string member = "table:blocked:v:10.1.2." + std::to_string(i);
-    CHECK(copy_servers(world.context, member) == world.memory.placement().servers_of(member, 2));
   }
 }
 

@@ -55,6 +55,22 @@ TEST_CASE("cursors: what is written is read back") {
   CHECK(CursorState::parse("", "f") == CursorState{});
 }
 
+TEST_CASE("cursors: several copies, as versions before 0.2 numbered their parts") {
+  std::string text = "mcds-eventlog-cursor 1\nlog eventlog:x:60x60\npart 29920568 5f3a9c0d1e2b4a67 1834 -\n";
+  text += "part 29920568.1002 0f1e2d3c4b5a6978 42 -\nlost 29920568.2000 0f1e2d3c4b5a6978\n";
+  text += "end *" + checksum(text) + '\n';
+  CursorState state = CursorState::parse(text, "f");
+  state.tell_copies_apart();
+  CHECK(state.parts.contains({29920568, 0, 0}));
+  CHECK(state.parts.contains({29920568, 2, 1}));
+  CHECK(state.lost.contains({{29920568, 0, 2}, "0f1e2d3c4b5a6978"}));
+  CursorState again = CursorState::parse(state.text(), "f");
+  CHECK(again == state);
+  again.parts[{29920568, 1002, 0}] = {"5f3a9c0d1e2b4a67", 7, std::nullopt};
+  again.tell_copies_apart();
+  CHECK(again.parts.contains({29920568, 1002, 0}));
+}
+
 TEST_CASE("cursors: a damaged, truncated or foreign file is refused, byte by byte") {
   const std::string text = some_state().text();
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -69,7 +85,7 @@ TEST_CASE("cursors: a damaged, truncated or foreign file is refused, byte by byt
   CHECK_THROWS_AS(CursorState::parse("root:x:0:0\n", "f"), Failure);
   CHECK_THROWS_AS(CursorState::parse(std::string("\0\0\0", 3), "f"), Failure);
   // Whole by its checksum, but of another version.
-  std::string other = "mcds-eventlog-cursor 2\nlog x\n";
+  std::string other = "mcds-eventlog-cursor 3\nlog x\n";
   other += "end *" + checksum(other) + '\n';
   CHECK_THROWS_AS(CursorState::parse(other, "f"), Failure);
 }

@@ -7,6 +7,7 @@
 
 #include "common/base/json.hpp"
 #include "common/placement/placement.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/cli/exit_status.hpp"
 
 namespace mcds {
@@ -19,10 +20,11 @@ JsonObject placed_line(Session& session, const Placement& placement, std::string
                        const Placement::Place& place);
 
 // With --copies also where they are.
-JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
+JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
                       const Placement::Place& place);
 
 // One line per key; asks no server.
+ExitStatus print_where(Session& session, std::span<const PlacedKey> keys);
 ExitStatus print_where(Session& session, std::span<const std::string> keys);
 
 }  // namespace mcds

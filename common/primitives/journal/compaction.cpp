@@ -43,6 +43,10 @@ bool starts_with(const std::vector<SegmentName>& all, const std::vector<SegmentN
                                                   [](const auto& a, const auto& b) { return a.id == b.id; });
 }
 
+Request new_segment(const std::string& root, const std::string& id, const std::string& lines) {
+  return Request::add(segment_key(root, id), lines, Exptime::never()).lying_with(root);
+}
+
 std::uint64_t line_count(std::string_view text) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -52,12 +56,13 @@ std::uint64_t line_count(std::string_view text) {
 // Who holds it seals, the others wait; it only spares them doing the same. A dead holder's ends by itself.
 bool Journal::claim() const {
   const auto exptime = Exptime::after(std::chrono::seconds(1), context_.clock.wall());
-  const Reply reply = context_.cluster.execute(Request::add(segment_key(key_, claim_id), "C", exptime));
+  const Reply reply =
+      context_.cluster.execute(Request::add(segment_key(key_, claim_id), "C", exptime).lying_with(key_));
   return reply.outcome != Outcome::not_stored;
 }
 
 void Journal::give_up_claim() const {
-  static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id))));
+  static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
 void Journal::seal_full() {
@@ -76,8 +81,7 @@ bool Journal::seal(const Reply& reply) const {
   std::vector<SegmentName> added;
   if (!tail.empty()) {
     added.push_back({context_.random.token(), line_count(tail)});
-    const Reply stored =
-        context_.cluster.execute(Request::add(segment_key(key_, added.back().id), tail, Exptime::never()));
+    const Reply stored = context_.cluster.execute(new_segment(key_, added.back().id, tail));
     if (stored.unknown()) return false;
     if (expect(context_.cluster, stored).outcome != Outcome::stored) return false;
     root.segments.push_back(added.back());
@@ -105,8 +109,7 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
   const auto flush = [&] {
     if (text.empty()) return;
     names.push_back({context_.random.token(), line_count(text)});
-    const Reply stored =
-        context_.cluster.execute(Request::add(segment_key(key_, names.back().id), text, Exptime::never()));
+    const Reply stored = context_.cluster.execute(new_segment(key_, names.back().id, text));
     expect(context_.cluster, stored);
     if (stored.outcome != Outcome::stored) throw Contention("a segment's name was taken; try again");
     text.clear();
@@ -118,6 +121,8 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
       text += one;
     }
     flush();
+    // Behind them: what removes everything in them was there before the loss.
+    if (options_.lossy) names.push_back(lost_segment());
   } catch (const Failure&) {
     remove_segments(names);
     throw;
@@ -125,11 +130,20 @@ std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> li
   return names;
 }
 
+// What stays behind is named by nothing: eviction takes it.
 void Journal::remove_segments(std::span<const SegmentName> segments) const {
   std::vector<Request> batch;
-  for (const SegmentName& segment : segments) batch.push_back(Request::remove(segment_key(key_, segment.id)));
-  // A segment that stays behind is named by nothing: eviction takes it.
-  if (!batch.empty()) static_cast<void>(context_.cluster.execute(batch));
+  for (const SegmentName& segment : segments)
+    batch.push_back(Request::remove(segment_key(key_, segment.id)).lying_with(key_));
+  if (batch.empty()) return;
+  const auto replies = context_.cluster.execute(batch);
+  std::vector<Request> elsewhere;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (replies[i].outcome != Outcome::not_found) continue;
+    if (auto request = by_its_own_bytes(context_, std::move(batch[i])))
+      elsewhere.push_back(std::move(*request));
+  }
+  if (!elsewhere.empty()) static_cast<void>(context_.cluster.execute(elsewhere));
 }
 
 bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
@@ -160,7 +174,7 @@ Journal::Compaction Journal::compact_root(const Rewrite& rewrite, const Reply& r
   const JournalContents contents = reading.finish();
   const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
   const std::string inlined = encode_all(lines);
-  if (inlined.size() <= std::min(largest_inline, options_.segment_size)) {
+  if (!options_.lossy && inlined.size() <= std::min(largest_inline, options_.segment_size)) {
     root.tail = inlined;
   } else {
     root.segments = write_segments(lines);
@@ -203,7 +217,7 @@ Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despi
 Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
                                            const std::vector<JournalLine>& lines) const {
   const std::string text = encode_all(lines);
-  const bool small = text.size() <= std::min(largest_inline, options_.segment_size) / 2;
+  const bool small = !options_.lossy && text.size() <= std::min(largest_inline, options_.segment_size) / 2;
   std::vector<SegmentName> added;
   if (!small) added = write_segments(lines);
   bool unknown = false;

@@ -96,8 +96,9 @@ Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
     throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
   }
   std::string incarnation = context_.random.token();
-  Request request =
-      Request::append_or_create(key_, journal_header(incarnation), std::move(text), Exptime::never());
+  Request request = Request::append_or_create(
+      key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : ""), std::move(text),
+      Exptime::never());
   return {lines, std::move(incarnation), std::move(request)};
 }
 

@@ -4,7 +4,8 @@
 // Key layout
 //   <key>            the root: header, names of segments, then the tail of lines appended since; their bytes
 //                    are in journal_lines.hpp
-//   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named
+//   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named; on the server of <key>
+//                    (versions before 0.2 placed it by its own bytes: it is looked for there where it is missing)
 //   <key>:s:0000000000000000   the claim of whoever seals or compacts at the moment
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
@@ -81,6 +82,9 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
+    // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
+    // that nobody has, until it is rewritten from a whole copy.
+    bool lossy = false;
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)

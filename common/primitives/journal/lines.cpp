@@ -60,6 +60,14 @@ std::string journal_header(std::string_view incarnation) {
   return seal("J1 " + std::string(incarnation)) + '\n';
 }
 
+SegmentName lost_segment() {
+  return {"0000000000000001", 0};
+}
+
+std::string lost_segment_line() {
+  return seal("S " + lost_segment().id + " 0") + '\n';
+}
+
 std::string encode(const JournalRoot& root) {
   std::string value = journal_header(root.incarnation);
   for (const SegmentName& segment : root.segments)

@@ -43,6 +43,9 @@ struct JournalRoot {
 };
 
 std::string journal_header(std::string_view incarnation);
+// A segment that nobody has, so that something counts as lost; as a name, and as the line behind the header.
+SegmentName lost_segment();
+std::string lost_segment_line();
 std::string encode(const JournalRoot& root);
 // nullopt: this is no journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);

@@ -39,6 +39,13 @@ std::string segment_key(const std::string& root, const std::string& id) {
   return root + ":s:" + id;
 }
 
+std::optional<Request> by_its_own_bytes(const Context& context, Request request) {
+  const std::size_t server = context.cluster.server_of(request);
+  request.with.clear();
+  if (context.cluster.server_of(request) == server) return std::nullopt;
+  return request;
+}
+
 std::string encode_all(std::span<const JournalLine> lines) {
   std::string text;
   for (const JournalLine& line : lines) append_line(text, line);
@@ -63,23 +70,40 @@ void JournalReading::take_root(const Context& context, Reply reply) {
   complete = root.segments.empty();
 }
 
-// One trip for most journals: only what needs the budget watched takes more.
 void JournalReading::read_segments(const Context& context) {
-  complete = true;
+  std::vector<Request> batch;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < root.segments.size(); ++i) {
+    batch.push_back(Request::get(segment_key(key, root.segments[i].id)).lying_with(key));
+    places.push_back(i);
+  }
   std::size_t bytes = root_value.size();
-  for (std::size_t from = 0; from < root.segments.size(); from += segments_per_trip) {
-    std::vector<Request> batch;
-    const std::size_t end = std::min(from + segments_per_trip, root.segments.size());
-    for (std::size_t i = from; i < end; ++i)
-      batch.push_back(Request::get(segment_key(key, root.segments[i].id)));
-    auto replies = context.cluster.execute(batch);
-    for (std::size_t i = from; i < end; ++i) {
-      Reply& reply = replies[i - from];
-      expect_read(context.cluster, reply);
-      present[i] = reply.outcome == Outcome::hit;
-      bytes += reply.value.size();
-      segment_values[i] = std::move(reply.value);
-      complete = complete && present[i];
+  take_segments(context, batch, places, bytes);
+  std::vector<Request> elsewhere;
+  std::vector<std::size_t> missing;
+  for (const std::size_t i : places) {
+    if (present[i] || root.segments[i].lines == 0) continue;
+    auto request = by_its_own_bytes(context, std::move(batch[i]));
+    if (!request) continue;
+    elsewhere.push_back(std::move(*request));
+    missing.push_back(i);
+  }
+  take_segments(context, elsewhere, missing, bytes);
+  complete = std::find(present.begin(), present.end(), false) == present.end();
+}
+
+// One trip for most journals: only what needs the budget watched takes more.
+void JournalReading::take_segments(const Context& context, std::span<const Request> requests,
+                                   std::span<const std::size_t> places, std::size_t& bytes) {
+  for (std::size_t from = 0; from < requests.size(); from += segments_per_trip) {
+    const auto some = requests.subspan(from, std::min(segments_per_trip, requests.size() - from));
+    auto replies = context.cluster.execute(some);
+    for (std::size_t n = 0; n < replies.size(); ++n) {
+      expect_read(context.cluster, replies[n]);
+      const std::size_t i = places[from + n];
+      present[i] = replies[n].outcome == Outcome::hit;
+      bytes += replies[n].value.size();
+      segment_values[i] = std::move(replies[n].value);
     }
     if (bytes > largest_journal) throw too_large(context, key, contents.server);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@ constexpr std::size_t largest_journal = std::size_t{256} << 20;
 constexpr std::size_t segments_per_trip = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);
+// The same request for where versions before 0.2 put the segment; nullopt: that is the same server.
+std::optional<Request> by_its_own_bytes(const Context& context, Request request);
 std::string encode_all(std::span<const JournalLine> lines);
 
 // One journal on its way to its contents.
@@ -37,6 +40,8 @@ struct JournalReading {
   // `reply`: of a get or gets. Throws CorruptData.
   void take_root(const Context& context, Reply reply);
   void read_segments(const Context& context);
+  void take_segments(const Context& context, std::span<const Request> requests,
+                     std::span<const std::size_t> places, std::size_t& bytes);
   // A segment is missing: was it compacted away, so that the root names others by now?
   void reread_root(const Context& context);
   JournalContents finish();

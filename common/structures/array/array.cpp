@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/key_names.hpp"
 #include "common/structures/lock/lock.hpp"
 
 namespace mcds {
@@ -72,6 +72,19 @@ void check_json(std::span<const std::string> elements) {
   }
 }
 
+// Copies have changes in common; what is left from before the servers changed has none. What has segments does not tell.
+bool same_life(const std::string& one, const std::string& other) {
+  const auto first = decode_journal_root(one);
+  const auto second = decode_journal_root(other);
+  if (!first || !second) return false;
+  if (!first->segments.empty() || !second->segments.empty()) return true;
+  std::unordered_set<std::string> ids;
+  for (JournalLine& line : decode_journal_lines(first->tail).lines) ids.insert(std::move(line.id));
+  const auto lines = decode_journal_lines(second->tail).lines;
+  return std::any_of(lines.begin(), lines.end(),
+                     [&](const JournalLine& line) { return ids.contains(line.id); });
+}
+
 }  // namespace
 
 std::vector<JournalLine> without_removed(std::span<const JournalLine> lines) {
@@ -87,7 +100,11 @@ std::vector<std::string> replay(std::span<const JournalLine> lines) {
 }
 
 Array::Array(const Context& context, std::string_view name, const Journal::Options& options)
-    : context_(context), copies_(context_), key_(structure_key(context, "array", name)), options_(options) {
+    : context_(context),
+      copies_(context_),
+      kept_(context, "array", name, "", same_life),
+      json_key_(structure_key(context, "array", name) + ":json"),
+      options_(options) {
   if (could_be_a_part(name))
     throw InvalidInput(
         "an array's name must not end in :json, :lock or :s: and 16 hex digits: it could be another array's "
@@ -120,56 +137,117 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   return update_json(step, lock);
 }
 
+// One change on its way into all copies.
+struct Array::Writing {
+  const Step& step;
+  std::vector<JournalLine> lines;
+  std::vector<Journal::Appended> appended;
+  std::vector<std::optional<Failure>> failures;
+  std::vector<std::optional<UnknownOutcome>> unanswered;  // what may be executed late
+  std::vector<Creation> creations;                        // of copies without a journal, or a full one
+
+  Writing(const Step& the_step, std::size_t copies)
+      : step(the_step),
+        appended(copies),
+        failures(copies),
+        unanswered(copies),
+        creations(copies, Creation::needless) {}
+  bool has_lost(std::size_t copy) const { return !failures[copy] && appended[copy].declined; }
+  bool found() const {
+    for (std::size_t i = 0; i < appended.size(); ++i) {
+      if (!failures[i] && !appended[i].declined) return true;
+    }
+    return false;
+  }
+  bool any_missing() const {
+    for (std::size_t i = 0; i < appended.size(); ++i) {
+      if (has_lost(i) && creations[i] != Creation::other) return true;
+    }
+    return false;
+  }
+  bool wanted() const {
+    return std::find(creations.begin(), creations.end(), Creation::wanted) != creations.end();
+  }
+};
+
+// Creates the copy's journal where there is none.
+void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
+  Journal::Options options = options_;
+  options.lossy = late && !writing.step.replaces;
+  Journal journal(copies_.at(copy), kept_.key(), options);
+  writing.appended[copy] = writing.step.replaces ? journal.replace(writing.lines, [] { return true; })
+                                                 : journal.append(writing.lines);
+}
+
 // Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
 Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding) {
-  std::vector<JournalLine> lines;
+  Writing writing(step, copies_.size());
+  std::vector<JournalLine>& lines = writing.lines;
   if (step.replaces) lines.push_back({Change::clear, {}, {}});
   for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  std::vector<Journal::Appended> appended(copies_.size());
-  using Asks = std::function<bool()>;
-  const auto append_to = [&](std::size_t copy, const Asks& asks) {
-    appended[copy] = step.replaces ? journal(copy).replace(lines, asks) : journal(copy).append(lines, asks);
-  };
-  auto failures = copies_.run([&](std::size_t copy) {
-    append_to(copy, [&, copy] { return may_create(copies_.at(copy), step, encoding); });
+  writing.failures = copies_.run([&](std::size_t copy) {
+    const auto is_full = [&] {
+      writing.creations[copy] = creation(copies_.at(copy), step, encoding);
+      return writing.creations[copy] == Creation::needless;
+    };
+    try {
+      writing.appended[copy] =
+          step.replaces ? journal(copy).replace(lines, is_full) : journal(copy).append(lines, is_full);
+    } catch (const UnknownOutcome& failure) {
+      // Whoever creates the journal may find it executed late: under the same ids it says nothing new.
+      if (writing.creations[copy] != Creation::wanted) throw;
+      writing.appended[copy].declined = true;
+      writing.unanswered[copy] = failure;
+    }
   });
+  const bool late = writing.found();
+  if (!late && writing.any_missing() && kept_.elsewhere()) return append(step, encoding);
   // A copy without a journal has lost it if another has one; and somebody may be about to make it whole.
-  const auto has_lost = [&](std::size_t copy) { return !failures[copy] && appended[copy].declined; };
-  bool found = false;
-  for (std::size_t i = 0; i < appended.size(); ++i) found = found || (!failures[i] && !appended[i].declined);
-  if (found && appended.size() > 1) {
-    const auto late = copies_.run([&](std::size_t copy) {
-      if (has_lost(copy)) append_to(copy, [] { return true; });
+  if (late || writing.wanted()) {
+    const auto failures = copies_.run([&](std::size_t copy) {
+      if (!writing.has_lost(copy)) return;
+      try {
+        append_to(writing, copy, late);
+      } catch (const Failure&) {
+        if (writing.unanswered[copy]) throw UnknownOutcome(*writing.unanswered[copy]);
+        throw;
+      }
     });
-    for (std::size_t i = 0; i < late.size(); ++i) {
-      if (late[i]) failures[i] = late[i];
+    for (std::size_t i = 0; i < failures.size(); ++i) {
+      if (failures[i]) writing.failures[i] = failures[i];
     }
   }
+  return written(writing);
+}
+
+Array::Changed Array::written(const Writing& writing) const {
+  auto failures = writing.failures;
+  const bool found = writing.found();
   // A miss is only said when every copy says so.
   if (!found) std::erase(failures, std::nullopt);
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
   Changed changed{.found = found,
                   .created = found,
-                  .server = appended.front().server,
-                  .copies = copy_outcomes(context_, key_, failures)};
-  for (std::size_t i = 0; i < appended.size(); ++i) {
-    if (found && !failures[i]) changed.created = changed.created && appended[i].created;
+                  .server = writing.appended.front().server,
+                  .copies = copy_outcomes(context_, kept_.key(), failures)};
+  for (std::size_t i = 0; i < writing.appended.size(); ++i) {
+    if (found && !failures[i]) changed.created = changed.created && writing.appended[i].created;
   }
   return changed;
 }
 
-bool Array::may_create(const Context& context, const Step& step,
-                       std::optional<ArrayEncoding> encoding) const {
+Array::Creation Array::creation(const Context& context, const Step& step,
+                                std::optional<ArrayEncoding> encoding) const {
   const std::size_t json_server = context_.cluster.placement().server_of(json_key());
-  const std::vector<Request> batch{Request::get(key_), Request::get(json_key()).on(json_server)};
+  const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
   // Beside other copies there is no JSON array to be found, unless somebody left copies out.
   if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
-  if (replies[0].outcome != Outcome::miss) return true;  // it is there, and full
+  if (replies[0].outcome != Outcome::miss) return Creation::needless;
   const bool json = replies[1].outcome == Outcome::hit;
   if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
@@ -177,7 +255,8 @@ bool Array::may_create(const Context& context, const Step& step,
                   "the array has the JSON encoding; leave --encoding out, or say --encoding json",
                   context_.cluster.address_of(replies[1].server));
   }
-  return step.creates && !json;
+  if (json) return Creation::other;
+  return step.creates ? Creation::wanted : Creation::unwanted;
 }
 
 Array::Changed Array::update_json(const Step& step, bool lock) {
@@ -205,7 +284,7 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
 }
 
 void Array::expect_no_journal() const {
-  const Reply reply = context_.cluster.execute(Request::get(key_));
+  const Reply reply = context_.cluster.execute(Request::get(kept_.key()));
   if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return;
   throw Failure(ErrorCode::bad_data,
                 "the array has the journal encoding; leave --encoding out, or say --encoding journal",
@@ -244,6 +323,12 @@ Array::Changed Array::cas_json(const Step& step) {
 }
 
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
+  Contents contents = fetch_here(encoding);
+  if (!contents.found && kept_.elsewhere()) contents = fetch_here(encoding);
+  return contents;
+}
+
+Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
   if (encoding != ArrayEncoding::json && copies_.size() > 1) {
     contents = fetch_copies();
@@ -282,11 +367,13 @@ std::optional<Array::Compacted> Array::compact() {
   return result;
 }
 
-std::vector<std::string> Array::keys() const {
-  std::vector<std::string> keys{key_};
-  const JournalContents stored = journal().read();
-  keys.insert(keys.end(), stored.segments.begin(), stored.segments.end());
-  if (!stored.found && fetch(ArrayEncoding::json).found) keys = {json_key()};
+std::vector<PlacedKey> Array::keys() const {
+  JournalContents stored = journal().read();
+  if (!stored.found && kept_.elsewhere()) stored = journal().read();
+  if (!stored.found && copies_.size() == 1 && fetch_here(ArrayEncoding::json).found)
+    return {{json_key(), {}}};
+  std::vector<PlacedKey> keys{{kept_.key(), {}}};
+  for (std::string& segment : stored.segments) keys.push_back({std::move(segment), kept_.key()});
   return keys;
 }
 

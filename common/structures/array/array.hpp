@@ -1,8 +1,9 @@
 // A list that many clients change at once, each change whole or not at all.
 //
 // Key layout
-//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp
-//   array:<name>:s:<id>       its segments, once it has outgrown one item
+//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; kept in N
+//                             copies, N at least 2, array<N>:<name>: see common/primitives/kept.hpp
+//   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
 //   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
 //   array:<name>:json:lock    the lock of --lock, see lock.hpp
 //   E.g. array:jobs = J1 9f0c6a5be1d27348 *4a1c09f2
@@ -18,20 +19,22 @@
 //   An array has one encoding, that of its first change: who asks for the other is refused. (Two clients that
 //   create it at the same moment in different encodings make two; the journal is then the array.)
 // Round trips
-//   journal  changes 1; 4 creating, because the JSON encoding is looked for first; more when the item is
-//            full, see journal.hpp; a replacement of more than 256 KiB 2, and 1 for each half MiB; fetch 1, with
-//            segments 2; a missing journal 2.
+//   journal  changes 1; 5 creating, because the JSON encoding and other numbers of copies are looked for first; more when
+//            the item is full, see journal.hpp; a replacement of more than 256 KiB 2, and 1 for each half MiB; fetch 1,
+//            with segments 2; a missing journal 3.
 //   json     changes 2 per attempt, 3 creating, 2 more unless the encoding is given, 4 more with a lock;
-//            fetch 2, 1 when asked for by encoding.
+//            fetch 2, 1 when asked for by encoding; a missing array 1 more.
 // With several copies
 //   journal  Each copy is a journal of its own; a change is appended to all of them under one id. The array is the union
 //            of their lines by id: in the first copy's order, what only another has behind the lines it follows there. A
-//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). compact wants
-//            all copies to answer. While clients race, copies may order their changes differently; what counts is the
+//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). Where no copy is known to
+//            be whole all get what any has, and their roots go on naming a segment that is lost: no healing erases the
+//            evidence. A copy that is created after others is born lossy (journal.hpp), so that it cannot vouch for what came
+//            before it.
+//            compact wants all copies to answer. While clients race, copies may order their changes differently; what counts is the
 //            first copy's order, and when that is lost the next one's. A change that only some copies got is ordered for
-//            certain against later ones only when a fetch has given it to the others. What removes, and finds some
-//            copies without a journal, creates it there, 2 trips more: else a fetch under way could make them whole
-//            without the removal.
+//            certain against later ones only when a fetch has given it to the others. Whoever finds some copies without a
+//            journal creates it there, 2 trips more: else a fetch under way could make them whole without a removal.
 //   json     has one copy: refused. Its key is looked for before a journal is created; a server of it that does not answer
 //            keeps no journal from being created.
 // When things fail
@@ -52,6 +55,8 @@
 
 #include "common/primitives/copies.hpp"
 #include "common/primitives/journal/journal.hpp"
+#include "common/primitives/kept.hpp"
+#include "common/primitives/key_names.hpp"
 
 namespace mcds {
 
@@ -98,8 +103,8 @@ class Array {
   // Drops what removals made void; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // The physical keys there are.
-  std::vector<std::string> keys() const;
+  // The physical keys there are, of the first copy.
+  std::vector<PlacedKey> keys() const;
 
  private:
   struct Step {
@@ -109,7 +114,13 @@ class Array {
   };
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
-  bool may_create(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
+  // needless: there is a journal, and it is full. other: it has the JSON encoding.
+  enum class Creation { needless, wanted, unwanted, other };
+  Creation creation(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
+  struct Writing;
+  void append_to(Writing& writing, std::size_t copy, bool late) const;
+  Changed written(const Writing& writing) const;
+  Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
   Contents fetch_copies() const;
   struct Union;
   Union read_copies() const;
@@ -118,14 +129,19 @@ class Array {
   Changed update_json(const Step& step, bool lock);
   Changed cas_json(const Step& step);
   void expect_no_journal() const;
-  std::string json_key() const { return key_ + ":json"; }
+  std::string json_key() const { return json_key_; }
 
-  Journal journal() const { return {context_, key_, options_}; }
-  Journal journal(std::size_t copy) const { return {copies_.at(copy), key_, options_}; }
+  Journal journal() const { return {context_, kept_.key(), options_}; }
+  Journal journal(std::size_t copy, bool lossy = false) const {
+    Journal::Options options = options_;
+    options.lossy = lossy;
+    return {copies_.at(copy), kept_.key(), options};
+  }
 
   Context context_;
   Copies copies_;
-  std::string key_;
+  mutable Kept kept_;     // looks where nothing was found
+  std::string json_key_;  // has one copy
   Journal::Options options_;
 };
 

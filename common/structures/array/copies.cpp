@@ -141,7 +141,7 @@ Array::Union Array::read_copies() const {
   std::vector<JournalContents> contents(copies_.size());
   const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
   Union all;
-  all.server = context_.cluster.placement().server_of(key_);
+  all.server = context_.cluster.placement().server_of(kept_.key());
   for (std::size_t i = 0; i < contents.size(); ++i) {
     if (failures[i]) all.failure = failures[i];
     if (failures[i] || !contents[i].found) continue;
@@ -150,15 +150,18 @@ Array::Union Array::read_copies() const {
     all.lines = unite(all.lines, contents[i].lines);
   }
   for (std::size_t i = 0; i < contents.size(); ++i) {
-    const bool whole = failures[i] || (contents[i].found && contents[i].lost_segments == 0 &&
-                                       has_all(contents[i].lines, all.lines));
+    // Where every copy has lost something, none can be made more than equal.
+    const bool lossless = !all.complete || contents[i].lost_segments == 0;
+    const bool whole =
+        failures[i] || (contents[i].found && lossless && has_all(contents[i].lines, all.lines));
     all.lacking.push_back(!whole);
     all.missing.push_back(!failures[i] && !contents[i].found);
   }
   return all;
 }
 
-// Reads, and makes whole what a second look finds lacking too. Best effort: a later read tries again.
+// Reads, and makes whole what a second look finds lacking too. Where no copy is known to be whole, all get what any has, and
+// their roots go on saying that something is lost. Best effort: a later read tries again.
 Array::Union Array::heal() const {
   Union all = read_copies();
   if (!all.found || !all.any_lacking()) return all;
@@ -169,11 +172,13 @@ Array::Union Array::heal() const {
     if (!all.lacking[copy]) return;
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
     const Context& context = copies_.at(copy);
-    const std::string header = journal_header(context.random.token());
+    const std::string header = journal_header(context.random.token()) + lost_segment_line();
     if (all.missing[copy])
-      static_cast<void>(context.cluster.execute(Request::add(key_, header, Exptime::never())));
-    journal(copy).compact(
-        [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); }, true);
+      static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
+    journal(copy, !all.complete)
+        .compact(
+            [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); },
+            true);
   }));
   return all;
 }

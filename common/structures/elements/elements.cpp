@@ -11,10 +11,15 @@ namespace {
 
 constexpr std::size_t names_per_removal = 4096;
 
-std::string base_of(const Context& context, std::string_view structure, std::string_view name) {
+std::string_view checked(std::string_view name) {
   if (name.ends_with(":v"))
     throw InvalidInput("the name must not end in \":v\": its index could be another's element");
-  return structure_key(context, structure, name);
+  return name;
+}
+
+bool any_missing(const std::vector<ElementResult>& results) {
+  return std::any_of(results.begin(), results.end(),
+                     [](const ElementResult& result) { return !result.failure && !result.yes; });
 }
 
 std::vector<CopyOutcome> outcomes(const std::vector<ElementResult>& copies) {
@@ -75,12 +80,26 @@ ElementResult merged_remove(std::vector<ElementResult>& copies) {
 }  // namespace
 
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
-    : copies_(context) {
-  const std::string base = base_of(context, structure, name);
-  static_cast<void>(copy_servers(context, base));
-  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-    all_.push_back(std::make_unique<ElementsCopy>(copies_.at(copy), context, base));
-  }
+    : context_(context), copies_(context), kept_(context, structure, checked(name), ":i", same_index_life) {
+  static_cast<void>(copy_servers(context, kept_.key()));
+  take_keys();
+}
+
+void Elements::take_keys() const {
+  all_.clear();
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy)
+    all_.push_back(std::make_unique<ElementsCopy>(copies_.at(copy), context_, kept_.key()));
+}
+
+bool Elements::elsewhere() const {
+  if (!kept_.elsewhere()) return false;
+  take_keys();
+  return true;
+}
+
+std::vector<std::string> Elements::index_keys() const {
+  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  return all_.front()->index().keys();
 }
 
 Elements::PerCopy Elements::on_all(
@@ -110,11 +129,27 @@ std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool
 }
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {
-  return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.get(names); }), merged_get);
+  const auto ask = [&] {
+    return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.get(names); }), merged_get);
+  };
+  auto results = ask();
+  return any_missing(results) && elsewhere() ? ask() : results;
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
-  return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.remove(names); }), merged_remove);
+  // With several copies what removes also writes.
+  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  const auto act = [&] {
+    return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.remove(names); }),
+                  merged_remove);
+  };
+  auto results = act();
+  return any_missing(results) && elsewhere() ? act() : results;
+}
+
+Elements::Listing Elements::fetch(const Visit& visit) const {
+  Listing listing = fetch_here(visit);
+  return listing.shards == 0 && elsewhere() ? fetch_here(visit) : listing;
 }
 
 std::size_t Elements::clear() {
@@ -138,18 +173,20 @@ std::size_t Elements::clear() {
 }
 
 bool Elements::compact() {
-  std::vector<char> whole(all_.size(), 0);
-  for (const auto& failure :
-       copies_.run([&](std::size_t copy) { whole[copy] = all_[copy]->index().compact() ? 1 : 0; })) {
-    if (failure) throw Failure(*failure);
-  }
-  return std::find(whole.begin(), whole.end(), 0) == whole.end();
+  std::vector<ElementIndex::Compacted> results(all_.size());
+  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = all_[copy]->index().compact(); });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  const auto none = [](const auto& result) { return result == ElementIndex::Compacted::nothing_there; };
+  if (std::all_of(results.begin(), results.end(), none) && elsewhere()) return compact();
+  return std::find(results.begin(), results.end(), ElementIndex::Compacted::damaged) == results.end();
 }
 
 void Elements::accept() {
-  for (const auto& failure : copies_.run([&](std::size_t copy) { all_[copy]->index().accept(); })) {
-    if (failure) throw Failure(*failure);
-  }
+  std::vector<char> there(all_.size(), 0);
+  const auto failures =
+      copies_.run([&](std::size_t copy) { there[copy] = all_[copy]->index().accept() ? 1 : 0; });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  if (std::find(there.begin(), there.end(), 1) == there.end() && elsewhere()) accept();
 }
 
 }  // namespace mcds

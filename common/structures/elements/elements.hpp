@@ -1,6 +1,7 @@
 // What tables and hashes are made of: one key per element is the truth, the index only says where to look.
 //
-// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; kept in N copies, N at least 2, `table<N>:<name>`
+// or `hash<N>:<name>`: see common/primitives/kept.hpp)
 //   <base>:v:<element>           the value; the element encoded, or digested when long (key_names.hpp)
 //   <base>:i, <base>:i:<shard>   the index: element_index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
@@ -22,7 +23,9 @@
 //   it, fetch does not, until it is removed and set, or set with `relist`.
 // Round trips, whatever the number of elements
 //   get, remove 1; set of existing ones 1, else 3 (4 when a shard is new). fetch 2, one more per window of
-//   elements and per shard that has outgrown one item.
+//   elements and per shard that has outgrown one item. The first time that an element is missing, or an index, one more:
+//   the structure may be kept in another number of copies. With several copies
+//   the first removal asks that, too.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set: UnknownOutcome when it may have been set; remove: likewise. Repeating either is harmless.
@@ -50,6 +53,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
+#include "common/primitives/kept.hpp"
 #include "common/structures/elements/copy.hpp"
 
 namespace mcds {
@@ -95,7 +99,8 @@ class Elements {
   bool compact();
   void accept();
 
-  std::vector<std::string> index_keys() const { return all_.front()->index().keys(); }
+  // Asks whether there is an index first, for one of an earlier version.
+  std::vector<std::string> index_keys() const;
   std::string key_of(std::string_view name) const { return all_.front()->key_of(name); }
 
  private:
@@ -106,11 +111,17 @@ class Elements {
   // What `act` makes of each copy; a copy whose run fails has that failure in every result.
   PerCopy on_all(std::size_t count,
                  const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const;
+  // Nothing is there: whether it is under other keys, which are ours from now on.
+  bool elsewhere() const;
+  void take_keys() const;
+  Listing fetch_here(const Visit& visit) const;
   std::vector<ElementResult> merged(PerCopy results,
                                     ElementResult (*merge)(std::vector<ElementResult>&)) const;
 
+  Context context_;
   Copies copies_;
-  std::vector<std::unique_ptr<ElementsCopy>> all_;
+  mutable Kept kept_;  // looks where nothing was found
+  mutable std::vector<std::unique_ptr<ElementsCopy>> all_;
 };
 
 }  // namespace mcds

@@ -190,7 +190,7 @@ class Elements::Fetching {
 
   void accept_healed() {
     const auto failures = elements_.copies_.run([&](std::size_t copy) {
-      if (healable_[copy] && damaged(looks_[copy])) elements_.all_[copy]->index().accept();
+      if (healable_[copy] && damaged(looks_[copy])) static_cast<void>(elements_.all_[copy]->index().accept());
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;  // the next fetch tries again
@@ -225,7 +225,7 @@ class Elements::Fetching {
   Listing listing_;
 };
 
-Elements::Listing Elements::fetch(const Visit& visit) const {
+Elements::Listing Elements::fetch_here(const Visit& visit) const {
   return Fetching(*this, visit).run();
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <map>
 #include <set>
 #include <unordered_set>
 #include <utility>
@@ -83,7 +85,29 @@ std::string manifest_entry(std::size_t shard, const std::string& incarnation) {
   return std::to_string(shard) + ':' + incarnation;
 }
 
+// Of each shard that a manifest names, when it first did so.
+std::map<std::string, std::int64_t> shards_named(const std::string& manifest) {
+  std::map<std::string, std::int64_t> named;
+  const auto root = decode_journal_root(manifest);
+  if (!root) return named;
+  for (const JournalLine& line : decode_journal_lines(root->tail).lines) {
+    if (line.change == Change::add)
+      named.emplace(line.element.substr(0, line.element.find(':')), seconds_of(line));
+  }
+  return named;
+}
+
 }  // namespace
+
+bool same_index_life(const std::string& one, const std::string& other) {
+  constexpr std::int64_t about = 5;
+  const auto first = shards_named(one);
+  const auto second = shards_named(other);
+  return std::any_of(first.begin(), first.end(), [&](const auto& shard) {
+    const auto same = second.find(shard.first);
+    return same != second.end() && std::abs(same->second - shard.second) <= about;
+  });
+}
 
 // What the roots of manifest and shards say at one look.
 struct ElementIndex::Roots {
@@ -95,12 +119,25 @@ struct ElementIndex::Roots {
     }
     manifest_lost = manifest.lost_segments != 0 || manifest.foreign != 0;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      if (reader.failed(shard + 1)) forget_entries_of(shard);
       if (!reader.found(shard + 1)) continue;
       std::string entry = manifest_entry(shard, reader.incarnation(shard + 1));
       if (stale.erase(entry) == 0) unnamed.emplace_back(shard, reader.incarnation(shard + 1));
     }
   }
   bool whole() const { return !manifest_lost && unnamed.empty() && stale.empty(); }
+  // Whether there is an index, as far as is known.
+  bool any() const {
+    for (std::size_t i = 0; i <= index_shards; ++i) {
+      if (reader.failed(i) || reader.found(i)) return true;
+    }
+    return !stale.empty() || manifest_lost;
+  }
+  // What a server that does not answer has is not gone.
+  void forget_entries_of(std::size_t shard) {
+    std::erase_if(stale,
+                  [&](const std::string& entry) { return entry.starts_with(std::to_string(shard) + ':'); });
+  }
   // Throws the first failure there was.
   void expect_all() {
     for (std::size_t i = 0; i <= index_shards; ++i) {
@@ -276,17 +313,19 @@ bool ElementIndex::compact_shard(std::size_t shard, bool despite_loss) const {
       .compact([&](const auto& lines) { return still_needed(lines); }, despite_loss);
 }
 
-bool ElementIndex::compact() {
-  const std::unique_ptr<Roots> found = roots(false);
+ElementIndex::Compacted ElementIndex::compact() {
+  const std::unique_ptr<Roots> found = roots(beside_copies_);
+  if (!found->any()) return Compacted::nothing_there;
   bool whole = found->whole();
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (found->reader.found(shard + 1)) whole = compact_shard(shard, false) && whole;
   }
-  return whole;
+  return whole ? Compacted::done : Compacted::damaged;
 }
 
-void ElementIndex::accept() {
-  const std::unique_ptr<Roots> found = roots(false);
+bool ElementIndex::accept() {
+  const std::unique_ptr<Roots> found = roots(beside_copies_);
+  if (!found->any()) return false;
   for (const auto& [shard, incarnation] : found->unnamed) name_in_manifest(shard, incarnation);
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     if (found->reader.found(shard + 1)) static_cast<void>(compact_shard(shard, true));
@@ -298,6 +337,7 @@ void ElementIndex::accept() {
     return lines;
   };
   static_cast<void>(Journal(context_, manifest_key()).compact(without_stale, true));
+  return true;
 }
 
 }  // namespace mcds

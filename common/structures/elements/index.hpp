@@ -40,6 +40,9 @@ namespace mcds {
 
 constexpr std::size_t index_shards = 16;
 
+// Whether two manifests are of copies of one index: a shard was named in both at about the same time.
+bool same_index_life(const std::string& one, const std::string& other);
+
 class ElementIndex {
  private:
   struct Roots;
@@ -94,11 +97,12 @@ class ElementIndex {
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops old lines of names that are no elements; false if a part of the index is lost and stays as it is.
-  // Throws Contention.
-  bool compact();
-  // From now on what the index has counts as all of it.
-  void accept();
+  // Drops old lines of names that are no elements; damaged: a part of the index is lost and stays as it is. Beside other
+  // copies, what servers that do not answer have stays as it is too. Throws Contention.
+  enum class Compacted { done, damaged, nothing_there };
+  Compacted compact();
+  // From now on what the index has counts as all of it. False: there is none.
+  bool accept();
 
   std::vector<std::string> keys() const;
   std::string manifest_key() const { return base_ + ":i"; }

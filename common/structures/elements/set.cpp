@@ -22,9 +22,12 @@ class Elements::Setting {
   }
 
   PerCopy run(bool relist) {
+    if (relist) static_cast<void>(elements_.elsewhere());
     if (relist) list_where([](std::size_t) { return true; });
     for (int round = 0; round < most_rounds && any_open(); ++round) {
       on_open(&ElementsCopy::replace);
+      if (!listed_any_ && any_missing() && elements_.elsewhere())
+        continue;  // the same again, under other keys
       list_where([&](std::size_t i) { return (missing(i) && !listed_at_[i]) || to_list(i); });
       on_open(&ElementsCopy::add);
       list_where([&](std::size_t i) { return added_late(i); });
@@ -42,6 +45,17 @@ class Elements::Setting {
   }
   bool to_list(std::size_t i) const {
     return in_any(i, [](const ElementSetting& one) { return one.to_list; });
+  }
+  bool any_missing() const {
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      if (missing_everywhere(i)) return true;
+    }
+    return false;
+  }
+  bool missing_everywhere(std::size_t i) const {
+    return std::all_of(settings_.begin(), settings_.end(),
+                       [&](const auto& copy) { return !copy[i].done || copy[i].result.failure; }) &&
+           missing(i);
   }
   bool any_open() const {
     for (std::size_t i = 0; i < batch_.size(); ++i) {
@@ -88,6 +102,7 @@ class Elements::Setting {
       names.push_back(&batch_[i].name);
     }
     if (names.empty()) return;
+    listed_any_ = true;
     const SteadyTime before = elements_.copies_.at(0).clock.steady();
     std::vector<std::vector<std::optional<Failure>>> lists(settings_.size());
     const auto failures = elements_.copies_.run(
@@ -132,6 +147,7 @@ class Elements::Setting {
   std::span<const Element> batch_;
   std::vector<std::optional<SteadyTime>> listed_at_;
   std::vector<std::vector<ElementSetting>> settings_;  // per copy
+  bool listed_any_ = false;
 };
 
 Elements::PerCopy Elements::set_copies(std::span<const Element> elements, bool relist) {

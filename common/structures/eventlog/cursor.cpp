@@ -20,7 +20,8 @@ namespace mcds {
 
 namespace {
 
-constexpr std::string_view magic = "mcds-eventlog-cursor 1";
+constexpr std::string_view magic = "mcds-eventlog-cursor ";
+constexpr std::uint64_t most_copies = 1000;
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -30,6 +31,25 @@ std::vector<std::string_view> words_of(std::string_view line) {
     if (space == std::string_view::npos) return words;
     line.remove_prefix(space + 1);
   }
+}
+
+std::string text_of(const PartName& name) {
+  return name.copy == 0 ? name.text() : name.text() + '/' + std::to_string(name.copy);
+}
+
+std::optional<PartName> parse_name(std::string_view text) {
+  const auto slash = text.find('/');
+  auto name = PartName::parse(text.substr(0, slash));
+  if (!name || slash == std::string_view::npos) return name;
+  const auto copy = parse_u64(text.substr(slash + 1));
+  if (!copy || *copy == 0 || *copy > most_copies) return std::nullopt;
+  name->copy = static_cast<std::int64_t>(*copy);
+  return name;
+}
+
+PartName split(const PartName& name) {
+  constexpr std::int64_t parts_per_copy = 1000;
+  return {name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
 }
 
 // False for a line that no cursor of ours contains.
@@ -46,7 +66,7 @@ bool read_line(CursorState& state, std::string_view line) {
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }
-  const auto name = words.size() < 3 ? std::nullopt : PartName::parse(words[1]);
+  const auto name = words.size() < 3 ? std::nullopt : parse_name(words[1]);
   if (!name || !parse_hex64(words[2])) return false;
   if (words[0] == "lost" && words.size() == 3) {
     state.lost.emplace(*name, words[2]);
@@ -123,14 +143,14 @@ void sync_directory_of(const std::string& path) {
 }  // namespace
 
 std::string CursorState::text() const {
-  std::string text = std::string(magic) + "\nlog " + ring + '\n';
+  std::string text = std::string(magic) + std::to_string(version) + "\nlog " + ring + '\n';
   if (seen) text += "seen " + std::to_string(seen->time_since_epoch().count()) + '\n';
   for (const auto& [name, consumed] : parts) {
-    text += "part " + name.text() + ' ' + consumed.incarnation + ' ' + std::to_string(consumed.bytes) + ' ';
+    text += "part " + text_of(name) + ' ' + consumed.incarnation + ' ' + std::to_string(consumed.bytes) + ' ';
     text += consumed.last ? consumed.last->text() : "-";
     text += '\n';
   }
-  for (const auto& [name, incarnation] : lost) text += "lost " + name.text() + ' ' + incarnation + '\n';
+  for (const auto& [name, incarnation] : lost) text += "lost " + text_of(name) + ' ' + incarnation + '\n';
   const std::string sum = checksum(text);
   return text + "end *" + sum + '\n';
 }
@@ -144,13 +164,26 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
                                             "file, or remove it to read the whole log again");
   };
   std::string_view rest = text;
-  if (take_line(rest) != magic) throw foreign();
+  const std::string_view first = take_line(rest);
+  const auto version = first.starts_with(magic) ? parse_u64(first.substr(magic.size())) : std::nullopt;
+  if (version != 1 && version != 2) throw foreign();
+  state.version = static_cast<int>(*version);
   while (!rest.starts_with("end *")) {
     if (rest.empty() || !read_line(state, take_line(rest))) throw foreign();
   }
   const std::string_view body = text.substr(0, text.size() - rest.size());
   if (rest != "end *" + checksum(body) + '\n' || state.ring.empty()) throw foreign();
   return state;
+}
+
+void CursorState::tell_copies_apart() {
+  if (std::exchange(version, 2) == 2) return;
+  std::map<PartName, Consumed> split_parts;
+  for (auto& [name, consumed] : parts) split_parts.emplace(split(name), std::move(consumed));
+  parts = std::move(split_parts);
+  std::set<std::pair<PartName, std::string>> split_lost;
+  for (const auto& [name, incarnation] : lost) split_lost.emplace(split(name), incarnation);
+  lost = std::move(split_lost);
 }
 
 void CursorState::forget_before(std::int64_t chunk) {

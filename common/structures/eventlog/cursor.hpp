@@ -1,12 +1,14 @@
 // What one reader of a log has consumed, and the file that remembers it.
 //
 // Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
-//   mcds-eventlog-cursor 1
+//   mcds-eventlog-cursor 1                          2 for a log of several copies
 //   log eventlog:deploys:60x60                      the ring, namespace included
 //   seen 1795234133945000                           microseconds: everything there was then has been
 //                                                   consumed
 //   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
 //                                                   (`-`: none)
+//   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was 29920568.1002:
+//                                                   for several copies that is what such a number means
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
@@ -35,11 +37,15 @@ struct CursorState {
   std::optional<WallTime> seen;  // nothing that was there then is undelivered
   std::map<PartName, Consumed> parts;
   std::set<std::pair<PartName, std::string>> lost;
+  // 2: written by a reader of several copies, whose parts say of which they are.
+  int version = 1;
 
   bool operator==(const CursorState&) const = default;
   std::string text() const;
   // Throws Failure(bad_data), naming `file`.
   static CursorState parse(std::string_view text, std::string_view file);
+  // For a log of several copies. Versions before 0.2 hid the copy in the number: copy i's parts began at 1000 i.
+  void tell_copies_apart();
   // Forgets chunks before `chunk`.
   void forget_before(std::int64_t chunk);
 };

@@ -5,14 +5,6 @@
 
 namespace mcds {
 
-namespace {
-
-PartName stored_name(const PartName& name) {
-  return {name.chunk, name.part % most_parts};
-}
-
-}  // namespace
-
 // A part that is there, and how far it was consumed.
 struct ChunkDelivery::Part {
   PartName name;
@@ -31,7 +23,7 @@ bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional
   std::vector<EventLine> events;
   bool whole = true;
   // Several copies have the same events: only what is new counts towards the limit.
-  const bool repeats = left && !parts.empty() && parts.back().name.part >= most_parts;
+  const bool repeats = left && !parts.empty() && parts.back().name.copy != 0;
   std::set<EventId> seen;
   if (repeats) {
     const auto before = consumed_ids(parts);
@@ -58,8 +50,12 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
   std::vector<Part> parts;
   for (const auto& [number, text] : chunk.parts) {
     if (text.unreachable) continue;
-    Part part{.name = {chunk.chunk, number}, .text = &text, .incarnation = {}, .start = 0, .last = {}};
-    const auto header = parse_part_header(text.value, stored_name(part.name));
+    Part part{.name = {chunk.chunk, number.part, number.copy},
+              .text = &text,
+              .incarnation = {},
+              .start = 0,
+              .last = {}};
+    const auto header = parse_part_header(text.value, part.name.stored());
     if (!header) {
       damage(part, "is no part of an event log");
       continue;
@@ -89,9 +85,8 @@ bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part
     expected.emplace_back(known->first, known->second.incarnation);
   }
   for (const Part& part : parts) {
-    const std::int64_t first = part.name.part - stored_name(part.name).part;
-    for (PartName before{chunk.chunk, part.name.part - 1}; before.part >= first; --before.part) {
-      if (chunk.parts.contains(before.part)) break;
+    for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0; --before.part) {
+      if (chunk.parts.contains({before.copy, before.part})) break;
       const auto reported = state_.lost.lower_bound({before, ""});
       const bool again = reported != state_.lost.end() && reported->first == before;
       if (!again) expected.emplace_back(before, unnamed);
@@ -100,7 +95,7 @@ bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part
   if (chunk.directory_lost && chunk.parts.empty()) expected.emplace_back(PartName{chunk.chunk, 0}, unnamed);
   bool lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.replaced; });
   for (const auto& [name, incarnation] : expected) {
-    const auto text = chunk.parts.find(name.part);
+    const auto text = chunk.parts.find({name.copy, name.part});
     if (text != chunk.parts.end() && text->second.unreachable) continue;
     const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };
     if (std::any_of(parts.begin(), parts.end(), same)) continue;
@@ -175,7 +170,7 @@ std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts)
 
 void ChunkDelivery::damage(const Part& part, const std::string& what) {
   sink_.damaged(
-      CorruptData(keys_.part(stored_name(part.name)) + ' ' + what + ": somebody else writes to this key",
+      CorruptData(keys_.part(part.name.stored()) + ' ' + what + ": somebody else writes to this key",
                   cluster_.address_of(part.text->server)));
 }
 

@@ -20,11 +20,31 @@ constexpr auto tolerated_step_back = std::chrono::seconds(1);
 EventLog::EventLog(Context context, std::string_view name, RingShape shape)
     : copies_(context),
       context_(std::move(context)),
+      kept_(context_, "eventlog", name, ":conf",
+            [](const auto& one, const auto& other) { return one == other; }),
       shape_(shape),
-      keys_(structure_key(context_, "eventlog", name), shape),
+      keys_(kept_.key(), shape),
       ids_(context_.random) {
+  take_keys();
+}
+
+void EventLog::take_keys() {
+  keys_ = LogKeys(kept_.key(), shape_);
+  writers_.clear();
   for (std::size_t i = 0; i < copies_.size(); ++i)
     writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size() == 1);
+}
+
+std::string EventLog::unmarked_ring() const {
+  return LogKeys(kept_.unmarked_key(), shape_).ring();
+}
+
+// Nothing is there: whether it is under other keys, which are ours from now on.
+bool EventLog::elsewhere() {
+  const bool found = kept_.elsewhere();
+  if (found) take_keys();
+  for (LogWriter& writer : writers_) writer.may_begin();
+  return found;
 }
 
 WallTime EventLog::time_of(std::optional<WallTime> at) {
@@ -71,23 +91,43 @@ EventLog::Flushed EventLog::flush() {
   const std::string lines = std::exchange(staged_lines_, {});
   staged_lines_.reserve(lines.size());
   staged_events_ = 0;
-  std::vector<std::size_t> servers(copies_.size());
-  const auto failures =
-      copies_.run([&](std::size_t copy) { servers[copy] = writers_[copy].append(staged_chunk_, lines); });
+  std::vector<std::optional<std::size_t>> servers(copies_.size());
+  std::vector<std::optional<Failure>> failures(copies_.size());
+  // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere.
+  for (int round = 0; round < 2; ++round) {
+    const auto failed = copies_.run([&](std::size_t copy) {
+      if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
+    });
+    bool nowhere = false;
+    bool somewhere = false;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      if (failed[i]) failures[i] = failed[i];
+      somewhere = somewhere || servers[i];
+      nowhere = nowhere || (!servers[i] && !failures[i]);
+    }
+    if (!nowhere) break;
+    if (somewhere) {
+      for (LogWriter& writer : writers_) writer.may_begin();
+    } else {
+      static_cast<void>(elsewhere());
+    }
+  }
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  return {servers.front(), copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
+  return {context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
+          copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
 }
 
-std::vector<std::string> EventLog::current_keys() const {
+std::vector<PlacedKey> EventLog::current_keys() {
+  if (copies_.size() > 1) static_cast<void>(elsewhere());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
-  std::vector<std::string> keys;
+  std::vector<PlacedKey> keys;
   for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)
-    keys.push_back(keys_.part({chunk, 0}));
+    keys.push_back({keys_.part({chunk, 0})});
   for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory;
        group <= (now + 1) / chunks_per_directory; ++group) {
-    keys.push_back(keys_.directory(group));
+    keys.push_back({keys_.directory(group)});
   }
-  keys.push_back(keys_.conf());
+  keys.push_back({keys_.conf()});
   return keys;
 }
 

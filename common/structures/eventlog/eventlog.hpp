@@ -2,10 +2,13 @@
 //
 // Key layout
 //   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then
-//                                        one line per event
+//                                        one line per event; all parts on the server of part 0 (versions
+//                                        before 0.2 placed each by its own bytes: one that is named and
+//                                        not there is looked for where they put it)
 //   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: which parts were
 //                                        created, by incarnation
 //   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
+//   Kept in M copies, M at least 2, all begin with eventlog<M>:<name>; see common/primitives/kept.hpp
 //   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
 //   eventlog:deploys:60x60:29920568,
 //     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
@@ -31,7 +34,8 @@
 //     part and incarnation, never times: what lies beyond them is undelivered, whatever its time.
 //
 // Round trips (steady / worst)
-//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create), 3 more
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create; 5 if
+//     there is no directory yet: other numbers of copies are looked for), 3 more
 //     per lost reply, three times at most. fetch, tail, a cursor's read 1; one more while parts
 //     continue beyond the second, one more if one is missing before another or is in no directory; chunks are read 64 at a time.
 //
@@ -70,6 +74,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
+#include "common/primitives/kept.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/eventlog/writer.hpp"
@@ -158,7 +164,7 @@ class EventLog {
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
   // The keys a put now would use, and those of the readable window that can exist.
-  std::vector<std::string> current_keys() const;
+  std::vector<PlacedKey> current_keys();
 
  private:
   WallTime time_of(std::optional<WallTime> at);
@@ -171,15 +177,20 @@ class EventLog {
   void forget_old(CursorState& state, WallTime now) const;
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
             std::optional<std::uint64_t> limit, bool tolerant, bool refills);
-  void adopt(CursorState& state, WallTime now, LogSink& sink) const;
+  void adopt(CursorState& state, WallTime now, LogSink& sink);
 
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
   void put_directories_right(std::span<const ChunkText* const> copies);
   bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
+  void take_keys();
+  bool elsewhere();
+  std::string unmarked_ring() const;
+
   Copies copies_;
   Context context_;
+  Kept kept_;
   RingShape shape_;
   LogKeys keys_;
   std::vector<LogWriter> writers_;  // one per copy

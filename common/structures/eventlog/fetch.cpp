@@ -108,6 +108,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
   const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
   if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
     return false;
+  for (LogWriter& writer : writers_) writer.may_begin();
   static_cast<void>(copies_.run([&](std::size_t copy) {
     std::string_view rest = missing[copy];
     while (!rest.empty()) {
@@ -164,6 +165,8 @@ LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
   CursorState state;
   RangeSink in_range(range, sink);
   LogSummary summary = read(span_of(low, high), state, in_range, std::nullopt, false, true).summary;
+  if (summary.found_nothing() && elsewhere())
+    summary = read(span_of(low, high), state, in_range, std::nullopt, false, true).summary;
   summary.events = in_range.events();
   return summary;
 }
@@ -173,7 +176,11 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
   const WallTime now = context_.clock.wall();
   const auto [low, high] = window(now);
   adopt(state, now, sink);
-  const Read done = read(span_of(low, high), state, sink, limit, tolerant, true);
+  Read done = read(span_of(low, high), state, sink, limit, tolerant, true);
+  if (done.summary.found_nothing() && elsewhere()) {
+    state.ring = keys_.ring();
+    done = read(span_of(low, high), state, sink, limit, tolerant, true);
+  }
   if (done.ended_in) {
     state.seen = std::min(now, shape_.start_of(*done.ended_in));
   } else if (done.summary.unreachable.empty()) {
@@ -185,7 +192,13 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
 }
 
 // Checks that the cursor is this log's, and reports what expired since it was last here.
-void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) const {
+void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
+  if (copies_.size() > 1) state.tell_copies_apart();
+  // A cursor from before the keys said how many copies there are: of the log it knew, or of what was begun anew since.
+  if (!state.ring.empty() && state.ring == unmarked_ring() && state.ring != keys_.ring()) {
+    if (!elsewhere()) state.parts.clear();
+    state.ring = keys_.ring();
+  }
   if (!state.ring.empty() && state.ring != keys_.ring()) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
                                            "; name another file, or remove it to read the whole log again");

@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 #include "common/base/clock.hpp"
 #include "common/base/random.hpp"
@@ -72,19 +73,24 @@ struct RingShape {
   static std::optional<RingShape> parse(std::string_view text);
 };
 
-// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`.
+// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`. Which of several copies of the log
+// it is of is known to readers only: no key and no header says it.
 struct PartName {
   std::int64_t chunk = 0;
   std::int64_t part = 0;
+  std::int64_t copy = 0;
 
-  auto operator<=>(const PartName&) const = default;
+  bool operator==(const PartName&) const = default;
+  std::strong_ordering operator<=>(const PartName& other) const {
+    return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
+  }
+  PartName stored() const { return {chunk, part}; }
   std::string text() const;
   static std::optional<PartName> parse(std::string_view text);
 };
 
-// Of one copy of a chunk, a bound for what a directory may name. A cursor and a reader of several copies give copy i's part
-// k the number i * most_parts + k.
-constexpr std::int64_t most_parts = 1000;
+// Of one copy of a chunk, a bound for what a directory may name: some more than it has room for.
+constexpr std::int64_t most_parts = 32768;
 
 // How many chunks share a directory.
 constexpr std::int64_t chunks_per_directory = 32;
@@ -94,6 +100,10 @@ class LogKeys {
   // `log` is `<namespace>eventlog:<name>`.
   LogKeys(std::string log, const RingShape& shape) : log_(std::move(log)), ring_(log_ + ':' + shape.text()) {}
   std::string part(const PartName& name) const { return ring_ + ':' + name.text(); }
+  // Of a part's item, which lies with the first of its chunk.
+  Request of_part(Request request, const PartName& name) const {
+    return name.part == 0 ? std::move(request) : std::move(request).lying_with(part({name.chunk, 0}));
+  }
   std::string directory(std::int64_t group) const { return ring_ + ":dir:" + std::to_string(group); }
   std::string conf() const { return log_ + ":conf"; }
   // Names the log and its shape: what a cursor belongs to.

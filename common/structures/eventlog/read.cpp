@@ -8,7 +8,7 @@ namespace mcds {
 namespace {
 
 bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
-  const auto part = copy.parts.find(name.part);
+  const auto part = copy.parts.find({0, name.part});
   if (part == copy.parts.end()) return false;
   const auto header = parse_part_header(part->second.value, name);
   return header && header->incarnation == incarnation;
@@ -18,8 +18,8 @@ bool has_part(const ChunkText& copy, const PartName& name, std::string_view inca
 bool has_all(const ChunkText& copy) {
   std::int64_t next = 0;
   for (const auto& [number, part] : copy.parts) {
-    if (part.unreachable && number > copy.last_named) continue;
-    if (part.unreachable || number != next++) return false;
+    if (part.unreachable && number.part > copy.last_named) continue;
+    if (part.unreachable || number.part != next++) return false;
   }
   if (next == 0) return false;
   return std::all_of(copy.named.begin(), copy.named.end(),
@@ -80,13 +80,14 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
   ask_first(chunks);
   while (ask_further()) {
   }
+  ask_misplaced();
   ask_holes();
   find_lost_directories();
   for (ChunkText& chunk : chunks_) {
     chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
     const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
     for (const auto& [number, part] : chunk.parts) {
-      const PartName name{chunk.chunk, number};
+      const PartName name{chunk.chunk, number.part};
       const auto header = parse_part_header(part.value, name);
       const bool known = !header || directory.state == LogDirectory::State::unreachable ||
                          directory.knows(name, header->incarnation);
@@ -106,7 +107,7 @@ void ChunkReader::ask_first(std::span<const std::int64_t> chunks) {
   for (const std::int64_t chunk : chunks) {
     for (std::int64_t part = 0; part < 2; ++part) {
       asked.push_back({chunks_.size(), {chunk, part}});
-      batch.push_back(Request::get(keys_.part({chunk, part})));
+      batch.push_back(keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part}));
     }
     chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
     groups.push_back(chunk / chunks_per_directory);
@@ -125,14 +126,14 @@ bool ChunkReader::ask_further() {
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const std::int64_t chunk = chunks_[i].chunk;
     std::int64_t end = directories_[chunk / chunks_per_directory].last_part_of(chunk) + 2;
-    const auto before = chunks_[i].parts.find(next_part_[i] - 1);
+    const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
     const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
     if (goes_on) end = std::max(end, next_part_[i] + 1);
     end = std::min(end, most_parts);
     if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
     for (std::int64_t part = next_part_[i]; part < end; ++part) {
       asked.push_back({i, {chunk, part}});
-      batch.push_back(Request::get(keys_.part({chunk, part})));
+      batch.push_back(keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part}));
     }
     next_part_[i] = end;
   }
@@ -148,11 +149,33 @@ void ChunkReader::ask_holes() {
   std::vector<Asked> asked;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     const auto& parts = chunks_[i].parts;
-    const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first;
+    const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first.part;
     for (std::int64_t part = 0; part < last; ++part) {
-      if (parts.contains(part)) continue;
+      if (parts.contains({0, part})) continue;
       asked.push_back({i, {chunks_[i].chunk, part}});
-      batch.push_back(Request::get(keys_.part({chunks_[i].chunk, part})));
+      const PartName name{chunks_[i].chunk, part};
+      batch.push_back(keys_.of_part(Request::get(keys_.part(name)), name));
+    }
+  }
+  if (!batch.empty()) execute(batch, asked, {});
+}
+
+// Versions before 0.2 placed further parts by their own bytes: one that is named and not where it belongs may be there.
+void ChunkReader::ask_misplaced() {
+  std::vector<Request> batch;
+  std::vector<Asked> asked;
+  for (std::size_t i = 0; i < chunks_.size(); ++i) {
+    const std::int64_t chunk = chunks_[i].chunk;
+    const std::int64_t end =
+        std::min(directories_[chunk / chunks_per_directory].last_part_of(chunk) + 1, most_parts);
+    for (std::int64_t part = 1; part < end; ++part) {
+      if (chunks_[i].parts.contains({0, part})) continue;
+      Request request = keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part});
+      const std::size_t server = context_.cluster.server_of(request);
+      request.with.clear();
+      if (context_.cluster.server_of(request) == server) continue;
+      asked.push_back({i, {chunk, part}});
+      batch.push_back(std::move(request));
     }
   }
   if (!batch.empty()) execute(batch, asked, {});
@@ -182,7 +205,7 @@ bool ChunkReader::usable(const Reply& reply) {
 void ChunkReader::take_part(const Asked& asked, Reply reply) {
   const bool known = usable(reply);
   if (known && reply.outcome != Outcome::hit) return;
-  chunks_[asked.position].parts[asked.name.part] = {std::move(reply.value), reply.server, !known};
+  chunks_[asked.position].parts[{0, asked.name.part}] = {std::move(reply.value), reply.server, !known};
 }
 
 void ChunkReader::take_directory(std::int64_t group, const Reply& reply) {
@@ -207,8 +230,8 @@ std::set<std::int64_t> ChunkReader::groups_without_their_parts() const {
     const std::int64_t group = chunk.chunk / chunks_per_directory;
     const LogDirectory& directory = directories_.at(group);
     if (directory.state == LogDirectory::State::unreachable) continue;
-    for (const auto& [part, text] : chunk.parts) {
-      const PartName name{chunk.chunk, part};
+    for (const auto& [number, text] : chunk.parts) {
+      const PartName name{chunk.chunk, number.part};
       const auto header = parse_part_header(text.value, name);
       if (header && !directory.knows(name, header->incarnation)) groups.insert(group);
     }
@@ -231,7 +254,7 @@ void ChunkReader::find_lost_directories() {
 std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy) {
   std::vector<std::pair<PartName, std::string>> lost;
   for (const auto& [name, incarnation] : copy.all_named) {
-    const auto part = copy.parts.find(name.part);
+    const auto part = copy.parts.find({0, name.part});
     const bool unreachable = part != copy.parts.end() && part->second.unreachable;
     if (!unreachable && !has_part(copy, name, incarnation)) lost.emplace_back(name, incarnation);
   }
@@ -243,17 +266,17 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
   bool silent = true;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const ChunkText& copy = *copies[i];
-    const std::int64_t offset = static_cast<std::int64_t>(i) * most_parts;
+    const auto of_copy = static_cast<std::int64_t>(i);
     united.text.chunk = copy.chunk;
     united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
     for (const auto& [number, part] : copy.parts) {
-      united.text.parts[offset + number] = part;
-      if (part.unreachable && number <= copy.last_named) united.blocked = true;
+      united.text.parts[{of_copy, number.part}] = part;
+      if (part.unreachable && number.part <= copy.last_named) united.blocked = true;
     }
     for (const auto& [name, incarnation] : copy.named) {
-      united.text.named.push_back({{name.chunk, offset + name.part}, incarnation});
+      united.text.named.push_back({{name.chunk, name.part, of_copy}, incarnation});
     }
-    const auto first = copy.parts.find(0);
+    const auto first = copy.parts.find({0, 0});
     silent = silent && first != copy.parts.end() && first->second.unreachable;
     united.text.whole = united.text.whole || has_all(copy);
   }

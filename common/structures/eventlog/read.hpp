@@ -2,6 +2,8 @@
 // reads.
 #pragma once
 
+#include <compare>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <span>
@@ -36,9 +38,16 @@ struct PartText {
   bool unreachable = false;  // then nothing is known about it
 };
 
+// Of which copy of the log, and which part; a copy's own text has copy 0 only.
+struct CopyPart {
+  std::int64_t copy = 0;
+  std::int64_t part = 0;
+  auto operator<=>(const CopyPart&) const = default;
+};
+
 struct ChunkText {
   std::int64_t chunk = 0;
-  std::map<std::int64_t, PartText> parts;  // those that are there, or unreachable
+  std::map<CopyPart, PartText> parts;  // those that are there, or unreachable
   std::vector<std::pair<PartName, std::string>> all_named =
       {};  // also the newest, which may not be created yet
   std::vector<std::pair<PartName, std::string>> unnamed =
@@ -80,6 +89,7 @@ class ChunkReader {
   void ask_first(std::span<const std::int64_t> chunks);
   bool ask_further();
   void ask_holes();
+  void ask_misplaced();
   void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
                std::span<const std::int64_t> groups);
   void take_part(const Asked& asked, Reply reply);

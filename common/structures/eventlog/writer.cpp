@@ -1,6 +1,7 @@
 #include "common/structures/eventlog/writer.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "common/base/errors.hpp"
@@ -22,7 +23,7 @@ bool holds(std::string_view part, std::string_view lines) {
 
 }  // namespace
 
-std::size_t LogWriter::append(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
   try {
     return append_whole(chunk, lines);
   } catch (const NotApplied& refusal) {
@@ -32,36 +33,45 @@ std::size_t LogWriter::append(std::int64_t chunk, const std::string& lines) {
 }
 
 // A server whose items are smaller than usual refuses a batch for its size.
-std::size_t LogWriter::append_halves(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> LogWriter::append_halves(std::int64_t chunk, const std::string& lines) {
   const std::size_t middle = lines.find('\n', lines.size() / 2);
   if (middle + 1 >= lines.size()) return append_whole(chunk, lines);
-  append(chunk, lines.substr(0, middle + 1));
+  if (!append(chunk, lines.substr(0, middle + 1))) return std::nullopt;
   return append(chunk, lines.substr(middle + 1));
 }
 
-std::size_t LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {
     const PartName name{chunk, part};
     std::int64_t last_part = part;
+    if (may_begin_ && std::exchange(missing_, std::nullopt) == name) {
+      if (create(name, lines) == Stored::yes)
+        return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
+      continue;
+    }
     Stored stored = append_to(name, lines);
     if (stored == Stored::refused) {
       const Look found = look(name, lines, last_part);
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
+      if (found == Look::nowhere) {
+        missing_ = name;
+        return std::nullopt;
+      }
       if (found == Look::missing) stored = create(name, lines);
     }
-    if (stored == Stored::yes) return context_->cluster.placement().server_of(keys_.part(name));
+    if (stored == Stored::yes) return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
   throw Contention(
       "the log's chunk is full and rivals fill each new part at once; try again",
-      context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, part}))));
+      context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, 0}))));
 }
 
 LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& lines) {
-  const Request request = Request::append(keys_.part(name), lines);
+  const Request request = of_part(Request::append(keys_.part(name), lines), name);
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context_->cluster.execute(request);
     if (!reply.unknown()) {
@@ -78,7 +88,7 @@ LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& 
 std::optional<std::string> LogWriter::read_back(const PartName& name) {
   Reply reply;
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    reply = context_->cluster.execute(Request::get(keys_.part(name)));
+    reply = context_->cluster.execute(of_part(Request::get(keys_.part(name)), name));
     if (reply.outcome == Outcome::miss) return std::nullopt;
     if (reply.outcome == Outcome::hit) return std::move(reply.value);
   }
@@ -87,13 +97,19 @@ std::optional<std::string> LogWriter::read_back(const PartName& name) {
       context_->cluster.address_of(reply.server));
 }
 
+Request LogWriter::of_part(Request request, const PartName& name) const {
+  return keys_.of_part(std::move(request), name);
+}
+
 // Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may have been
 // created meanwhile, and only one that is there and refuses is full. Learns from the directory which part is the
 // chunk's last.
 LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
-  const std::vector<Request> batch{Request::touch(keys_.part(name), exptime_of(name.chunk)),
-                                   Request::append(keys_.part(name), lines),
-                                   Request::get(keys_.directory(name.chunk / chunks_per_directory))};
+  const Request touch = Request::touch(keys_.part(name), exptime_of(name.chunk));
+  std::vector<Request> batch{of_part(touch, name), of_part(Request::append(keys_.part(name), lines), name),
+                             Request::get(keys_.directory(name.chunk / chunks_per_directory))};
+  // Where versions before 0.2 put a further part: one that is there counts as full.
+  if (context_->cluster.server_of(touch) != context_->cluster.server_of(batch[0])) batch.push_back(touch);
   const auto replies = context_->cluster.execute(batch);
   std::string_view directory = replies[2].value;
   while (!directory.empty()) {
@@ -102,16 +118,18 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
       last_part = std::max(last_part, line->name.part);
   }
   if (replies[1].outcome == Outcome::stored) return Look::stored;
+  if (replies.size() > 3 && replies[3].outcome == Outcome::stored) return Look::full;
+  const auto missing = !may_begin_ && replies[2].outcome == Outcome::miss ? Look::nowhere : Look::missing;
   // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
   // everybody.
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
     const auto value = read_back(name);
     if (value && holds(*value, lines)) return Look::stored;
     if (replies[1].unknown()) return Look::again;
-    return value ? Look::full : Look::missing;
+    return value ? Look::full : missing;
   }
   expect(context_->cluster, replies[1]);
-  return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : Look::missing;
+  return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : missing;
 }
 
 // Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one
@@ -124,8 +142,9 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
   } catch (const NotApplied&) {
     if (alone_) throw;
   }
-  const auto request = Request::append_or_create(keys_.part(name), part_header(name, incarnation), lines,
-                                                 exptime_of(name.chunk));
+  const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
+                                                         lines, exptime_of(name.chunk)),
+                               name);
   const Reply reply = context_->cluster.execute(request);
   if (reply.unknown()) {
     const auto value = read_back(name);

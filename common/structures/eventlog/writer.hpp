@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "common/primitives/context.hpp"
@@ -21,21 +22,25 @@ class LogWriter {
   LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool alone)
       : context_(&context), shape_(shape), keys_(keys), alone_(alone) {}
 
-  // Whole event lines, at most batch_size; the server they went to. Throws NotApplied, UnknownOutcome, Contention.
-  std::size_t append(std::int64_t chunk, const std::string& lines);
+  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, and nobody has
+  // looked for the log elsewhere; see may_begin. Throws NotApplied, UnknownOutcome, Contention.
+  std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
+  // From now on directories are created.
+  void may_begin() { may_begin_ = true; }
   // That part is to be missed from now on. Throws NotApplied.
   void name_part(const PartName& name, const std::string& incarnation);
   // That part is not to be missed. Best effort: without it a reader reports a gap where nothing was lost.
   void withdraw(const PartName& name, const std::string& incarnation);
 
  private:
-  enum class Stored { yes, refused, again };
-  enum class Look { stored, full, missing, again };
+  enum class Stored { yes, refused, again, nowhere };
+  enum class Look { stored, full, missing, again, nowhere };
 
-  std::size_t append_whole(std::int64_t chunk, const std::string& lines);
-  std::size_t append_halves(std::int64_t chunk, const std::string& lines);
+  std::optional<std::size_t> append_whole(std::int64_t chunk, const std::string& lines);
+  std::optional<std::size_t> append_halves(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
   Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
+  Request of_part(Request request, const PartName& name) const;
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const;
@@ -44,6 +49,8 @@ class LogWriter {
   RingShape shape_;
   LogKeys keys_;
   bool alone_;
+  bool may_begin_ = false;
+  std::optional<PartName> missing_;             // certainly, when may_begin was asked for
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
 };
 

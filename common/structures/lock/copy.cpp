@@ -99,6 +99,7 @@ std::vector<Request> AcquireCopy::requests() const {
 Request AcquireCopy::fence_request() const {
   const auto now = std::max<std::int64_t>(plan_.clock.wall().time_since_epoch().count(), 1);
   return Request::incr_or_create(plan_.fence_key, 1, static_cast<std::uint64_t>(now), Exptime::never())
+      .lying_with(plan_.key)
       .on(plan_.server);
 }
 

@@ -95,10 +95,11 @@ ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptio
 
 ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   const Elements elements = elements_of(session, kind, options);
+  const std::vector<std::string> index = elements.index_keys();
   std::vector<std::string> keys;
   for (const std::string& word : options.words)
     keys.push_back(elements.key_of(bare_element(value_of(word)).name));
-  for (std::string& key : elements.index_keys()) keys.push_back(std::move(key));
+  keys.insert(keys.end(), index.begin(), index.end());
   return print_where(session, keys);
 }
 

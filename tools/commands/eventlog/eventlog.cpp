@@ -150,7 +150,7 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
 }
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
-  const EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
+  EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
   return print_where(session, log.current_keys());
 }
 

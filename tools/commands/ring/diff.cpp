@@ -7,6 +7,7 @@
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
 #include "common/placement/ring/shares.hpp"
+#include "common/primitives/parts.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/ring/keys.hpp"
@@ -74,7 +75,8 @@ class Reader {
   ExitStatus read() {
     const TakeRingKey take = [this](const RingKey& key) {
       sized_ |= key.bytes.has_value();
-      diff_.add(key.key, key.bytes.value_or(0), key.server);
+      const PlacedKey part = placed(std::string(key.key), session_.key_prefix());
+      diff_.add(part.placed_by(), key.bytes.value_or(0), key.server);
     };
     if (options_.live) return read_live_keys_of(session_, take);
     if (options_.keys) return read_keys_of(session_, *options_.keys, take);

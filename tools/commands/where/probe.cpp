@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/primitives/parts.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -157,8 +158,10 @@ class Probe {
 
  private:
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
-    const Placement::Place place = placement.place_of(key);
-    Findings findings{placement, place, placement.servers_of(key, session_.copies()), key, copies, {}, {}};
+    const PlacedKey part = placed(key, session_.key_prefix());
+    const Placement::Place place = placement.place_of(part.placed_by());
+    Findings findings{
+        placement, place, placement.servers_of(part.placed_by(), session_.copies()), key, copies, {}, {}};
     if (options_.prune) findings.strays = strays_of(copies, findings.holders, options_.even_last);
     if (!options_.dry_run && !findings.strays.empty()) {
       findings.removed = remove_copies(*cluster_, key, copies, findings.strays);

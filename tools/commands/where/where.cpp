@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "common/placement/failover.hpp"
+#include "common/primitives/parts.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -86,11 +87,12 @@ JsonObject explanation(const Placement& placement, std::string_view key) {
 void print_key(Session& session, const WhereOptions& options, const Placements& placements,
                const std::string& key) {
   for (const auto& placement : placements) {
-    const Placement::Place place = placement->place_of(key);
+    const PlacedKey part = placed(key, session.key_prefix());
+    const Placement::Place place = placement->place_of(part.placed_by());
     JsonObject line;
     if (session.output().mode() != OutputMode::value) {
-      line = where_line(session, *placement, key, place);
-      if (options.explain) line.object("explain", explanation(*placement, key));
+      line = where_line(session, *placement, part, place);
+      if (options.explain) line.object("explain", explanation(*placement, part.placed_by()));
     }
     session.output().answer(line, session.server_address(place.server));
   }
