@@ -187,6 +187,8 @@ std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std:
       return std::make_unique<Rendezvous>(rule.hash, members);
     case Distribution::election:
       return std::make_unique<Election>(rule.hash, members);
+    case Distribution::routes:  // placed by make_routed_placement
+      break;
   }
   return nullptr;
 }

@@ -108,6 +108,8 @@ const char* name_of(Failover failover) {
       return "next_hash";
     case Failover::next_point:
       return "next_point";
+    case Failover::next_route:
+      return "next_route";
     case Failover::python_memcached:
     case Failover::cache_memcached:
     case Failover::dalli:
@@ -141,6 +143,7 @@ std::optional<std::size_t> server_after_failures(const Rule& rule, const Distrib
     case Failover::lost:
     case Failover::unknown:
     case Failover::rebuilt:
+    case Failover::next_route:
       break;
   }
   const std::size_t home = distributor.server_of(rule.hash(text), text);

@@ -52,8 +52,9 @@ std::uint64_t murmur3(std::string_view key);                // x86_32, seed 0
 std::uint64_t murmur3_signed_order(std::string_view key);   // ordered as a signed integer
 std::uint64_t murmur3_length_seeded(std::string_view key);  // libmemcached's seed
 std::uint64_t murmur64a(std::string_view key);              // mcrouter's seed
-std::uint64_t jenkins(std::string_view key);                // lookup3 hashlittle, initval 13
-std::uint64_t hsieh(std::string_view key);                  // SuperFastHash, signed tail
+std::uint64_t murmur64a_seeded(std::string_view key, std::uint64_t seed);
+std::uint64_t jenkins(std::string_view key);  // lookup3 hashlittle, initval 13
+std::uint64_t hsieh(std::string_view key);    // SuperFastHash, signed tail
 
 std::uint64_t xxh64(std::string_view key);
 std::uint64_t xxh3(std::string_view key);

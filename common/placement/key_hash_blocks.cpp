@@ -74,6 +74,8 @@ struct Lookup3 {
 
 constexpr std::uint32_t mcrouter_seed = 4193360111U;
 
+}  // namespace
+
 std::uint64_t murmur64a_seeded(std::string_view key, std::uint64_t seed) {
   constexpr std::uint64_t m = 0xc6a4a7935bd1e995U;
   std::uint64_t h = seed ^ (key.size() * m);
@@ -87,6 +89,8 @@ std::uint64_t murmur64a_seeded(std::string_view key, std::uint64_t seed) {
   h = (h ^ (h >> 47)) * m;
   return h ^ (h >> 47);
 }
+
+namespace {
 
 // The endless bit string furc draws from: murmur64a of the key, then of the word before.
 class FurcBits {

@@ -6,6 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/placement/distribution.hpp"
 #include "common/placement/failover.hpp"
+#include "common/placement/mcrouter/routes.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/rewrite.hpp"
 
@@ -130,6 +131,28 @@ std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std:
 
 }  // namespace
 
+const char* name_of(Policy policy) {
+  switch (policy) {
+    case Policy::one:
+      return "one";
+    case Policy::all:
+      return "all";
+    case Policy::latest:
+      return "latest";
+    case Policy::random:
+      return "random";
+    case Policy::failover:
+      return "failover";
+  }
+  return "";
+}
+
+Owners copies_on(const std::vector<std::size_t>& servers) {
+  Owners owners{servers.size() == 1 ? Policy::one : Policy::all, {}};
+  for (const std::size_t server : servers) owners.list.push_back({server});
+  return owners;
+}
+
 std::optional<std::size_t> Placement::server_of_when_down(std::string_view, const std::vector<bool>&) const {
   throw InvalidInput("where keys of the profile '" + std::string(profile()) +
                      "' go while a server is down cannot be foretold; mcds where --profiles tells which can");
@@ -138,7 +161,12 @@ std::optional<std::size_t> Placement::server_of_when_down(std::string_view, cons
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options) {
   if (pool.empty()) throw InvalidInput("the server list is empty");
-  return std::make_shared<ProfilePlacement>(profile_named(profile), std::move(pool), options);
+  const Profile& known = profile_named(profile);
+  if (known.rule.distribution != Distribution::routes)
+    return std::make_shared<ProfilePlacement>(known, std::move(pool), options);
+  if (options.routes == nullptr)
+    throw InvalidInput("the profile mcrouter-routes needs --servers-from mcrouter:FILE");
+  return make_routed_placement(std::move(pool), options.routes);
 }
 
 }  // namespace mcds

@@ -2,6 +2,7 @@
 // bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,7 @@
 namespace mcds {
 
 class Continuum;
+class Routes;
 
 // Names and addresses, for the few clients that hash what a name resolves to. A member that is not set knows
 // nothing.
@@ -25,6 +27,37 @@ struct Resolver {
   // The name an address has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& address)> name_of;
 };
+
+// How many of the servers that a client knows for a key hold it.
+enum class Policy {
+  one,       // there is one
+  all,       // it is written to every one
+  latest,    // to one that the proxy settles on for itself
+  random,    // to any one
+  failover,  // to the first; to the next while that one is down
+};
+// The word for it: `all`.
+const char* name_of(Policy policy);
+
+struct Owner {
+  std::size_t server;         // an index into the pool
+  bool must = true;           // it has the key whenever the key is there; else it may
+  std::string wire_key = {};  // what this server knows the key by; empty: by the key itself
+
+  bool operator==(const Owner&) const = default;
+};
+
+struct Owners {
+  Policy policy = Policy::one;
+  std::vector<Owner> list;  // never empty; the first is the one asked first
+
+  bool has(std::size_t server) const {
+    return std::any_of(list.begin(), list.end(), [&](const Owner& owner) { return owner.server == server; });
+  }
+};
+
+// Copies that all must be there, on these servers.
+Owners copies_on(const std::vector<std::size_t>& servers);
 
 class Placement {
  public:
@@ -42,6 +75,10 @@ class Placement {
     std::size_t server;
   };
   virtual Place place_of(std::string_view key) const { return {hash_of(key), server_of(key)}; }
+  // Whether owners_of names several servers for some key.
+  virtual bool replicates() const { return false; }
+  // All servers on which the client itself keeps the key: several where a proxy or a client replicates.
+  virtual Owners owners_of(std::string_view key) const { return {Policy::one, {{server_of(key)}}}; }
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
@@ -59,6 +96,8 @@ struct PlacementOptions {
   std::string key_prefix = {};
   // twemproxy's hash_tag: two characters; of a key that has something between them only that is hashed.
   std::string hash_tag = {};
+  // The routes of a proxy's configuration, for the profile mcrouter-routes.
+  std::shared_ptr<const Routes> routes = nullptr;
 };
 
 // Throws InvalidInput with a `did you mean` for an unknown profile,

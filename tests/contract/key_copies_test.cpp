@@ -10,8 +10,6 @@ using namespace mcds::test;
 
 namespace {
 
-using Servers = std::vector<std::size_t>;
-
 void put(Cluster& cluster, std::size_t server, const std::string& value) {
   REQUIRE(cluster.execute(Request::set("k", value, Exptime::never()).on(server)).outcome == Outcome::stored);
 }
@@ -36,8 +34,8 @@ TEST_CASE("key copies: every server's copy is found, with its figures") {
     CHECK(copies[0].cas.value != 0);
     CHECK(copies[1].state == KeyCopy::State::missing);
     CHECK(copies[2].size_bytes == 5);
-    CHECK(verdict_of(copies, Servers{0}) == Verdict::divergent);
-    CHECK(verdict_of(copies, Servers{1}) == Verdict::divergent);
+    CHECK(verdict_of(copies, copies_on({0})) == Verdict::divergent);
+    CHECK(verdict_of(copies, copies_on({1})) == Verdict::divergent);
   }
 }
 
@@ -48,12 +46,13 @@ TEST_CASE("key copies: pruning removes what was probed, and never what was writt
     for (std::size_t server = 0; server < 3; ++server) put(backend->cluster(), server, "v");
     const KeyCopies copies = probe(backend->cluster());
     put(backend->rival(), 1, "changed");
-    const auto removed = remove_copies(backend->cluster(), "k", copies, strays_of(copies, Servers{0}, false));
+    const auto removed =
+        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false));
     REQUIRE(removed.size() == 2);
     CHECK(removed[0].removal == Removal::changed);
     CHECK(removed[1].removal == Removal::removed);
     const KeyCopies after = after_removal(copies, removed);
-    CHECK(verdict_of(after, Servers{0}) == Verdict::duplicate);
+    CHECK(verdict_of(after, copies_on({0})) == Verdict::duplicate);
     const KeyCopies now = probe(backend->cluster());
     CHECK(now[0].found());
     CHECK(now[1].size_bytes == 7);
@@ -71,7 +70,8 @@ TEST_CASE("key copies: a restart between probe and prune removes nothing, though
     const KeyCopies copies = probe(backend->cluster());
     backend->restart(1);
     put(backend->rival(), 1, "w");
-    const auto removed = remove_copies(backend->cluster(), "k", copies, strays_of(copies, Servers{0}, false));
+    const auto removed =
+        remove_copies(backend->cluster(), "k", copies, strays_of(copies, copies_on({0}), false));
     CHECK(removed[0].removal != Removal::removed);
     CHECK(probe(backend->rival())[1].found());
   }

@@ -23,12 +23,12 @@ KeyCopies copies_of(std::string_view letters) {
 const std::vector<std::size_t> first{0}, first_two{0, 1};
 
 std::string verdict(std::string_view letters, const std::vector<std::size_t>& holders = first) {
-  return name_of(verdict_of(copies_of(letters), holders));
+  return name_of(verdict_of(copies_of(letters), copies_on(holders)));
 }
 
 std::size_t strays(std::string_view letters, bool even_last = false,
                    const std::vector<std::size_t>& holders = first) {
-  return strays_of(copies_of(letters), holders, even_last).size();
+  return strays_of(copies_of(letters), copies_on(holders), even_last).size();
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ TEST_CASE("key copies: a problem that is seen counts although a server does not 
 TEST_CASE("key copies: equal bytes under different flags are different values") {
   KeyCopies copies = copies_of("aa");
   copies[1].flags = 1;
-  CHECK(verdict_of(copies, first) == Verdict::divergent);
+  CHECK(verdict_of(copies, copies_on(first)) == Verdict::divergent);
 }
 
 TEST_CASE(

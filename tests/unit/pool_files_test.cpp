@@ -59,54 +59,6 @@ TEST_CASE("nutcracker: an IPv6 host is what stands before port and weight") {
   CHECK(file.pool[1].name == "second");
 }
 
-TEST_CASE("mcrouter: the hash is that of the routes to the pool") {
-  const auto profile = [](const std::string& route) {
-    const std::string pools = R"({"pools":{"A":{"servers":["a:1"]},"B":{"servers":["b:1"]}},)";
-    return parse_mcrouter(pools + route + "}", "A").profile;
-  };
-  CHECK(profile(R"("route":"PoolRoute|A")") == "mcrouter-ch3");
-  CHECK(profile(R"("route":{"type":"PoolRoute","pool":"B","hash":"Crc32"})") == "mcrouter-ch3");
-  CHECK(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":{"hash_func":"Crc32"}})") ==
-        "mcrouter-crc32");
-  CHECK(profile(R"("route":{"type":"PoolRoute","pool":{"name":"A","servers":["a:1"]},"hash":"Crc32"})") ==
-        "mcrouter-crc32");
-  CHECK(
-      profile(
-          R"("routes":[{"aliases":["/a/b/"],"route":{"type":"HashRoute","children":"Pool|A","hash_func":"Crc32"}}])") ==
-      "mcrouter-crc32");
-  CHECK(
-      profile(
-          R"("route":{"type":"FailoverRoute","children":["PoolRoute|A",{"type":"PoolRoute","pool":"A"}]})") ==
-      "mcrouter-ch3");
-  CHECK_THROWS_WITH_AS(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":"WeightedCh3"})"),
-                       "the route to the pool A hashes by WeightedCh3; there are profiles for Ch3 and Crc32",
-                       Failure);
-  CHECK_THROWS_AS(profile(R"("route":{"type":"PoolRoute","pool":"A","hash":{"salt":"x"}})"), Failure);
-  CHECK_THROWS_AS(
-      profile(
-          R"("route":["PoolRoute|A",{"type":"PoolRoute","pool":"A","hash":"Crc32"},{"type":"PoolRoute","pool":"A"}])"),
-      Failure);
-}
-
-TEST_CASE("mcrouter: comments, protocol suffixes, IPv6 and the hash of the route") {
-  const char* config = R"({
-    // one pool
-    "pools": { "A": { "servers": [ "10.0.0.1:5001", "10.0.0.2:5002:ascii:plain", "[::1]:5003:ascii" ] } },
-    "route": "PoolRoute|A" /* "Crc32x" */
-  })";
-  const PoolFile file = parse_mcrouter(config, "");
-  REQUIRE(file.pool.size() == 3);
-  CHECK(file.pool[1].address() == "10.0.0.2:5002");
-  CHECK(file.pool[2].address() == "[::1]:5003");
-  CHECK(file.profile == "mcrouter-ch3");
-  CHECK(parse_mcrouter(
-            R"({"pools":{"A":{"servers":["a:1"]}},"route":{"type":"PoolRoute","pool":"A","hash":"Crc32"}})",
-            "A")
-            .profile == "mcrouter-crc32");
-  CHECK_THROWS_AS(parse_mcrouter("{}", "A"), Failure);
-  CHECK_THROWS_AS(parse_mcrouter(config, "B"), Failure);
-}
-
 TEST_CASE("php.ini: both extensions' forms of session.save_path") {
   const PoolFile memcached = parse_php_ini(
       "; c\nsession.save_handler = memcached\nsession.save_path=\"10.0.0.1:11211:2, 10.0.0.2\"\n");

@@ -81,14 +81,15 @@ TEST_CASE("placement: every profile agrees with the running client on every key 
   CHECK(checked.size() == 205);
 }
 
-TEST_CASE("placement: every profile but two is checked by vectors") {
+TEST_CASE("placement: every profile but three is checked by vectors") {
   std::ifstream file(vectors + "/profiles.txt");
   std::set<std::string, std::less<>> recorded;
   for (std::string profile, rest; file >> profile && std::getline(file, rest);) recorded.insert(profile);
   for (const Profile& profile : all_profiles()) {
     if (recorded.contains(profile.name)) continue;
     CAPTURE(profile.name);
-    CHECK((profile.name == "ketama" || profile.name == "libmemcached-vbucket"));
+    CHECK((profile.name == "ketama" || profile.name == "libmemcached-vbucket" ||
+           profile.name == "mcrouter-routes"));
   }
 }
 

@@ -39,14 +39,14 @@ std::optional<std::string> address_of(const std::string& name) {
   return std::nullopt;
 }
 
-std::optional<std::string> name_of(const std::string& address) {
+std::optional<std::string> host_name_of(const std::string& address) {
   return text_of(lookup(address, AI_NUMERICHOST, AF_UNSPEC).get(), NI_NAMEREQD);
 }
 
 }  // namespace
 
 Resolver system_resolver() {
-  return {address_of, name_of};
+  return {address_of, host_name_of};
 }
 
 }  // namespace mcds

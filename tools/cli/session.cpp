@@ -5,6 +5,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/placement/mcrouter/routes.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/resolver.hpp"
@@ -60,6 +61,7 @@ struct Session::Parts {
   Text key_prefix;
   std::optional<std::size_t> copies;
   std::optional<Access> access;
+  Operation operation = Operation::any;
 };
 
 namespace {
@@ -174,7 +176,10 @@ const PoolFile& Session::pool() {
 
 PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
-  return {system_resolver(), prefix, pool().hash_tag};
+  const auto& routes = pool().routes;
+  const bool any = routes == nullptr || parts_->operation == Operation::any;
+  return {system_resolver(), prefix, pool().hash_tag,
+          any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation))};
 }
 
 std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
@@ -203,6 +208,15 @@ const std::string& Session::key_prefix() {
   return *parts_->key_prefix;
 }
 
+void Session::choose_operation(const std::optional<std::string>& operation) {
+  if (!operation) return;
+  if (*operation != "get" && *operation != "set" && *operation != "delete")
+    throw InvalidInput("--operation must be get, set or delete");
+  parts_->operation = *operation == "get"   ? Operation::get
+                      : *operation == "set" ? Operation::set
+                                            : Operation::remove;
+}
+
 std::unique_ptr<Cluster> Session::connect_to(std::shared_ptr<const Placement> placement) {
   auto cluster = connect(std::move(placement), connect_options());
   if (!options_.verbose) return cluster;
@@ -215,6 +229,18 @@ Cluster& Session::cluster() {
   return *parts_->cluster;
 }
 
+// As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the others.
+std::uint64_t Session::copies_of_pool() {
+  if (!placement()->replicates()) return 1;
+  const Owners owners = placement()->owners_of(key_prefix() + "key");
+  if (owners.policy != Policy::all) return 1;
+  std::set<std::size_t> servers;
+  for (const Owner& owner : owners.list) {
+    if (owner.must) servers.insert(owner.server);
+  }
+  return std::max<std::uint64_t>(servers.size(), 1);
+}
+
 std::size_t Session::copies() {
   if (parts_->copies) return *parts_->copies;
   const Settings settings(options_, config());
@@ -222,7 +248,7 @@ std::size_t Session::copies() {
       first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
   const std::uint64_t copies = options_.copies ? *options_.copies
                                : configured    ? parse_u64(*configured).value_or(0)
-                                               : 1;
+                                               : copies_of_pool();
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
   const std::size_t servers = pool().pool.size();
   if (copies > servers) {

@@ -41,6 +41,8 @@ class Session {
   // The same pool as another client places keys on it.
   std::shared_ptr<const Placement> placement_as(std::string_view profile);
   const std::string& key_prefix();
+  // get, set or delete: which of a proxy's routes is meant. Throws InvalidInput for another word.
+  void choose_operation(const std::optional<std::string>& operation);
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
   // The longest time a lock with copies may be held, if anybody says so.
@@ -66,6 +68,7 @@ class Session {
 
  private:
   struct Parts;
+  std::uint64_t copies_of_pool();
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);

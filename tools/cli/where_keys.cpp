@@ -1,5 +1,7 @@
 #include "tools/cli/where_keys.hpp"
 
+#include <algorithm>
+
 #include "common/primitives/copies.hpp"
 #include "tools/cli/session.hpp"
 
@@ -15,12 +17,26 @@ JsonObject placed_line(Session& session, const Placement& placement, std::string
 JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
                       const Placement::Place& place) {
   JsonObject line = placed_line(session, placement, key, place);
-  if (session.copies() == 1) return line;
+  if (session.copies() == 1 || (placement.replicates() && !session.options().copies)) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : copy_servers(placement, session.copies(), key)) {
     list.push_back(JsonObject().bytes("server", session.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
+}
+
+void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key) {
+  const Owners owners = placement.owners_of(key);
+  std::vector<std::string> servers, wire_keys;
+  for (const Owner& owner : owners.list) {
+    servers.push_back(session.server_address(owner.server));
+    wire_keys.push_back(owner.wire_key.empty() ? std::string(key) : owner.wire_key);
+  }
+  if (owners.list.size() > 1) line.strings("servers", servers).bytes("policy", name_of(owners.policy));
+  const bool one_name = std::count(wire_keys.begin(), wire_keys.end(), wire_keys.front()) ==
+                        static_cast<std::ptrdiff_t>(wire_keys.size());
+  if (!one_name) line.strings("wire_keys", wire_keys);
+  if (one_name && wire_keys.front() != key) line.bytes("wire_key", wire_keys.front());
 }
 
 ExitStatus print_where(Session& session, std::span<const std::string> keys) {

@@ -22,6 +22,9 @@ JsonObject placed_line(Session& session, const Placement& placement, std::string
 JsonObject where_line(Session& session, const Placement& placement, std::string_view key,
                       const Placement::Place& place);
 
+// "servers" and "policy" where the client itself keeps the key on several; "wire_key" where it goes by another name.
+void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key);
+
 // One line per key; asks no server.
 ExitStatus print_where(Session& session, std::span<const std::string> keys);
 

@@ -42,10 +42,6 @@ bool differ(const KeyCopies& copies) {
   return false;
 }
 
-bool contains(std::span<const std::size_t> servers, std::size_t server) {
-  return std::find(servers.begin(), servers.end(), server) != servers.end();
-}
-
 struct Tally {
   std::size_t found = 0, missing = 0, unanswered = 0;
 
@@ -62,10 +58,21 @@ Tally tally(const KeyCopies& copies) {
   return result;
 }
 
-Tally tally(const KeyCopies& copies, std::span<const std::size_t> servers) {
+Tally tally(const KeyCopies& copies, const Owners& owners) {
   Tally result;
-  for (const std::size_t server : servers) result.add(copies[server]);
+  for (const auto& copy : copies) {
+    if (owners.has(copy.server)) result.add(copy);
+  }
   return result;
+}
+
+// Those that must have the key; where none must, any of them will do.
+Owners needed(const Owners& owners) {
+  Owners result{owners.policy, {}};
+  for (const Owner& owner : owners.list) {
+    if (owner.must && !result.has(owner.server)) result.list.push_back(owner);
+  }
+  return result.list.empty() ? owners : result;
 }
 
 RemovedCopy removed_by(const Reply& reply) {
@@ -119,15 +126,18 @@ const char* name_of(Removal removal) {
   return "";
 }
 
-Verdict verdict_of(const KeyCopies& copies, std::span<const std::size_t> holders) {
+Verdict verdict_of(const KeyCopies& copies, const Owners& owners) {
   const Tally all = tally(copies);
-  const Tally held = tally(copies, holders);
+  const Tally held = tally(copies, owners);
+  const Tally must = tally(copies, needed(owners));
+  const bool any_will_do =
+      std::none_of(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; });
   if (differ(copies)) return Verdict::divergent;
   if (held.found > 0 && all.found > held.found) return Verdict::duplicate;
-  if (held.missing == holders.size() && all.found > 0) return Verdict::misplaced;
+  if (must.found + must.unanswered == 0 && all.found > 0) return Verdict::misplaced;
   if (all.unanswered > 0) return Verdict::unreachable;
   if (all.found == 0) return Verdict::missing;
-  return held.missing == 0 ? Verdict::ok : Verdict::incomplete;
+  return must.missing == 0 || any_will_do ? Verdict::ok : Verdict::incomplete;
 }
 
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys) {
@@ -142,13 +152,12 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
   return result;
 }
 
-std::vector<std::size_t> strays_of(const KeyCopies& copies, std::span<const std::size_t> holders,
-                                   bool even_last) {
-  const Tally held = tally(copies, holders);
-  const bool safe = held.found > 0 || (even_last && held.missing == holders.size());
+std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last) {
+  const Tally held = tally(copies, owners);
+  const bool safe = held.found > 0 || (even_last && held.unanswered == 0);
   std::vector<std::size_t> strays;
   for (const auto& copy : copies) {
-    if (safe && copy.found() && !contains(holders, copy.server)) strays.push_back(copy.server);
+    if (safe && copy.found() && !owners.has(copy.server)) strays.push_back(copy.server);
   }
   return strays;
 }

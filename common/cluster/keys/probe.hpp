@@ -37,7 +37,7 @@ struct KeyCopy {
 using KeyCopies = std::vector<KeyCopy>;
 
 enum class Verdict {
-  ok,           // every holder has it, nobody else
+  ok,           // every holder that must have it does, nobody else
   missing,      // nobody has it
   incomplete,   // one holder has it, another does not
   misplaced,    // others have it, no holder does: its client misses
@@ -47,16 +47,15 @@ enum class Verdict {
 };
 const char* name_of(Verdict verdict);
 
-// `holders`: where the client keeps the key, its owner and the servers of its further copies.
-Verdict verdict_of(const KeyCopies& copies, std::span<const std::size_t> holders);
+// `owners`: where the client keeps the key.
+Verdict verdict_of(const KeyCopies& copies, const Owners& owners);
 
 // One round trip for all. The values are in memory together: call with so many keys that they fit.
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);
 
 // The servers whose copy the client will never look at. None while no holder has one, lest the only copies
 // there are go; unless `even_last`, and every holder said that it has none.
-std::vector<std::size_t> strays_of(const KeyCopies& copies, std::span<const std::size_t> holders,
-                                   bool even_last);
+std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
 
 enum class Removal {
   removed,

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/base/json.hpp"
 #include "common/placement/pools/yaml.hpp"
 
 namespace mcds {
@@ -66,83 +64,6 @@ std::string nutcracker_profile(const YamlNode& pool) {
                 " sends a key to no fixed server; only ketama and modula do");
   }
   return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
-}
-
-// Without // and /* */ comments outside of strings, which mcrouter allows in its JSON.
-std::string without_comments(std::string_view json) {
-  std::string text;
-  bool in_string = false;
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    if (in_string && json[i] == '\\' && i + 1 < json.size()) {
-      text += json.substr(i++, 2);
-      continue;
-    }
-    if (json[i] == '"') in_string = !in_string;
-    const std::string_view two = json.substr(i, 2);
-    if (!in_string && (two == "//" || two == "/*")) {
-      const auto end = two == "//" ? json.find('\n', i) : json.find("*/", i + 2);
-      if (end == std::string_view::npos) break;
-      i = two == "//" ? end : end + 1;
-      text += ' ';
-      continue;
-    }
-    text += json[i];
-  }
-  return text;
-}
-
-std::string string_of(const std::string& json) {
-  return json_unquote(json).value_or(std::string());
-}
-
-// "host:port", "host:port:ascii:plain", "[v6]:port:…" or {"hostname":"host:port"}: the part that is an address.
-std::string mcrouter_entry(const std::string& json) {
-  const auto hostname = json_field(json, "hostname");
-  const std::string text = string_of(hostname.value_or(json));
-  const std::size_t host_end = text.starts_with('[') ? text.find(']') : text.find(':');
-  if (text.empty() || host_end == std::string::npos)
-    throw wrong("a server of the mcrouter pool is no host:port: " + json);
-  const std::size_t colon = text.find(':', host_end);
-  return text.substr(0, colon == std::string::npos ? colon : text.find(':', colon + 1));
-}
-
-void collect_hashes(const std::string& json, const std::string& pool, std::set<std::string>& hashes);
-
-// The hash function of a route object that sends keys to the pool: {"type":"PoolRoute","pool":…,"hash":…} or
-// {"type":"HashRoute","children":"Pool|…","hash_func":…}.
-void collect_hash(const std::string& route, const std::string& pool, std::set<std::string>& hashes) {
-  const std::string type = string_of(json_field(route, "type").value_or(""));
-  const std::string to = json_field(route, type == "PoolRoute" ? "pool" : "children").value_or("");
-  const bool meant = type == "PoolRoute"
-                         ? string_of(to) == pool || string_of(json_field(to, "name").value_or("")) == pool
-                         : type == "HashRoute" && string_of(to) == "Pool|" + pool;
-  if (!meant) return;
-  const std::string settings = type == "PoolRoute" ? json_field(route, "hash").value_or("{}") : route;
-  if (json_field(settings, "salt"))
-    throw wrong("the route to the pool " + pool + " salts its hash; no profile does");
-  const std::string named = string_of(settings);
-  hashes.insert(!named.empty() ? named : string_of(json_field(settings, "hash_func").value_or("\"Ch3\"")));
-}
-
-void collect_hashes(const std::string& json, const std::string& pool, std::set<std::string>& hashes) {
-  for (const auto& element : json_elements(json).value_or(std::vector<std::string>()))
-    collect_hashes(element, pool, hashes);
-  for (const auto& member : json_members(json).value_or(std::vector<JsonMember>()))
-    collect_hashes(member.value, pool, hashes);
-  if (json_field(json, "type")) collect_hash(json, pool, hashes);
-}
-
-std::string mcrouter_profile(const std::string& config, const std::string& pool) {
-  std::set<std::string> hashes;
-  for (const char* part : {"route", "routes"})
-    collect_hashes(json_field(config, part).value_or("{}"), pool, hashes);
-  if (hashes.empty()) hashes.insert("Ch3");
-  if (hashes == std::set<std::string>{"Ch3"}) return "mcrouter-ch3";
-  if (hashes == std::set<std::string>{"Crc32"}) return "mcrouter-crc32";
-  if (hashes.size() > 1)
-    throw wrong("the routes to the pool " + pool + " hash differently; name the servers and --as");
-  throw wrong("the route to the pool " + pool + " hashes by " + *hashes.begin() +
-              "; there are profiles for Ch3 and Crc32");
 }
 
 // A value ends with its closing quote, or else before a comment.
@@ -236,25 +157,6 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   std::vector<std::string> entries;
   for (const YamlNode& server : servers->elements) entries.push_back(nutcracker_entry(server.scalar));
   return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->text("hash_tag", "")};
-}
-
-PoolFile parse_mcrouter(std::string_view json, std::string_view pool_name) {
-  const std::string text = without_comments(json);
-  const auto pools = json_field(text, "pools");
-  if (!pools) throw wrong("the file has no \"pools\"; is it an mcrouter config?");
-  std::string name(pool_name);
-  if (name.empty()) {
-    const auto names = json_names(*pools);
-    if (names.size() != 1) throw wrong("the file has several pools; write FILE#POOL");
-    name = names.front();
-  }
-  const auto pool = json_field(*pools, name);
-  const auto servers = pool ? json_field(*pool, "servers") : std::nullopt;
-  const auto elements = servers ? json_elements(*servers) : std::nullopt;
-  if (!elements || elements->empty()) throw wrong("the file has no pool \"" + name + "\" with servers");
-  std::vector<std::string> entries;
-  for (const auto& element : *elements) entries.push_back(mcrouter_entry(element));
-  return {parse_pool(joined(entries)), mcrouter_profile(text, name), ""};
 }
 
 PoolFile parse_php_ini(std::string_view ini) {

@@ -2,6 +2,7 @@
 // profile of ours; reading files, DNS and sockets is the caller's.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -9,12 +10,15 @@
 
 namespace mcds {
 
+class Routes;
+
 struct PoolFile {
   Pool pool;
   std::string profile;   // empty: the file does not say
   std::string hash_tag;  // twemproxy: two characters, or empty
   std::string key_prefix =
       {};  // put before every key and not hashed, for instance `memc.sess.key.`; or empty
+  std::shared_ptr<const Routes> routes = nullptr;  // of the profile mcrouter-routes
 };
 
 // All throw Failure(configuration) with a message that says what is missing or wrong, and InvalidInput as parse_pool.
@@ -23,9 +27,11 @@ struct PoolFile {
 // servers `host:port:weight [name]` or `/path:weight [name]`; hash (default fnv1a_64), distribution (ketama), hash_tag.
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool);
 
-// mcrouter's JSON config, // and /* */ comments allowed. Profile mcrouter-ch3, or mcrouter-crc32 where a route to the
-// pool says hash_func Crc32.
-PoolFile parse_mcrouter(std::string_view json, std::string_view pool);
+// mcrouter's JSON config, comments and trailing commas allowed. `selection` is a pool, a routing prefix /region/cluster/,
+// or the one behind the other; empty is fine where all keys take one route. Profile mcrouter-ch3 or mcrouter-crc32 where
+// that is all there is to the route, else mcrouter-routes with `routes`. Constructs that are not modelled are refused by
+// their names.
+PoolFile parse_mcrouter(std::string_view json, std::string_view selection);
 
 // php.ini: session.save_path (with session.save_handler memcached or memcache), memcached.sess_consistent_hash,
 // memcached.sess_consistent_hash_type, memcached.sess_prefix; memcache.hash_strategy, memcache.hash_function.

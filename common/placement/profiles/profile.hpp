@@ -45,6 +45,7 @@ enum class Distribution {
   furc,        // mcrouter's; needs the key, not its hash
   rendezvous,  // the highest hash of NAME-KEY
   election,    // the highest hash of NAME-ROUNDKEY, as many rounds as the weight
+  routes,      // PlacementOptions::routes
 };
 
 enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
@@ -63,6 +64,7 @@ enum class Failover {
   next_server,       // the next index
   next_hash,         // hash + 1, + 2, …
   next_point,        // the next point of another server
+  next_route,        // the next child of a failover route
   python_memcached,  // hash of the hash and the number of the try, as text
   cache_memcached,   // adds the hash of the number of the try and the key
   dalli,             // hash of the number of the try and the key

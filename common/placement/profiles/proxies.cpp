@@ -40,7 +40,8 @@ constexpr Rule proxy_ring(PointMaker points, KeyHash hash, Identity identity) {
   return without_weights(ring(hash, points, identity));
 }
 constexpr Rule ch3() {
-  return rewriting(rewrite::mcrouter, {.distribution = Distribution::furc, .hash = murmur64a});
+  return failing_over(Failover::lost,
+                      rewriting(rewrite::mcrouter, {.distribution = Distribution::furc, .hash = murmur64a}));
 }
 
 constexpr Profile profiles[] = {
@@ -76,7 +77,12 @@ constexpr Profile profiles[] = {
     {"twemproxy-modula-jenkins", &twemproxy, "distribution: modula, hash: jenkins", modula(jenkins)},
 
     {"mcrouter-ch3", &router, "default (Ch3)", ch3()},
-    {"mcrouter-crc32", &router, "hash: Crc32", rewriting(rewrite::mcrouter, modulo(crc31))},
+    {"mcrouter-crc32", &router, "hash: Crc32",
+     failing_over(Failover::lost, rewriting(rewrite::mcrouter, modulo(crc31)))},
+    {"mcrouter-routes",
+     &router,
+     "the routes of --servers-from mcrouter:FILE",
+     {.distribution = Distribution::routes, .failover = Failover::next_route}},
 
     {"nginx-hash", &web, "hash $key", failing_over(Failover::cache_memcached, weighted_modulo(crc15))},
     {"nginx-hash-consistent", &web, "hash $key consistent",

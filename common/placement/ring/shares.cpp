@@ -65,13 +65,29 @@ std::vector<double> arc_shares(const Placement& placement, const Continuum& ring
   return shares;
 }
 
+// A copy for each server that must have the key; where none must, they share one. How many there are.
+double add_copies(const Placement& placement, std::string_view key, std::vector<double>& copies) {
+  if (!placement.replicates()) {
+    copies[placement.server_of(key)] += 1;
+    return 1;
+  }
+  const Owners owners = placement.owners_of(key);
+  const auto must = static_cast<double>(
+      std::count_if(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; }));
+  for (const Owner& owner : owners.list) {
+    if (must == 0) copies[owner.server] += 1 / static_cast<double>(owners.list.size());
+    if (owner.must) copies[owner.server] += 1;
+  }
+  return must == 0 ? 1 : must;
+}
+
 std::vector<double> counted_shares(const Placement& placement, std::string_view key_prefix) {
-  std::vector<std::size_t> counts(placement.pool().size());
+  std::vector<double> copies(placement.pool().size());
   SampleKeys keys(key_prefix);
-  for (std::size_t i = 0; i < sample_size; ++i) ++counts[placement.server_of(keys.next())];
-  std::vector<double> shares;
-  for (const std::size_t count : counts) shares.push_back(static_cast<double>(count) / sample_size);
-  return shares;
+  double all = 0;
+  for (std::size_t i = 0; i < sample_size; ++i) all += add_copies(placement, keys.next(), copies);
+  for (double& share : copies) share /= all;
+  return copies;
 }
 
 std::vector<double> fair_shares(const Placement& placement) {

@@ -24,6 +24,7 @@ struct WhereOptions {
   bool even_last = false;
   bool dry_run = false;
   bool yes = false;
+  std::optional<std::string> operation;
   std::optional<std::string> down;
   bool guess = false;
   std::optional<std::uint64_t> sample;

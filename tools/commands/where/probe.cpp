@@ -18,17 +18,14 @@ constexpr std::size_t keys_per_trip = 16;
 struct Findings {
   const Placement& placement;
   Placement::Place place;
-  std::vector<std::size_t> holders;  // the key's server first, then those of its further copies
+  Owners owners;  // the key's server first
   const std::string& key;
   const KeyCopies& copies;
   std::vector<std::size_t> strays;  // to be pruned, or that would be
   std::vector<RemovedCopy> removed;
 
-  bool holds(std::size_t server) const {
-    return std::find(holders.begin(), holders.end(), server) != holders.end();
-  }
   const char* role_of(std::size_t server) const {
-    return server == place.server ? "owner" : holds(server) ? "holder" : "-";
+    return server == place.server ? "owner" : owners.has(server) ? "holder" : "-";
   }
 };
 
@@ -47,7 +44,7 @@ bool nobody_there(const KeyCopies& copies) {
 ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
   ExitStatus status =
-      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.holders));
+      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.owners));
   for (const RemovedCopy& copy : findings.removed) {
     if (copy.removal == Removal::unknown) status = ExitStatus::unknown_outcome;
   }
@@ -84,8 +81,9 @@ void add_pruning(JsonObject& line, const Findings& findings, std::size_t server)
 JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   JsonObject line;
   line.bytes("server", findings.placement.pool()[copy.server].address())
-      .boolean("owner", copy.server == findings.place.server);
-  if (findings.holders.size() > 1) line.boolean("holder", findings.holds(copy.server));
+      .boolean("owner", findings.placement.replicates() ? findings.owners.has(copy.server)
+                                                        : copy.server == findings.place.server);
+  if (findings.owners.list.size() > 1) line.boolean("holder", findings.owners.has(copy.server));
   if (copy.state == KeyCopy::State::unanswered) return line.bytes("error", copy.error);
   line.boolean("found", copy.found());
   if (copy.found()) add_item(line, copy);
@@ -121,11 +119,12 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
 }
 
 void print(Session& session, const Findings& findings) {
-  const char* verdict = name_of(verdict_of(findings.copies, findings.holders));
+  const char* verdict = name_of(verdict_of(findings.copies, findings.owners));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
   JsonObject line = placed_line(session, findings.placement, findings.key, findings.place);
   std::vector<JsonObject> copies;
   for (const KeyCopy& copy : findings.copies) copies.push_back(describe(findings, copy));
+  add_owners(session, line, findings.placement, findings.key);
   line.bytes("verdict", verdict).objects("copies", copies);
   session.output().answer(line, verdict);
 }
@@ -146,7 +145,9 @@ class Probe {
   ExitStatus run() {
     if (keys_.empty()) return ExitStatus::ok;
     ExitStatus status = ExitStatus::ok;
-    const std::vector<KeyCopies> copies = probe_keys(*cluster_, keys_);
+    std::vector<std::string> wire_keys;
+    for (const std::string& key : keys_) wire_keys.push_back(wire_key_of(*placements_.front(), key));
+    const std::vector<KeyCopies> copies = probe_keys(*cluster_, wire_keys);
     for (std::size_t i = 0; i < keys_.size(); ++i) {
       for (const auto& placement : placements_)
         status = worse(status, finish(*placement, keys_[i], copies[i]));
@@ -158,13 +159,30 @@ class Probe {
  private:
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
     const Placement::Place place = placement.place_of(key);
-    Findings findings{placement, place, placement.servers_of(key, session_.copies()), key, copies, {}, {}};
-    if (options_.prune) findings.strays = strays_of(copies, findings.holders, options_.even_last);
+    Findings findings{placement, place, owners_of(placement, key), key, copies, {}, {}};
+    if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
     if (!options_.dry_run && !findings.strays.empty()) {
-      findings.removed = remove_copies(*cluster_, key, copies, findings.strays);
+      findings.removed = remove_copies(*cluster_, wire_key_of(placement, key), copies, findings.strays);
     }
     print(session_, findings);
     return status_of(findings);
+  }
+
+  // Where our own copies are kept, or the client's.
+  Owners owners_of(const Placement& placement, const std::string& key) {
+    if (placement.replicates() || session_.copies() == 1) return placement.owners_of(key);
+    return copies_on(placement.servers_of(key, session_.copies()));
+  }
+
+  // The servers are asked by one name.
+  static std::string wire_key_of(const Placement& placement, const std::string& key) {
+    const Owners owners = placement.owners_of(key);
+    for (const Owner& owner : owners.list) {
+      if (owner.wire_key == owners.list.front().wire_key) continue;
+      throw InvalidInput("'" + key +
+                         "' is kept under several names (\"wire_keys\" of mcds where): probe those instead");
+    }
+    return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
   }
 
   Session& session_;
@@ -181,6 +199,8 @@ void check(const WhereOptions& options, const Placements& placements) {
   }
   if (placements.size() > 1)
     throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
+  if (options.operation)
+    throw InvalidInput("--prune takes no --operation: what one operation never looks at another may need");
 }
 
 }  // namespace

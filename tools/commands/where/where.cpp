@@ -31,6 +31,8 @@ const char* word_of(Distribution distribution) {
       return "rendezvous";
     case Distribution::election:
       return "election";
+    case Distribution::routes:
+      return "routes";
   }
   return "";
 }
@@ -90,6 +92,7 @@ void print_key(Session& session, const WhereOptions& options, const Placements& 
     JsonObject line;
     if (session.output().mode() != OutputMode::value) {
       line = where_line(session, *placement, key, place);
+      add_owners(session, line, *placement, key);
       if (options.explain) line.object("explain", explanation(*placement, key));
     }
     session.output().answer(line, session.server_address(place.server));
@@ -122,6 +125,7 @@ void check_together(const WhereOptions& options) {
 ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.profiles) return print_profiles(session);
   check_together(options);
+  session.choose_operation(options.operation);
   if (options.guess) return where_guess(session, options);
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds where --help");
   const Placements placements = placements_of(session);
@@ -146,6 +150,9 @@ void declare_where(Command& command) {
       .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
       .flag("--explain", "the steps from key to server, and where copies and successors are",
             options->explain)
+      .option("--operation", "get|set|delete",
+              "where mcrouter's routes send these; without it what reads and writes have in common",
+              &options->operation)
       .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
       .option("--down", "SERVER[,...]", "where the client goes while these servers are dead", &options->down)
       .flag("--guess", "which client put the keys where they are; without KEY the live ones", options->guess)

@@ -1,0 +1,453 @@
+#include "common/placement/mcrouter/builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t deepest = 100;
+
+Failure wrong(const std::string& why) {
+  return {ErrorCode::configuration, why};
+}
+
+Failure not_modelled(const std::string& construct) {
+  return wrong("the file uses " + construct + ", which is not modelled; name the servers and --as");
+}
+
+// Those that pass every request on as it is.
+constexpr std::array passing{"LoggingRoute", "ModifyExptimeRoute", "OutstandingLimitRoute", "RateLimitRoute",
+                             "LatencyInjectionRoute"};
+constexpr std::array blind{"NullRoute", "ErrorRoute", "DevNullRoute", "BlackholeRoute"};
+
+template <typename List>
+bool contains(const List& list, std::string_view word) {
+  return std::any_of(list.begin(), list.end(), [&](std::string_view known) { return known == word; });
+}
+
+std::optional<Route::Kind> replicating_kind(std::string_view type) {
+  if (type == "AllSyncRoute" || type == "AllAsyncRoute" || type == "AllInitialRoute" ||
+      type == "AllMajorityRoute" || type == "AllFastestRoute")
+    return Route::Kind::all;
+  if (type == "LatestRoute") return Route::Kind::latest;
+  if (type == "RandomRoute") return Route::Kind::random;
+  return std::nullopt;
+}
+
+bool is_true(const JsonNode* node) {
+  return node != nullptr && (node->text == "true" || node->text == "1");
+}
+
+std::uint64_t whole_number(const JsonNode* node, const std::string& what) {
+  const auto number = node != nullptr ? parse_u64(node->text) : std::nullopt;
+  if (!number) throw wrong(what + " is not a whole number");
+  return *number;
+}
+
+std::vector<double> weights_of(const JsonNode* json, std::size_t children, bool all_needed) {
+  if (json == nullptr || !json->is(JsonNode::Kind::array)) throw wrong("a weighted hash has no \"weights\"");
+  std::vector<double> weights;
+  for (const JsonNode& weight : json->elements) {
+    if (weights.size() == children) break;
+    const double number = std::strtod(weight.text.c_str(), nullptr);
+    if (!weight.is(JsonNode::Kind::number) || number < 0 || (number > 1 && !all_needed))
+      throw wrong("a weight must be a number from 0 to 1: " + weight.text);
+    weights.push_back(number);
+  }
+  if (all_needed && weights.size() < children) throw wrong("a weighted hash has fewer weights than servers");
+  weights.resize(children, 0.5);  // as mcrouter fills up
+  return weights;
+}
+
+std::vector<std::uint64_t> tags_of(const JsonNode* json, std::size_t children) {
+  if (json == nullptr || json->elements.size() != children)
+    throw wrong("a Rendezvous hash needs \"tags\", one a server");
+  std::vector<std::uint64_t> tags;
+  for (const JsonNode& tag : json->elements) tags.push_back(rendezvous_tag(tag.text));
+  return tags;
+}
+
+std::string signature(const Route& route) {
+  std::string text = std::to_string(static_cast<int>(route.kind)) + ' ' + std::to_string(route.server);
+  for (const std::size_t child : route.children) text += ',' + std::to_string(child);
+  text += ' ' + std::to_string(static_cast<int>(route.hash.function)) + '\0' + route.hash.salt + '\0';
+  for (const double weight : route.hash.weights) text += std::to_string(weight) + ',';
+  for (const std::uint64_t tag : route.hash.tags) text += std::to_string(tag) + ',';
+  text += ' ' + std::to_string(route.hash.buckets) + ' ';
+  for (const auto& [prefix, child] : route.prefixes) text += prefix + '\0' + std::to_string(child) + ',';
+  text += std::to_string(route.replicas) + (route.all_replicas ? "a" : "o") + (route.ordered ? "i" : "u");
+  return text + route.text + '\0' + route.suffix + '\0' + (route.replaced ? '=' + *route.replaced : "");
+}
+
+bool replicates(const Route& route) {
+  switch (route.kind) {
+    case Route::Kind::all:
+    case Route::Kind::latest:
+    case Route::Kind::random:
+    case Route::Kind::failover:
+    case Route::Kind::miss_failover:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+RouteBuilder::RouteBuilder(const JsonNode& config) : pools_(config) {
+  for (const char* member : {"macros", "consts"}) {
+    if (config.find(member) != nullptr) throw not_modelled('"' + std::string(member) + '"');
+  }
+  const JsonNode* handles = config.find("named_handles");
+  if (handles == nullptr) return;
+  if (handles->is(JsonNode::Kind::object)) {
+    for (const auto& [name, json] : handles->members) registered_[name] = &json;
+  }
+  for (const JsonNode& handle : handles->elements) registered_[handle.string_at("name")] = &handle;
+}
+
+std::size_t RouteBuilder::build(const JsonNode& json) {
+  return one(json, 0);
+}
+
+std::size_t RouteBuilder::add(Route route) {
+  const auto [at, is_new] = known_.emplace(signature(route), routes_.size());
+  if (is_new) routes_.push_back(std::move(route));
+  return at->second;
+}
+
+std::size_t RouteBuilder::one(const JsonNode& json, std::size_t depth) {
+  const Ids ids = list(json, depth);
+  if (ids.size() != 1) throw wrong("one route is expected where the file has " + std::to_string(ids.size()));
+  return ids.front();
+}
+
+RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
+  if (depth > deepest) throw wrong("the routes nest more than " + std::to_string(deepest) + " deep");
+  if (json.is_string()) return from_string(json.text, depth);
+  if (json.is(JsonNode::Kind::array)) {
+    Ids ids;
+    for (const JsonNode& element : json.elements) {
+      const Ids some = list(element, depth + 1);
+      ids.insert(ids.end(), some.begin(), some.end());
+    }
+    return ids;
+  }
+  if (!json.is(JsonNode::Kind::object)) throw wrong("a route is neither a name, a list nor an object");
+  const std::string name = json.string_at("name");
+  return name.empty() ? create(json.string_at("type"), json, depth) : named(name, depth, &json);
+}
+
+RouteBuilder::Ids RouteBuilder::named(const std::string& name, std::size_t depth, const JsonNode* json) {
+  if (const auto seen = seen_.find(name); seen != seen_.end()) return seen->second;
+  if (const auto found = registered_.find(name); found != registered_.end()) json = found->second;
+  if (!open_.insert(name).second) throw wrong("the route \"" + name + "\" contains itself");
+  const bool object = json->is(JsonNode::Kind::object);
+  Ids ids = object ? create(json->string_at("type"), *json, depth + 1) : list(*json, depth + 1);
+  open_.erase(name);
+  return seen_[name] = std::move(ids);
+}
+
+RouteBuilder::Ids RouteBuilder::from_string(const std::string& text, std::size_t depth) {
+  if (text.empty()) return {};
+  if (text.starts_with('@')) throw not_modelled("the macro call " + json_quote(text));
+  if (const auto seen = seen_.find(text); seen != seen_.end()) return seen->second;
+  if (registered_.contains(text)) return named(text, depth, nullptr);
+  const auto bar = text.find('|');
+  JsonNode rest;
+  if (bar != std::string::npos) {
+    rest.kind = JsonNode::Kind::string;
+    rest.text = text.substr(bar + 1);
+  }
+  return create(text.substr(0, bar), rest, depth + 1);
+}
+
+std::size_t RouteBuilder::child(const std::string& type, const JsonNode& json, const char* member,
+                                std::size_t depth) {
+  const JsonNode* node = json.is_string() ? &json : json.find(member);
+  if (node == nullptr) throw wrong("a " + type + " has no \"" + member + '"');
+  return one(*node, depth + 1);
+}
+
+RouteBuilder::Ids RouteBuilder::children(const JsonNode& json, const char* member, std::size_t depth) {
+  if (json.is_string()) return list(json, depth + 1);
+  const JsonNode* node = json.find(member);
+  return node == nullptr ? Ids() : list(*node, depth + 1);
+}
+
+RouteBuilder::Ids RouteBuilder::create(const std::string& type, const JsonNode& json, std::size_t depth) {
+  if (const auto kind = replicating_kind(type))
+    return {replicating(*kind, children(json, "children", depth), type)};
+  if (contains(blind, type)) return {add({.kind = Route::Kind::nowhere, .text = type})};
+  if (contains(passing, type))
+    return {child(type, json, json.find("target") != nullptr ? "target" : "child", depth)};
+  if (type == "Pool") return pool_servers(pools_.pool(json), depth);
+  if (type == "PoolRoute") return {pool_route(json, depth)};
+  if (type == "HashRoute") {
+    Ids ids = children(json, "children", depth);
+    const std::size_t count = ids.size();
+    RouteHash hash =
+        hash_of(json.string_at("hash_func", "Ch3"), &json, json.find("weights"), json.find("tags"), count);
+    return {hash_route(std::move(hash), std::move(ids))};
+  }
+  if (type == "ShadowRoute") return children(json, "children", depth);
+  if (type == "FailoverRoute" || type == "MissFailoverRoute" || type == "FailoverWithExptimeRoute")
+    return {failover(type, json, depth)};
+  if (type == "PrefixSelectorRoute") return {prefix_selector(json, depth)};
+  if (type == "OperationSelectorRoute" || type == "PrefixPolicyRoute")
+    return {operation_selector(json, depth)};
+  if (type == "ModifyKeyRoute") return {modify_key(json, depth)};
+  if (type == "KeySplitRoute") return {key_split(json, depth)};
+  if (type.empty()) throw wrong("a route has no \"type\"");
+  throw not_modelled("the route " + json_quote(type));
+}
+
+std::size_t RouteBuilder::replicating(Route::Kind kind, Ids ids, const std::string& type, bool ordered) {
+  if (ids.empty()) return add({.kind = Route::Kind::nowhere, .text = type + " without children"});
+  const auto leads_nowhere = [&](std::size_t id) { return routes_[id].kind == Route::Kind::nowhere; };
+  if (!std::all_of(ids.begin(), ids.end(), leads_nowhere)) std::erase_if(ids, leads_nowhere);
+  std::set<std::size_t> before;
+  std::erase_if(ids, [&](std::size_t id) { return !before.insert(id).second; });
+  return ids.size() == 1 ? ids.front() : add({.kind = kind, .children = std::move(ids), .ordered = ordered});
+}
+
+const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& pool, std::size_t depth) {
+  if (const auto known = pool_ids_.find(pool.name); known != pool_ids_.end()) return known->second;
+  const JsonNode* servers = pools_.member(pool, "servers");
+  if (servers == nullptr || !servers->is(JsonNode::Kind::array))
+    throw wrong("the pool \"" + pool.name + "\" has no list of servers");
+  for (const char* name : {"additional_fanout", "port_override_within_dc", "port_override_cross_dc"}) {
+    if (pools_.member(pool, name) != nullptr)
+      throw not_modelled('"' + std::string(name) + "\" of the pool " + json_quote(pool.name));
+  }
+  const JsonNode* override_of = pools_.member(pool, "port_override");
+  const std::uint64_t port = override_of == nullptr ? 0 : whole_number(override_of, "\"port_override\"");
+  Ids ids;
+  for (const JsonNode& server : servers->elements) {
+    if (server.find("type") != nullptr) {
+      ids.push_back(one(server, depth + 1));
+      continue;
+    }
+    const std::string text = server.is_string() ? server.text : server.string_at("hostname");
+    const Destination destination{mcrouter_address(text, port), pool.name};
+    const auto [at, is_new] = destination_ids_.emplace(destination, destinations_.size());
+    if (is_new) destinations_.push_back(destination);
+    ids.push_back(add({.kind = Route::Kind::server, .server = at->second}));
+  }
+  return pool_ids_[pool.name] = std::move(ids);
+}
+
+RouteHash RouteBuilder::hash_of(const std::string& function, const JsonNode* settings,
+                                const JsonNode* weights, const JsonNode* tags, std::size_t children) {
+  RouteHash hash;
+  if (settings != nullptr) hash.salt = settings->string_at("salt");
+  if (children < 2) return hash;
+  using Function = RouteHash::Function;
+  static const std::map<std::string, Function> functions{
+      {"Ch3", Function::ch3},
+      {"Crc32", Function::crc32},
+      {"WeightedCh3", Function::weighted_ch3},
+      {"Rendezvous", Function::rendezvous},
+      {"WeightedRendezvous", Function::weighted_rendezvous},
+      {"ConstShard", Function::const_shard}};
+  const auto known = functions.find(function);
+  if (known == functions.end()) throw not_modelled("the hash_func " + json_quote(function));
+  hash.function = known->second;
+  const bool rendezvous =
+      hash.function == Function::rendezvous || hash.function == Function::weighted_rendezvous;
+  if (hash.function == Function::weighted_ch3 || hash.function == Function::weighted_rendezvous)
+    hash.weights = weights_of(weights, children, rendezvous);
+  if (rendezvous) hash.tags = tags_of(tags, children);
+  return hash;
+}
+
+std::size_t RouteBuilder::hash_route(RouteHash hash, Ids ids) {
+  if (ids.empty()) return add({.kind = Route::Kind::nowhere, .text = "a hash over no servers"});
+  if (ids.size() == 1) return ids.front();
+  return add({.kind = Route::Kind::hash, .children = std::move(ids), .hash = std::move(hash)});
+}
+
+std::size_t RouteBuilder::pool_route(const JsonNode& json, std::size_t depth) {
+  const JsonNode* reference = json.is_string() ? &json : json.find("pool");
+  if (reference == nullptr) throw wrong("a PoolRoute has no \"pool\"");
+  const McrouterPools::Named pool = pools_.pool(*reference);
+  const Ids& ids = pool_servers(pool, depth);
+  const JsonNode* settings = json.find("hash");
+  const auto of_route = [&](const char* name, const JsonNode* otherwise) {
+    const JsonNode* own = settings != nullptr ? settings->find(name) : nullptr;
+    return own != nullptr ? own : otherwise;
+  };
+  const JsonNode* pool_weights = pools_.member(pool, "weights");
+  std::string function = pool_weights != nullptr ? "WeightedCh3" : "Ch3";
+  if (settings != nullptr)
+    function = settings->is_string() ? settings->text : settings->string_at("hash_func", function);
+  if (function == "Latest") {
+    return replicating(Route::Kind::latest, ids, "LatestRoute");
+  }
+  for (const char* name :
+       {"distribution_enabled", "useBucketHashSelector", "split_shard_fanout", "total_buckets_by_prefix"}) {
+    if (json.find(name) != nullptr) throw not_modelled('"' + std::string(name) + "\" of a PoolRoute");
+  }
+  RouteHash hash = hash_of(function, settings, of_route("weights", pool_weights),
+                           of_route("tags", pools_.member(pool, "tags")), ids.size());
+  if (is_true(json.find("bucketize"))) {
+    if (function != "WeightedCh3")
+      throw wrong("\"bucketize\" of a PoolRoute needs the hash_func WeightedCh3");
+    hash.buckets = whole_number(json.find("total_buckets"), "\"total_buckets\" of a PoolRoute");
+    if (hash.buckets == 0) throw wrong("\"total_buckets\" of a PoolRoute is 0");
+  }
+  const std::size_t route = hash_route(std::move(hash), ids);
+  const JsonNode* splits = json.find("shard_splits");
+  return splits == nullptr ? route : with_splits(route, *splits);
+}
+
+std::size_t RouteBuilder::with_splits(std::size_t route, const JsonNode& splits) {
+  constexpr std::uint64_t most = 26 * 26 + 1;
+  Route result{.kind = Route::Kind::shard_splits, .children = {route}};
+  for (const auto& [shard, count] : splits.members) {
+    if (!count.is(JsonNode::Kind::number)) throw not_modelled("\"shard_splits\" that migrate");
+    result.prefixes[shard] = static_cast<std::size_t>(std::min(whole_number(&count, "a shard split"), most));
+    if (result.prefixes[shard] == 0) throw wrong("a shard split is 0");
+  }
+  return add(std::move(result));
+}
+
+std::size_t RouteBuilder::failover(const std::string& type, const JsonNode& json, std::size_t depth) {
+  Ids ids = children(json, "children", depth);
+  if (type == "FailoverWithExptimeRoute") {
+    ids = {child(type, json, "normal", depth)};
+    const Ids others = children(json, "failover", depth);
+    ids.insert(ids.end(), others.begin(), others.end());
+  }
+  const auto kind = type == "MissFailoverRoute" ? Route::Kind::miss_failover : Route::Kind::failover;
+  const JsonNode* policy = json.find("failover_policy");
+  const bool ordered = policy == nullptr || policy->string_at("type").empty();
+  return replicating(kind, std::move(ids), type, ordered);
+}
+
+std::size_t RouteBuilder::prefix_selector(const JsonNode& json, std::size_t depth) {
+  Route result{.kind = Route::Kind::prefixes};
+  const JsonNode* wildcard = json.find("wildcard");
+  const JsonNode* policies = json.find("policies");
+  if (wildcard == nullptr && policies == nullptr) throw wrong("a PrefixSelectorRoute has no \"policies\"");
+  result.children.push_back(
+      wildcard != nullptr
+          ? one(*wildcard, depth + 1)
+          : add({.kind = Route::Kind::nowhere, .text = "a PrefixSelectorRoute without \"wildcard\""}));
+  if (policies != nullptr) {
+    for (const auto& [prefix, route] : policies->members) result.prefixes[prefix] = one(route, depth + 1);
+  }
+  return add(std::move(result));
+}
+
+std::size_t RouteBuilder::operation_selector(const JsonNode& json, std::size_t depth) {
+  if (json.is_string()) return one(json, depth + 1);
+  const JsonNode* policies = json.find("operation_policies");
+  const JsonNode* otherwise = json.find("default_policy");
+  const auto route_for = [&](const char* operation) {
+    const JsonNode* own = policies != nullptr ? policies->find(operation) : nullptr;
+    if (own == nullptr) own = otherwise;
+    const std::string missing = "an OperationSelectorRoute without a policy for " + std::string(operation);
+    return own != nullptr ? one(*own, depth + 1) : add({.kind = Route::Kind::nowhere, .text = missing});
+  };
+  Route result{.kind = Route::Kind::operations,
+               .children = {route_for("get"), route_for("set"), route_for("delete")}};
+  if (result.children[0] == result.children[1] && result.children[1] == result.children[2])
+    return result.children[0];
+  // What reads and writes have in common needs no --operation.
+  const Ids reads = leaves(result.children[0]);
+  if (reads != leaves(result.children[1])) result.text = "ambiguous";
+  return add(std::move(result));
+}
+
+const RouteBuilder::Ids& RouteBuilder::leaves(std::size_t index) {
+  if (const auto known = leaves_.find(index); known != leaves_.end()) return known->second;
+  const Route& route = routes_[index];
+  Ids ids;
+  if (replicates(route)) {
+    for (const std::size_t child : Ids(route.children)) {
+      const Ids& some = leaves(child);
+      ids.insert(ids.end(), some.begin(), some.end());
+    }
+    std::sort(ids.begin(), ids.end());
+    ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+  } else {
+    ids = {index};
+  }
+  return leaves_[index] = std::move(ids);
+}
+
+std::size_t RouteBuilder::modify_key(const JsonNode& json, std::size_t depth) {
+  if (json.find("modify_inplace") != nullptr) throw not_modelled("\"modify_inplace\" of a ModifyKeyRoute");
+  Route route{.kind = Route::Kind::modify_key, .children = {child("ModifyKeyRoute", json, "target", depth)}};
+  route.text = json.string_at("ensure_key_prefix");
+  route.suffix = json.string_at("set_key_suffix");
+  if (json.find("replace_key_prefix") != nullptr) route.replaced = json.string_at("replace_key_prefix");
+  return add(std::move(route));
+}
+
+std::size_t RouteBuilder::key_split(const JsonNode& json, std::size_t depth) {
+  Route route{.kind = Route::Kind::key_split,
+              .children = {child("KeySplitRoute", json, "destination", depth)}};
+  route.replicas =
+      static_cast<std::size_t>(whole_number(json.find("replicas"), "\"replicas\" of a KeySplitRoute"));
+  if (route.replicas < 2 || route.replicas > 1000)
+    throw wrong("\"replicas\" of a KeySplitRoute must be from 2 to 1000");
+  route.all_replicas = is_true(json.find("all_sync"));
+  return add(std::move(route));
+}
+
+std::optional<std::size_t> RouteBuilder::part_for_pool(std::size_t root, const std::string& pool) {
+  std::map<std::size_t, std::optional<std::size_t>> parts;
+  // Children come before their parents.
+  const std::size_t count = root + 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    Route route = routes_[i];
+    if (route.kind == Route::Kind::nowhere) continue;
+    if (route.kind == Route::Kind::server) {
+      if (destinations_[route.server].pool == pool) parts[i] = i;
+      continue;
+    }
+    const auto part_of = [&](std::size_t child) {
+      const auto found = parts.find(child);
+      return found == parts.end() ? std::nullopt : found->second;
+    };
+    const std::size_t elsewhere = add({.kind = Route::Kind::nowhere, .text = "not one to the pool " + pool});
+    std::set<std::size_t> leading;
+    for (const std::size_t child : route.children) {
+      if (const auto part = part_of(child)) leading.insert(*part);
+    }
+    if (route.kind == Route::Kind::prefixes) {
+      for (const auto& [prefix, child] : route.prefixes) {
+        if (const auto part = part_of(child)) leading.insert(*part);
+      }
+    }
+    if (leading.empty()) continue;
+    const bool choosing = route.kind == Route::Kind::prefixes || replicates(route);
+    if (choosing && leading.size() == 1) {
+      parts[i] = *leading.begin();
+      continue;
+    }
+    if (replicates(route)) {
+      std::erase_if(route.children, [&](std::size_t id) { return !part_of(id); });
+    }
+    for (std::size_t& id : route.children) id = part_of(id).value_or(elsewhere);
+    if (route.kind == Route::Kind::prefixes) {
+      for (auto& [prefix, id] : route.prefixes) id = part_of(id).value_or(elsewhere);
+    }
+    if (route.kind == Route::Kind::operations) {
+      route.text = leaves(route.children[0]) == leaves(route.children[1]) ? "" : "ambiguous";
+    }
+    parts[i] = add(std::move(route));
+  }
+  const auto found = parts.find(root);
+  return found == parts.end() ? std::nullopt : found->second;
+}
+
+}  // namespace mcds

@@ -1,0 +1,76 @@
+// From the JSON of mcrouter's routes to a graph of Route: every construct is modelled, or refused by its name.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/placement/mcrouter/pools.hpp"
+#include "common/placement/mcrouter/routes.hpp"
+
+namespace mcds {
+
+class RouteBuilder {
+ public:
+  explicit RouteBuilder(const JsonNode& config);
+
+  // One route. Throws Failure(configuration).
+  std::size_t build(const JsonNode& json);
+
+  // A destination of one pool; Route::server is an index of this list.
+  struct Destination {
+    std::string address, pool;
+    bool operator<(const Destination& other) const {
+      return std::tie(address, pool) < std::tie(other.address, other.pool);
+    }
+  };
+  const std::vector<Destination>& destinations() const { return destinations_; }
+  const std::vector<Route>& routes() const { return routes_; }
+  bool has_pool(std::string_view name) const { return pools_.has(name); }
+
+  // The part of `root` that leads to the pool; nullopt: none does.
+  std::optional<std::size_t> part_for_pool(std::size_t root, const std::string& pool);
+
+ private:
+  using Ids = std::vector<std::size_t>;
+
+  Ids list(const JsonNode& json, std::size_t depth);
+  std::size_t one(const JsonNode& json, std::size_t depth);
+  Ids named(const std::string& name, std::size_t depth, const JsonNode* json);
+  Ids from_string(const std::string& text, std::size_t depth);
+  Ids create(const std::string& type, const JsonNode& json, std::size_t depth);
+  std::size_t child(const std::string& type, const JsonNode& json, const char* member, std::size_t depth);
+  Ids children(const JsonNode& json, const char* member, std::size_t depth);
+
+  const Ids& pool_servers(const McrouterPools::Named& pool, std::size_t depth);
+  std::size_t pool_route(const JsonNode& json, std::size_t depth);
+  std::size_t hash_route(RouteHash hash, Ids ids);
+  RouteHash hash_of(const std::string& function, const JsonNode* settings, const JsonNode* weights,
+                    const JsonNode* tags, std::size_t children);
+  std::size_t prefix_selector(const JsonNode& json, std::size_t depth);
+  std::size_t operation_selector(const JsonNode& json, std::size_t depth);
+  std::size_t modify_key(const JsonNode& json, std::size_t depth);
+  std::size_t key_split(const JsonNode& json, std::size_t depth);
+  std::size_t with_splits(std::size_t route, const JsonNode& splits);
+  std::size_t failover(const std::string& type, const JsonNode& json, std::size_t depth);
+  std::size_t replicating(Route::Kind kind, Ids ids, const std::string& type, bool ordered = true);
+
+  // Equal routes are one.
+  std::size_t add(Route route);
+  const Ids& leaves(std::size_t route);
+
+  McrouterPools pools_;
+  std::map<std::string, const JsonNode*> registered_;
+  std::map<std::string, Ids> seen_;
+  std::set<std::string> open_;  // being built: a name within itself is a cycle
+  std::vector<Route> routes_;
+  std::map<std::string, std::size_t> known_;
+  std::map<Destination, std::size_t> destination_ids_;
+  std::vector<Destination> destinations_;
+  std::map<std::string, Ids> pool_ids_;
+  std::map<std::size_t, Ids> leaves_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,152 @@
+// parse_mcrouter: which of a configuration's routes is meant, and what is left of it for a pool.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/placement/mcrouter/builder.hpp"
+#include "common/placement/pools/files.hpp"
+
+namespace mcds {
+
+namespace {
+
+Failure wrong(const std::string& why) {
+  return {ErrorCode::configuration, why};
+}
+
+struct RootRoute {
+  std::vector<std::string> aliases;  // empty: the only route there is
+  std::size_t route;
+};
+
+std::vector<std::string> texts_of(const JsonNode* list) {
+  std::vector<std::string> texts;
+  if (list == nullptr) return texts;
+  for (const JsonNode& element : list->elements) texts.push_back(element.text);
+  return texts;
+}
+
+std::vector<RootRoute> root_routes(const JsonNode& config, RouteBuilder& builder) {
+  const JsonNode* route = config.find("route");
+  const JsonNode* routes = config.find("routes");
+  if (route != nullptr && routes != nullptr)
+    throw wrong("the file has both \"route\" and \"routes\"; mcrouter refuses that");
+  if (route != nullptr) return {{{}, builder.build(*route)}};
+  std::vector<RootRoute> roots;
+  if (routes == nullptr)
+    throw wrong("the file has no \"route\" and no \"routes\"; is it an mcrouter config?");
+  for (const auto& [alias, json] : routes->members) roots.push_back({{alias}, builder.build(json)});
+  for (const JsonNode& entry : routes->elements) {
+    const JsonNode* own = entry.find("route");
+    if (own == nullptr) throw wrong("an entry of \"routes\" has no \"route\"");
+    roots.push_back({texts_of(entry.find("aliases")), builder.build(*own)});
+  }
+  if (roots.empty()) throw wrong("the file's \"routes\" are empty");
+  return roots;
+}
+
+// `/region/cluster/POOL` or `POOL`.
+struct Selection {
+  std::string alias, pool;
+
+  explicit Selection(std::string_view text) {
+    const auto end = text.starts_with('/') ? text.find('/', text.find('/', 1) + 1) : std::string_view::npos;
+    if (text.starts_with('/') && end == std::string_view::npos)
+      throw wrong("write the route as /REGION/CLUSTER/");
+    const std::size_t size = text.starts_with('/') ? end + 1 : 0;
+    alias = text.substr(0, size);
+    pool = text.substr(size);
+  }
+};
+
+std::string listed(const std::set<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+// The one route that is meant; routes that place keys alike are one.
+RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, const Selection& selection) {
+  std::map<std::size_t, RootRoute> found;
+  std::set<std::string> names;
+  for (const RootRoute& root : roots) {
+    const bool meant = selection.alias.empty() || std::find(root.aliases.begin(), root.aliases.end(),
+                                                            selection.alias) != root.aliases.end();
+    if (!meant) continue;
+    const auto part = selection.pool.empty() ? std::optional(root.route)
+                                             : builder.part_for_pool(root.route, selection.pool);
+    if (!part) continue;
+    RootRoute& known = found.try_emplace(*part, RootRoute{{}, *part}).first->second;
+    known.aliases.insert(known.aliases.end(), root.aliases.begin(), root.aliases.end());
+    names.insert(root.aliases.begin(), root.aliases.end());
+  }
+  if (found.size() == 1) return found.begin()->second;
+  if (found.size() > 1)
+    throw wrong("the file's routes place keys differently: write FILE#ROUTE with one of " + listed(names));
+  if (!selection.pool.empty()) {
+    throw wrong(builder.has_pool(selection.pool)
+                    ? "no route of the file leads to the pool " + json_quote(selection.pool)
+                    : "the file has no pool " + json_quote(selection.pool) + " with servers");
+  }
+  throw wrong("the file has no route for " + selection.alias);
+}
+
+// The servers that the routes lead to, each once, in the order of the pools; Route::server becomes an index of them.
+Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuilder& builder) {
+  std::vector<bool> used(routes.size());
+  used[root] = true;
+  for (std::size_t i = root + 1; i-- > 0;) {  // children come before their parents
+    if (!used[i]) continue;
+    for (const std::size_t child : routes[i].children) used[child] = true;
+    if (routes[i].kind != Route::Kind::prefixes) continue;
+    for (const auto& [prefix, child] : routes[i].prefixes) used[child] = true;
+  }
+  Pool pool;
+  std::map<std::string, std::size_t> indexes;
+  for (std::size_t i = 0; i <= root; ++i) {
+    if (!used[i] || routes[i].kind != Route::Kind::server) continue;
+    const Server server = parse_pool(builder.destinations()[routes[i].server].address).front();
+    const auto [at, is_new] = indexes.emplace(server.address(), pool.size());
+    if (is_new) pool.push_back(server);
+    routes[i].server = at->second;
+  }
+  if (pool.empty()) throw wrong("the route leads to no server");
+  return pool;
+}
+
+// The plain profile where there is nothing but a hash over the pool; empty: there is more.
+std::string plain_profile(const std::vector<Route>& routes, const Route& root, std::size_t servers) {
+  if (root.kind == Route::Kind::server) return "mcrouter-ch3";
+  using Function = RouteHash::Function;
+  const bool plain = root.kind == Route::Kind::hash && root.hash.salt.empty() && root.hash.buckets == 0 &&
+                     (root.hash.function == Function::ch3 || root.hash.function == Function::crc32);
+  if (!plain || root.children.size() != servers) return "";
+  for (std::size_t i = 0; i < servers; ++i) {
+    const Route& child = routes[root.children[i]];
+    if (child.kind != Route::Kind::server || child.server != i) return "";
+  }
+  return root.hash.function == Function::ch3 ? "mcrouter-ch3" : "mcrouter-crc32";
+}
+
+}  // namespace
+
+PoolFile parse_mcrouter(std::string_view json, std::string_view selection) {
+  const JsonNode config = parse_json_tree(json);
+  if (!config.is(JsonNode::Kind::object))
+    throw wrong("the file is not a JSON object; is it an mcrouter config?");
+  RouteBuilder builder(config);
+  const auto roots = root_routes(config, builder);
+  const RootRoute root = chosen(roots, builder, Selection(selection));
+  std::vector<Route> routes = builder.routes();
+  PoolFile file;
+  file.pool = take_servers(routes, root.route, builder);
+  file.profile = plain_profile(routes, routes[root.route], file.pool.size());
+  if (!file.profile.empty()) return file;
+  file.profile = "mcrouter-routes";
+  file.routes = std::make_shared<Routes>(std::move(routes), root.route, root.aliases);
+  return file;
+}
+
+}  // namespace mcds

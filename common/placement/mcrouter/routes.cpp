@@ -1,0 +1,257 @@
+#include "common/placement/mcrouter/routes.hpp"
+
+#include <algorithm>
+
+#include "common/base/errors.hpp"
+#include "common/placement/rewrite.hpp"
+
+namespace mcds {
+
+namespace {
+
+// The text that is hashed, and the key without its routing prefix.
+std::string_view hashed_part(std::string_view key) {
+  std::string buffer;
+  return rewrite::mcrouter(key, buffer);
+}
+
+std::string_view routing_prefix(std::string_view key) {
+  if (!key.starts_with('/')) return {};
+  const auto second = key.find('/', 1);
+  const auto third = second == std::string_view::npos ? second : key.find('/', second + 1);
+  return third == std::string_view::npos ? std::string_view() : key.substr(0, third + 1);
+}
+
+std::string modified(const Route& route, std::string_view key) {
+  if (route.replaced && key.starts_with(*route.replaced))
+    return route.text + std::string(key.substr(route.replaced->size())) + route.suffix;
+  if (!key.starts_with(route.text)) return route.text + std::string(key) + route.suffix;
+  return std::string(key) + route.suffix;
+}
+
+// The key by which another replica or split of it goes; `number` 0 is the key itself.
+std::string split_key(std::string_view key, std::size_t number) {
+  const std::string_view shard = shard_of(hashed_part(key));
+  const auto at = static_cast<std::size_t>(shard.data() - key.data()) + shard.size();
+  const char letters[] = {static_cast<char>('a' + (number - 1) % 26),
+                          static_cast<char>('a' + (number - 1) / 26)};
+  return std::string(key.substr(0, at)) + std::string(letters, 2) + std::string(key.substr(at));
+}
+
+std::string replica_key(std::string_view key, std::size_t number) {
+  const auto stop = std::min(key.find("|#|"), key.size());
+  return std::string(key.substr(0, stop)) + "::" + std::to_string(number) + std::string(key.substr(stop));
+}
+
+}  // namespace
+
+// Follows the routes for one key.
+class RouteWalk {
+ public:
+  RouteWalk(const Routes& routes, const std::vector<bool>* down) : routes_(routes), down_(down) {}
+
+  Owners follow(std::size_t index, std::string_view key) {
+    const Route& route = routes_.routes_[index];
+    switch (route.kind) {
+      case Route::Kind::server:
+        return at_server(route.server, key);
+      case Route::Kind::hash:
+        return follow(route.children[choose(route, key)], key);
+      case Route::Kind::all:
+      case Route::Kind::latest:
+      case Route::Kind::random:
+      case Route::Kind::failover:
+      case Route::Kind::miss_failover:
+        return several(route, key);
+      case Route::Kind::prefixes:
+        return by_prefix(route, key);
+      case Route::Kind::operations:
+        return by_operation(route, key);
+      case Route::Kind::modify_key:
+        return follow(route.children.front(), modified(route, key));
+      case Route::Kind::key_split:
+        return renamed(route, key, route.replicas, replica_key, route.all_replicas);
+      case Route::Kind::shard_splits:
+        return renamed(route, key, splits_of(route, key), split_key, false);
+      case Route::Kind::nowhere:
+        break;
+    }
+    if (down_ != nullptr) return {};
+    throw InvalidInput("no server has this key: its route is " + route.text);
+  }
+
+  std::optional<std::uint64_t> hash() const { return hash_; }
+
+ private:
+  Owners at_server(std::size_t server, std::string_view key) {
+    if (down_ != nullptr && (*down_)[server]) return {};
+    return {Policy::one, {{server, true, std::string(key)}}};
+  }
+
+  std::size_t choose(const Route& route, std::string_view key) {
+    if (!hash_) hash_ = route.hash.hash_of(hashed_part(key));
+    return route.hash.child_of(hashed_part(key), route.children.size());
+  }
+
+  Policy policy_of(const Route& route) const {
+    if (route.kind == Route::Kind::all) return Policy::all;
+    if (route.kind == Route::Kind::latest) return Policy::latest;
+    return route.kind == Route::Kind::random ? Policy::random : Policy::failover;
+  }
+
+  static void add(Owners& owners, Owner owner) {
+    for (Owner& known : owners.list) {
+      if (known.server != owner.server || known.wire_key != owner.wire_key) continue;
+      known.must = known.must || owner.must;
+      return;
+    }
+    owners.list.push_back(std::move(owner));
+  }
+
+  Owners several(const Route& route, std::string_view key) {
+    Owners result{policy_of(route), {}};
+    const bool first_only = route.kind == Route::Kind::miss_failover && routes_.operation_ == Operation::set;
+    if (down_ != nullptr && !route.ordered)
+      throw InvalidInput(
+          "this FailoverRoute's failover_policy chooses the next server by what it has seen: it cannot be "
+          "foretold");
+    for (const std::size_t child : route.children) {
+      Owners some = follow(child, key);
+      const bool may = route.kind == Route::Kind::latest || route.kind == Route::Kind::random ||
+                       route.kind == Route::Kind::miss_failover ||
+                       (route.kind == Route::Kind::failover && !result.list.empty());
+      if (route.children.size() == 1) return some;
+      for (Owner& owner : some.list) {
+        owner.must = owner.must && !may;
+        add(result, std::move(owner));
+      }
+      if (first_only || (down_ != nullptr && !result.list.empty())) break;
+    }
+    if (result.list.size() == 1) result.policy = Policy::one, result.list.front().must = true;
+    return result;
+  }
+
+  Owners by_prefix(const Route& route, std::string_view key) {
+    const std::string_view text = key.substr(routing_prefix(key).size());
+    // Longest first; a prefix that fits is at or before the text in the order of strings.
+    for (auto at = route.prefixes.upper_bound(text); at != route.prefixes.begin();) {
+      --at;
+      if (text.starts_with(at->first)) return follow(at->second, key);
+      std::size_t common = 0;
+      while (common < at->first.size() && common < text.size() && at->first[common] == text[common]) ++common;
+      at = route.prefixes.upper_bound(text.substr(0, common));
+    }
+    return follow(route.children.front(), key);
+  }
+
+  Owners by_operation(const Route& route, std::string_view key) {
+    switch (routes_.operation_) {
+      case Operation::get:
+        return follow(route.children[0], key);
+      case Operation::set:
+        return follow(route.children[1], key);
+      case Operation::remove:
+        return follow(route.children[2], key);
+      case Operation::any:
+        break;
+    }
+    if (route.text.empty()) return follow(route.children[1], key);
+    throw InvalidInput(
+        "reads and writes of this key go to different servers (OperationSelectorRoute): say --operation get, "
+        "set or "
+        "delete");
+  }
+
+  static std::size_t splits_of(const Route& route, std::string_view key) {
+    const std::string_view shard = shard_of(hashed_part(key));
+    const auto found = shard.empty() ? route.prefixes.end() : route.prefixes.find(shard);
+    return found == route.prefixes.end() ? 1 : found->second;
+  }
+
+  Owners renamed(const Route& route, std::string_view key, std::size_t count,
+                 std::string (*name)(std::string_view, std::size_t), bool all) {
+    if (count == 1 || down_ != nullptr) return follow(route.children.front(), key);
+    Owners result{all ? Policy::all : Policy::random, {}};
+    for (std::size_t i = 0; i < count; ++i) {
+      for (Owner& owner : follow(route.children.front(), i == 0 ? std::string(key) : name(key, i)).list) {
+        owner.must = owner.must && all;
+        add(result, std::move(owner));
+      }
+    }
+    return result;
+  }
+
+  const Routes& routes_;
+  const std::vector<bool>* down_;
+  std::optional<std::uint64_t> hash_;
+};
+
+Owners Routes::owners_of(std::string_view key) const {
+  const std::string_view prefix = routing_prefix(key);
+  const bool known = aliases_.empty() || prefix.empty() ||
+                     std::find(aliases_.begin(), aliases_.end(), prefix) != aliases_.end();
+  if (!known)
+    throw InvalidInput("the key names the route " + std::string(prefix) + ": choose it by FILE#" +
+                       std::string(prefix));
+  Owners owners = RouteWalk(*this, nullptr).follow(root_, key.substr(prefix.size()));
+  for (Owner& owner : owners.list) {
+    if (owner.wire_key == key) owner.wire_key.clear();
+  }
+  return owners;
+}
+
+std::uint64_t Routes::hash_of(std::string_view key) const {
+  RouteWalk walk(*this, nullptr);
+  const std::string_view text = key.substr(routing_prefix(key).size());
+  static_cast<void>(walk.follow(root_, text));
+  return walk.hash().value_or(RouteHash().hash_of(hashed_part(text)));
+}
+
+std::optional<std::size_t> Routes::server_of_when_down(std::string_view key,
+                                                       const std::vector<bool>& down) const {
+  const Owners owners = RouteWalk(*this, &down).follow(root_, key.substr(routing_prefix(key).size()));
+  return owners.list.empty() ? std::nullopt : std::optional(owners.list.front().server);
+}
+
+namespace {
+
+class RoutedPlacement final : public Placement {
+ public:
+  RoutedPlacement(Pool pool, std::shared_ptr<const Routes> routes)
+      : pool_(std::move(pool)), routes_(std::move(routes)) {}
+
+  const Pool& pool() const override { return pool_; }
+  std::string_view profile() const override { return "mcrouter-routes"; }
+  std::uint64_t hash_of(std::string_view key) const override { return routes_->hash_of(key); }
+  std::size_t server_of(std::string_view key) const override { return owners_of(key).list.front().server; }
+  bool replicates() const override { return true; }
+  Owners owners_of(std::string_view key) const override { return routes_->owners_of(key); }
+
+  std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override {
+    std::vector<std::size_t> servers;
+    const auto add = [&](std::size_t server) {
+      if (servers.size() < count && std::find(servers.begin(), servers.end(), server) == servers.end())
+        servers.push_back(server);
+    };
+    for (const Owner& owner : owners_of(key).list) add(owner.server);
+    for (std::size_t i = 1; i < pool_.size(); ++i) add((servers.front() + i) % pool_.size());
+    return servers;
+  }
+
+  std::optional<std::size_t> server_of_when_down(std::string_view key,
+                                                 const std::vector<bool>& down) const override {
+    return routes_->server_of_when_down(key, down);
+  }
+
+ private:
+  Pool pool_;
+  std::shared_ptr<const Routes> routes_;
+};
+
+}  // namespace
+
+std::shared_ptr<const Placement> make_routed_placement(Pool pool, std::shared_ptr<const Routes> routes) {
+  return std::make_shared<RoutedPlacement>(std::move(pool), std::move(routes));
+}
+
+}  // namespace mcds
