@@ -231,7 +231,7 @@ Cluster& Session::cluster() {
 
 // As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the others.
 std::uint64_t Session::copies_of_pool() {
-  if (!placement()->replicates()) return 1;
+  if (options_.profile || pool().routes == nullptr || !placement()->replicates()) return 1;
   const Owners owners = placement()->owners_of(key_prefix() + "key");
   if (owners.policy != Policy::all) return 1;
   std::set<std::size_t> servers;
