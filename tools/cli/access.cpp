@@ -59,7 +59,7 @@ class Settling {
 
  private:
   // What stands in front counts.
-  Text value(Text AccessSettings::*setting, Text from_environment = {}) const {
+  Text value(Text AccessSettings::*setting, const Text& from_environment = {}) const {
     for (const Text& found : {sources_.flags.*setting, sources_.flag_pool.*setting, from_environment,
                               sources_.config_pool.*setting, sources_.defaults.*setting}) {
       if (found) return found;

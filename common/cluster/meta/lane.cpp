@@ -370,7 +370,7 @@ void Lane::abandon(const std::string& why, bool nonsense) {
   on_the_way_.clear();
 }
 
-void Lane::refuse_all(Kind kind, std::string why) {
+void Lane::refuse_all(Kind kind, const std::string& why) {
   inquiry_.reset();
   socket_.close();
   for (std::size_t i = answered_; i < requests_.size(); ++i)

@@ -66,7 +66,7 @@ class Lane {
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   void abandon(const std::string& why, bool nonsense);
   // Fails everything unanswered, of which nothing was applied.
-  void refuse_all(ReplyFailure::Kind kind, std::string why);
+  void refuse_all(ReplyFailure::Kind kind, const std::string& why);
   bool known_unique(const Request& request) const;
   void remember_unique(const std::string& key, std::uint64_t unique);
 
