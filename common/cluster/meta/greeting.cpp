@@ -14,6 +14,8 @@ using Kind = ReplyFailure::Kind;
 
 constexpr std::size_t longest_line = 2048;
 
+constexpr std::size_t binary_header = 24;
+
 // As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
 constexpr auto classic_get = "get mcds:what-server-is-this\r\n"sv;
@@ -81,6 +83,10 @@ bool is_error(std::string_view line) {
 
 }  // namespace
 
+Greeting::Greeting(std::size_t follow) : words_("mn\r\nversion\r\n") {
+  for (; words_.size() + follow < binary_header; ++again_) words_.insert(0, "mn\r\n");
+}
+
 Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dialect& dialect) {
   if (!heard_) {
     if (const auto foreigner = known_foreigner(input.substr(position))) {
@@ -92,6 +98,11 @@ Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dia
   const auto line = take_line(input, position);
   if (!line) return input.size() - position < longest_line ? Step::need_more : Step::nonsense;
   if (heard_) {
+    if (again_ > 0) {
+      if (*line != "MN" && *line != "EN" && !is_error(*line)) return Step::nonsense;
+      --again_;
+      return read(input, position, dialect);
+    }
     if (!line->starts_with("VERSION ") && !is_error(*line)) return Step::nonsense;
     if (line->starts_with("VERSION ")) dialect.take_version(std::string(line->substr(8)));
     return Step::done;

@@ -20,7 +20,10 @@ namespace mcds::meta {
 
 class Greeting {
  public:
-  static constexpr std::string_view words = "mn\r\nversion\r\n";
+  // `follow`: how many bytes are sent with it. A server of the binary protocol says nothing before it has a whole header,
+  // 24 bytes; until then there is one `mn` more.
+  explicit Greeting(std::size_t follow);
+  const std::string& words() const { return words_; }
 
   enum class Step {
     need_more,
@@ -36,6 +39,8 @@ class Greeting {
   ReplyFailure::Kind kind() const { return kind_; }
 
  private:
+  std::string words_;
+  int again_ = 0;  // answers to `mn` that are still to come behind the first
   bool heard_ = false;
   ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
   std::string complaint_;
@@ -43,6 +48,9 @@ class Greeting {
 
 class Inquiry {
  public:
+  // greeted: with an `mn`, which may be what it closed on.
+  explicit Inquiry(bool greeted) : asked_(greeted ? 0 : 1) {}
+
   // What to send on the next connection; nullopt: there is nothing left to ask.
   std::optional<std::string_view> next();
 
@@ -60,7 +68,7 @@ class Inquiry {
   bool asks_in_words() const;
 
  private:
-  int asked_ = 0;
+  int asked_;
   ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
   std::string complaint_;
 };

@@ -203,11 +203,11 @@ void Lane::write(SteadyTime now) {
         continue;
       }
       const std::size_t before = output_.size();
-      if (std::exchange(greets_, false)) {
-        output_ += Greeting::words;
-        greeting_.emplace();
-      }
       const Command command = encode(requests_, encoded_, output_, wording());
+      if (std::exchange(greets_, false)) {
+        greeting_.emplace(output_.size() - before);
+        output_.insert(before, greeting_->words());
+      }
       produced_ += output_.size() - before;
       encoded_ += command.count;
       on_the_way_.push_back({command, produced_});
@@ -229,6 +229,13 @@ void Lane::write(SteadyTime now) {
   }
 }
 
+// It closed the connection on the first words it ever heard from us.
+bool Lane::is_stranger() const {
+  if (socket_.denied()) return false;
+  if (greeting_) return !greeting_->heard() && dialect_.words == Dialect::Words::unknown;
+  return !met_ && options_.protocol == ConnectOptions::Protocol::classic;
+}
+
 void Lane::read(SteadyTime now) {
   for (;;) {
     const std::ptrdiff_t size = socket_.receive(input_);
@@ -238,10 +245,9 @@ void Lane::read(SteadyTime now) {
       read_replies(now);
     }
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
-    if (size < 0 && !socket_.denied() && greeting_ && !greeting_->heard() &&
-        dialect_.words == Dialect::Words::unknown) {
+    if (size < 0 && is_stranger()) {
       sent_before_ = requests_sent();
-      inquiry_.emplace();
+      inquiry_.emplace(greeting_.has_value());
       return ask_next(now);
     }
     if (size < 0) return abandon(socket_.complaint());
@@ -296,6 +302,7 @@ void Lane::read_answer(bool closed, SteadyTime now) {
     case Inquiry::Finding::foreign:
       return refuse_all(inquiry_->kind(), inquiry_->complaint());
     case Inquiry::Finding::classic:
+      if (options_.protocol == ConnectOptions::Protocol::classic) return abandon(socket_.complaint());
       if (options_.protocol == ConnectOptions::Protocol::meta)
         return refuse_all(Kind::refused,
                           "the server closes the connection on meta commands; use --protocol auto");
@@ -351,7 +358,7 @@ void Lane::read_replies(SteadyTime now) {
 void Lane::finish_command(const Command& command, SteadyTime now) {
   for (std::size_t i = 0; i < command.count; ++i) fill_in(*replies_[command.first + i], now);
   answered_ += command.count;
-  heard_ = true;
+  heard_ = met_ = true;
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
   const bool fetched = request.op == Op::gets || request.op == Op::probe;

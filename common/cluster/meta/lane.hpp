@@ -55,6 +55,7 @@ class Lane {
   void connected(SteadyTime now);
   Wording wording() const;
   bool answered_here(const Request& request, Reply& reply) const;
+  bool is_stranger() const;
   bool read_login();
   bool read_greeting();
   void ask_next(SteadyTime now);
@@ -88,6 +89,7 @@ class Lane {
   std::size_t connections_ = 0;       // ever begun to this server
   bool awaits_login_ = false;         // this connection's answer to it
   bool heard_ = false;                // this connection has answered something
+  bool met_ = false;                  // the server has, ever
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
