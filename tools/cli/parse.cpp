@@ -380,7 +380,7 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   note_output_mode(words, invocation.globals);
   const bool help = take_flag(words, "-h", "--help");
   if (!help && take_flag(words, "-V", "--version")) {
-    invocation.text = "mcds " + std::string(program_version) + '\n';
+    invocation.text = version_text();
     return;
   }
   spell_out_leading(words, globals);

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdint>
 #include <string>
 
 #include "common/base/errors.hpp"
@@ -11,7 +12,22 @@ namespace mcds::tls {
 namespace {
 
 // libcrypto comes with it.
-constexpr const char* file_name = "libssl.so.3";
+#define MCDS_OPENSSL "libssl.so.3"
+constexpr const char* file_name = MCDS_OPENSSL;
+
+#ifndef MCDS_STATIC
+// Tells packagers of the library that the loader does not see (systemd.io/ELF_DLOPEN_METADATA).
+#define MCDS_DLOPEN                                                                                     \
+  "[{\"feature\":\"tls\",\"description\":\"servers that are reached by TLS\",\"priority\":\"recommended\"," \
+  "\"soname\":[\"" MCDS_OPENSSL "\"]}]"
+struct Note {
+  std::uint32_t name_size, size, type;
+  char name[4];
+  char text[(sizeof MCDS_DLOPEN + 3) / 4 * 4];
+};
+[[gnu::used, gnu::section(".note.dlopen"), gnu::aligned(4)]] const Note note{
+    4, sizeof MCDS_DLOPEN, 0x407c0c0a, "FDO", MCDS_DLOPEN};
+#endif
 
 [[noreturn]] void missing() {
   throw Failure(ErrorCode::system,
@@ -25,6 +41,9 @@ void find(void* file, const char* name, Function& function) {
 }
 
 Library load() {
+#ifdef MCDS_STATIC
+  throw Failure(ErrorCode::system, "this static build has no TLS; use one without -Dstatic=true");
+#endif
   void* file = dlopen(file_name, RTLD_NOW | RTLD_LOCAL);
   if (file == nullptr) missing();
   Library table{};

@@ -1,0 +1,18 @@
+#include "tools/cli/version.hpp"
+
+#include "commit.hpp"
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+std::string version_text() {
+  std::string text;
+  append_all(text, {"mcds ", program_version, "\n"});
+  // Without git's data there is only the version.
+  if (const std::string_view commit = MCDS_COMMIT; commit != "-")
+    append_all(text, {"commit ", commit, "\n"});
+  append_all(text, {"built as ", MCDS_BUILD, "\n"});
+  return text;
+}
+
+}  // namespace mcds
