@@ -7,11 +7,10 @@ namespace mcds {
 
 std::string version_text() {
   std::string text;
-  append_all(text, {"mcds ", program_version, "\n"});
+  append_all(text, {"mcds ", program_version, " ("});
   // Without git's data there is only the version.
-  if (const std::string_view commit = MCDS_COMMIT; commit != "-")
-    append_all(text, {"commit ", commit, "\n"});
-  append_all(text, {"built as ", MCDS_BUILD, "\n"});
+  if (const std::string_view commit = MCDS_COMMIT; commit != "-") append_all(text, {"commit ", commit, "; "});
+  append_all(text, {MCDS_BUILD, ")\n"});
   return text;
 }
 

@@ -17,7 +17,7 @@ constexpr const char* file_name = MCDS_OPENSSL;
 
 #ifndef MCDS_STATIC
 // Tells packagers of the library that the loader does not see (systemd.io/ELF_DLOPEN_METADATA).
-#define MCDS_DLOPEN                                                                                     \
+#define MCDS_DLOPEN                                                                                         \
   "[{\"feature\":\"tls\",\"description\":\"servers that are reached by TLS\",\"priority\":\"recommended\"," \
   "\"soname\":[\"" MCDS_OPENSSL "\"]}]"
 struct Note {
@@ -25,8 +25,8 @@ struct Note {
   char name[4];
   char text[(sizeof MCDS_DLOPEN + 3) / 4 * 4];
 };
-[[gnu::used, gnu::section(".note.dlopen"), gnu::aligned(4)]] const Note note{
-    4, sizeof MCDS_DLOPEN, 0x407c0c0a, "FDO", MCDS_DLOPEN};
+[[gnu::used, gnu::section(".note.dlopen"), gnu::aligned(4)]] const Note note{4, sizeof MCDS_DLOPEN,
+                                                                             0x407c0c0a, "FDO", MCDS_DLOPEN};
 #endif
 
 [[noreturn]] void missing() {
