@@ -116,7 +116,7 @@ void append_replaced(std::string& out, std::string_view bytes) {
 }
 
 constexpr std::uint64_t in_every_byte(unsigned char byte) {
-  return 0x0101010101010101 * byte;
+  return std::uint64_t{0x0101010101010101} * byte;
 }
 
 // Up to eight bytes as one word; what is missing are spaces.

@@ -10,6 +10,11 @@
 #include <cstring>
 #include <vector>
 
+#if __has_include(<sanitizer/common_interface_defs.h>)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -46,6 +51,31 @@ Fiber::Stack take_stack() {
   return stack;
 }
 
+// AddressSanitizer takes a jump to a stack it does not know for an overflow of the one it does.
+#if defined(__SANITIZE_ADDRESS__)
+#define MCDS_FIBERS_UNDER_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MCDS_FIBERS_UNDER_ASAN 1
+#endif
+#endif
+#ifdef MCDS_FIBERS_UNDER_ASAN
+void tell_start_of_switch(void** shadow, const void* bottom, std::size_t size) {
+  __sanitizer_start_switch_fiber(shadow, bottom, size);
+}
+void tell_end_of_switch(void* shadow, const void** bottom, std::size_t* size) {
+  __sanitizer_finish_switch_fiber(shadow, bottom, size);
+}
+// What was left there for good is no longer anybody's.
+void tell_new_use(const void* bottom, std::size_t size) {
+  __asan_unpoison_memory_region(bottom, size);
+}
+#else
+void tell_start_of_switch(void**, const void*, std::size_t) {}
+void tell_end_of_switch(void*, const void**, std::size_t*) {}
+void tell_new_use(const void*, std::size_t) {}
+#endif
+
 // The runtime keeps the exceptions being handled per kernel thread; each fiber needs its own. The ABI fixes
 // the layout: a pointer and a counter.
 using ExceptionState = std::array<char, 2 * sizeof(void*)>;
@@ -61,10 +91,12 @@ ExceptionState exchange_exceptions(const ExceptionState& next) {
 }  // namespace
 
 void Fiber::Unmap::operator()(char* bottom) const {
+  tell_new_use(bottom + guard_size(), stack_size);
   ::munmap(bottom, guard_size() + stack_size);
 }
 
 Fiber::Fiber(std::function<void()> body) : body_(std::move(body)), stack_(take_stack()) {
+  tell_new_use(stack_.get() + guard_size(), stack_size);
   getcontext(&own_);
   own_.uc_stack.ss_sp = stack_.get() + guard_size();
   own_.uc_stack.ss_size = stack_size;
@@ -82,25 +114,32 @@ Fiber::~Fiber() {
 void Fiber::enter(unsigned low, unsigned high) {
   auto* self =
       reinterpret_cast<Fiber*>(static_cast<std::uintptr_t>(low) | static_cast<std::uint64_t>(high) << 32);
+  tell_end_of_switch(nullptr, &self->owner_stack_.bottom, &self->owner_stack_.size);
   self->body_();
   self->finished_ = true;
-  self->pause();
+  self->swap(self->own_, self->owner_, self->owner_stack_, true);
 }
 
-void Fiber::swap(ucontext_t& from, ucontext_t& to) {
+void Fiber::swap(ucontext_t& from, ucontext_t& to, const Bounds& onto, bool for_good) {
   const ExceptionState mine = exchange_exceptions({});
+  void* shadow = nullptr;
+  tell_start_of_switch(for_good ? nullptr : &shadow, onto.bottom, onto.size);
   swapcontext(&from, &to);
+  Bounds before;
+  tell_end_of_switch(shadow, &before.bottom, &before.size);
+  if (&to == &own_) return static_cast<void>(exchange_exceptions(mine));
+  owner_stack_ = before;
   exchange_exceptions(mine);
 }
 
 void Fiber::resume() {
   assert(!finished_);
   started_ = true;
-  swap(owner_, own_);
+  swap(owner_, own_, {stack_.get() + guard_size(), stack_size}, false);
 }
 
 void Fiber::pause() {
-  swap(own_, owner_);
+  swap(own_, owner_, owner_stack_, false);
 }
 
 }  // namespace mcds

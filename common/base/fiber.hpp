@@ -3,6 +3,7 @@
 
 #include <ucontext.h>
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 
@@ -32,12 +33,18 @@ class Fiber {
 
  private:
   static void enter(unsigned low, unsigned high);
-  void swap(ucontext_t& from, ucontext_t& to);
+  struct Bounds {
+    const void* bottom = nullptr;
+    std::size_t size = 0;
+  };
+  // `for_good`: what is left will never run again.
+  void swap(ucontext_t& from, ucontext_t& to, const Bounds& onto, bool for_good);
 
   std::function<void()> body_;
   Stack stack_;
   ucontext_t own_{};
   ucontext_t owner_{};
+  Bounds owner_stack_;  // the one resume() was called on, as far as a sanitizer tells
   bool started_ = false;
   bool finished_ = false;
 };

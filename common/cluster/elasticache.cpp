@@ -72,18 +72,23 @@ class Exchange {
 }  // namespace
 
 // CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n
-std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock) {
-  const std::string answer = Exchange(endpoint, options, clock).ask("config get cluster\r\n");
+std::optional<std::string> elasticache_payload(std::string_view answer) {
   const auto line_end = answer.find("\r\n");
-  const std::string_view line = std::string_view(answer).substr(0, line_end);
-  const auto length =
-      line.starts_with("CONFIG cluster ") ? parse_u64(line.substr(line.rfind(' ') + 1)) : std::nullopt;
-  if (!length || line_end + 2 + *length > answer.size()) {
-    throw NotApplied(ErrorCode::refused,
-                     "no ElastiCache configuration endpoint: it does not know `config get cluster`",
-                     endpoint.address());
-  }
-  return answer.substr(line_end + 2, *length);
+  if (line_end == std::string_view::npos) return std::nullopt;
+  const std::string_view line = answer.substr(0, line_end);
+  if (!line.starts_with("CONFIG cluster ")) return std::nullopt;
+  const auto length = parse_u64(line.substr(line.rfind(' ') + 1));
+  const std::string_view rest = answer.substr(line_end + 2);
+  if (!length || *length > rest.size()) return std::nullopt;
+  return std::string(rest.substr(0, *length));
+}
+
+std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock) {
+  auto payload = elasticache_payload(Exchange(endpoint, options, clock).ask("config get cluster\r\n"));
+  if (payload) return *std::move(payload);
+  throw NotApplied(ErrorCode::refused,
+                   "no ElastiCache configuration endpoint: it does not know `config get cluster`",
+                   endpoint.address());
 }
 
 }  // namespace mcds

@@ -1,7 +1,9 @@
 // Amazon ElastiCache's auto discovery: the one command of a configuration endpoint that is no memcached operation.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
@@ -11,5 +13,8 @@ namespace mcds {
 // The payload of `config get cluster` (see parse_elasticache), within the timeout altogether. Throws NotApplied
 // (unavailable: no connection, no answer; access_denied; refused: anything but a configuration).
 std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock);
+
+// The payload in what an endpoint answers; nullopt: it is no configuration.
+std::optional<std::string> elasticache_payload(std::string_view answer);
 
 }  // namespace mcds

@@ -37,6 +37,8 @@ struct ReplyFailure {
   Kind kind;
   std::string message;
   bool late = false;  // a deadline passed; otherwise something was heard, of the server or of its machine
+  bool flood =
+      false;  // the answers to one batch were more than is held at a time: fewer keys may be asked for
 };
 
 // Filled by probe as far as the protocol tells: meta all, classic only size and cas.

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "common/base/bounds.hpp"
+
 namespace mcds {
 
 namespace {
-
-constexpr std::size_t largest_value = 64 << 20;
 
 bool has_key(Op op) {
   return op != Op::version && op != Op::stats;

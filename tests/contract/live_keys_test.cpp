@@ -150,6 +150,19 @@ TEST_CASE("live keys: a server that drips keys for ever ends at the longest time
   CHECK(result.failure != nullptr);
 }
 
+TEST_CASE("live keys: a server that drips is given up, without a longest time too") {
+  MemcachedProcess server;
+  fill(server.server(), 0, 100);
+  FaultProxy proxy(server.server());
+  proxy.delay(std::chrono::milliseconds(20));
+  proxy.always(Fault::drip_reply);
+  Found found;
+  const auto result = collect({proxy.server()}, hasty(), found)[0];
+  CHECK(!result.complete);
+  CHECK(result.keys < 100);
+  CHECK(result.failure != nullptr);
+}
+
 TEST_CASE("live keys: two dumps of one server at once both get everything") {
   MemcachedProcess server;
   fill(server.server(), 0, 5000);

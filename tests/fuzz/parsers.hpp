@@ -14,6 +14,7 @@
 #include "common/base/json.hpp"
 #include "common/base/text.hpp"
 #include "common/base/units.hpp"
+#include "common/cluster/elasticache.hpp"
 #include "common/cluster/keys/live.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
@@ -21,10 +22,12 @@
 #include "common/structures/cache/record.hpp"
 #include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/record.hpp"
+#include "common/structures/elements/index.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/lock/copy.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/service_records.hpp"
 
 namespace mcds::test {
 
@@ -115,12 +118,25 @@ inline void read_text(std::string_view text) {
   static_cast<void>(LockValue::parse(text));
 }
 
+inline void read_dns(std::string_view text) {
+  for (const ServiceRecord& record :
+       parse_service_records(std::span(reinterpret_cast<const unsigned char*>(text.data()), text.size()))) {
+    must(record.target.size() < 1025 && record.port < 65536 && record.weight < 65536);
+  }
+}
+
+// The manifests of two copies of an index.
+inline void read_index(std::string_view text) {
+  const std::size_t middle = text.size() / 2;
+  static_cast<void>(same_index_life(std::string(text.substr(0, middle)), std::string(text.substr(middle))));
+}
+
 inline void read_configuration(std::string_view text) {
   Config config;
   read_config(std::string(text), "file", config);
 }
 
-constexpr std::array<void (*)(std::string_view), 19> parsers{
+constexpr std::array<void (*)(std::string_view), 22> parsers{
     read_json,
     [](std::string_view text) { must(canonical_json(canonical_json(text)) == canonical_json(text)); },
     read_event,
@@ -142,6 +158,11 @@ constexpr std::array<void (*)(std::string_view), 19> parsers{
     [](std::string_view text) { static_cast<void>(parse_php_ini(text)); },
     [](std::string_view text) { static_cast<void>(parse_elasticache(text)); },
     [](std::string_view text) { static_cast<void>(parse_server_list(text)); },
+    read_dns,
+    [](std::string_view text) {
+      if (const auto payload = elasticache_payload(text)) static_cast<void>(parse_elasticache(*payload));
+    },
+    read_index,
 };
 
 // `text` as it is, and with the checksum that lets a mutation past the first check.

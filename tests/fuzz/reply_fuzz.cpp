@@ -1,5 +1,5 @@
 // libFuzzer: no bytes of a server may crash the reply reader, nor be read differently when they come in pieces.
-// The first byte chooses the requests, the second the size of the pieces.
+// The first byte chooses the requests, and from 8 on those of the classic protocol, the second the size of the pieces.
 //
 // sources: common/cluster/meta/parse.cpp common/cluster/meta/encode.cpp common/cluster/reply.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
 #include <cstdint>
@@ -43,9 +43,10 @@ bool same(const Reply& a, const Reply& b) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   if (size < 3) return 0;
   const std::vector<Request> requests = requests_of(bytes[0]);
+  const bool in_meta = bytes[0] / 8 % 2 == 0 || bytes[0] % 8 == 4;  // which the classic protocol cannot say
   const std::string_view answer(reinterpret_cast<const char*>(bytes) + 2, size - 2);
-  const auto whole = test::read_replies(requests, answer, answer.size());
-  const auto pieces = test::read_replies(requests, answer, 1 + bytes[1] % 7);
+  const auto whole = test::read_replies(requests, answer, answer.size(), in_meta);
+  const auto pieces = test::read_replies(requests, answer, 1 + bytes[1] % 7, in_meta);
   if (whole.last != pieces.last || whole.answered != pieces.answered) std::abort();
   for (std::size_t i = 0; i < whole.answered; ++i) {
     if (!same(whole.replies[i], pieces.replies[i])) std::abort();

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cassert>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,7 +20,8 @@ struct Reading {
 };
 
 // Reads the replies to `requests`, as a lane does, from `answer` that arrives in pieces of `piece` bytes.
-inline Reading read_replies(std::span<const Request> requests, std::string_view answer, std::size_t piece) {
+inline Reading read_replies(std::span<const Request> requests, std::string_view answer, std::size_t piece,
+                            bool in_meta = true) {
   using Step = meta::ReplyReader::Step;
   Reading result;
   result.replies.resize(requests.size());
@@ -33,16 +34,16 @@ inline Reading read_replies(std::span<const Request> requests, std::string_view 
   std::vector<meta::Command> commands;
   std::string sent;
   for (std::size_t next = 0; next < requests.size(); next += commands.back().count) {
-    commands.push_back(meta::encode(asked, next, sent));
+    commands.push_back(meta::encode(asked, next, sent, {.meta = in_meta}));
   }
   meta::ReplyReader reader;
   std::size_t command = 0;
   for (std::size_t arrived = 0; command < commands.size() && arrived < answer.size();) {
     arrived = std::min(answer.size(), arrived + piece);
     while (command < commands.size()) {
-      result.last =
-          reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position);
-      assert(result.position <= arrived);
+      result.last = reader.read(commands[command], asked, replies, answer.substr(0, arrived), result.position,
+                                in_meta ? Dialect::Words::meta : Dialect::Words::classic);
+      if (result.position > arrived) std::abort();
       if (result.last == Step::need_more) break;
       if (result.last == Step::progress) continue;
       if (result.last != Step::done && result.last != Step::no_meta) return result;

@@ -122,7 +122,7 @@ def terminal(server):
                 check(done.status == 0 and not [c for c in shown if ord(c) < 32 or 127 <= ord(c) < 160],
                       f"{arguments} -o {mode}: {control!r} reaches the terminal: {done}")
     for name in ("\x1b[31m", "\x9b31m", "\xff"):
-        done = server.run("lock", "info", name.encode("latin-1"), "-o", "text", "-v")
+        done = server.run("lock", "show", name.encode("latin-1"), "-o", "text", "-v")
         check(not [c for c in done.out + done.err if ord(c) < 32 and c != "\n" or 127 <= ord(c) < 160],
               f"the name {name!r} reaches the terminal: {done}")
 
@@ -157,6 +157,67 @@ def answering(directory, answer, pause=None):
     return path, over
 
 
+def floods(directory):
+    """A server that answers each key with 60 MiB, or never stops."""
+    some = b"x" * (1 << 20)
+
+    def values(words):
+        for key in words[1:]:
+            yield b"VALUE %s 0 %d%s\r\n" % (key, 60 << 20, b" 1" if words[0] == b"gets" else b"")
+            yield from [some] * 60
+            yield b"\r\n"
+        yield b"END\r\n"
+
+    def probed(words):
+        yield b"VA %d k%s f0 c1 t-1\r\n" % (60 << 20, words[1])
+        yield from [some] * 60
+        yield b"\r\n"
+
+    def endless(piece):
+        while True:
+            yield piece
+
+    floods = {"values": lambda words: probed(words) if words[0] == b"mg" else values(words),
+              "NULs": lambda words: endless(bytes(1 << 20)),
+              "statistics": lambda words: endless(b"STAT a b\r\n" * 10000),
+              "values of one key": lambda words: endless(b"VALUE k 0 1\r\nx\r\n" * 10000),
+              "numbers": lambda words: endless(b"1\r\n" * 10000),
+              "no end of a line": lambda words: endless(b"1" * 100000)}
+    for what, flood in floods.items():
+        path = flooding(directory, flood)
+        for protocol in ("meta", "classic"):
+            for verb in ("array fetch k", "eventlog fetch k", "hash fetch k", "counter get a b c d", "counter incr k", "servers",
+                         "cache show k", "where k --probe", "visitors value k"):
+                done = execute([*verb.split(), "-s", f"unix:{path}", "--protocol", protocol], plain_environment(HOME=directory), timeout=30)
+                judged(done, f"a flood of {what}: {verb}, {protocol}")
+
+
+def flooding(directory, flood):
+    path = os.path.join(directory, f"flood{len(os.listdir(directory))}.sock")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen()
+
+    def serve(connection):
+        try:
+            with connection, connection.makefile("rb") as asked:
+                while words := asked.readline().split():
+                    if words[0] in (b"mn", b"version"):
+                        connection.sendall(b"MN\r\n" if words[0] == b"mn" else b"VERSION 1.6.18\r\n")
+                        continue
+                    for piece in flood(words):
+                        connection.sendall(piece)
+        except OSError:
+            pass
+
+    def accept():
+        while True:
+            threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+
+    threading.Thread(target=accept, daemon=True).start()
+    return path
+
+
 def servers(directory):
     huge = [b"VALUE x 0 268435456\r\n", *[b"x" * (1 << 20)] * 96]
     stat = [b"STAT a b\r\n"] * 1000
@@ -174,7 +235,7 @@ def servers(directory):
 
 
 def main():
-    for scenario in (files, words, servers):
+    for scenario in (files, words, servers, floods):
         with tempfile.TemporaryDirectory() as directory:
             scenario(directory)
     with tempfile.TemporaryDirectory() as directory, Server(directory) as server:

@@ -28,11 +28,35 @@ def event_log(server):
         check(done.status == 65, f"a directory that names part 2^53: eventlog {verb[0]} ends with {done}")
     for data in ("NaN", '1} {"id":"forged"', "{}\0,\"held\":false", "[" * 100000 + "]" * 100000, "{\"a\":\r1}", 'b"%%"'):
         server.command(f"append {part}", sealed(f"{ID} {data}") + "\n")
-        done = server.run("eventlog", "fetch", "log")
-        judged(done, f"an event that is no JSON: {data[:20]!r}")
-        check(done.status == 65 and "forged" not in done.out and "held" not in done.out and "NaN" not in done.out,
-              f"an event that is no JSON is shown as bytes, not as {done}")
+        for arguments in (("fetch", "log"), ("tail", "log"), ("fetch", "log", "-o", "text")):
+            done = server.run("eventlog", *arguments)
+            judged(done, f"an event that is no JSON: {data[:20]!r}, eventlog {arguments}")
+            check(done.status == 65 and "forged" not in done.out and "held" not in done.out and "NaN" not in done.out,
+                  f"an event that is no JSON is shown as bytes, not as {done}")
         server.run("eventlog", "put", "log", "ours")
+
+
+def event_log_floods(server):
+    server.run("eventlog", "put", "log", "ours")
+    part = next(key for key in server.keys() if key.startswith("eventlog:log:60x60:") and key.count(":") == 3)
+    directory = next(key for key in server.keys() if ":dir:" in key)
+    header = server.get(part)
+    looks = b"01a201b5-af69-7436-a55d-7c1277d40eb6 "
+    for what, value in (("a million empty lines", b"\n" * 1000000),
+                        ("a line of thousands of ids", looks * 27000 + b"*00000000\n"),
+                        ("events that are no JSON", (sealed(f"{ID} NaN") + "\n").encode() * 15000),
+                        ("a part that ends in nothing", b"x" * 1000000)):
+        server.command(f"set {part}", header + value)
+        for verb in ("fetch", "tail", "info"):
+            done = server.run("eventlog", verb, "log")
+            judged(done, f"{what}: eventlog {verb}")
+            check(done.status == 65 and done.err.count("\n") <= 4, f"{what}: eventlog {verb} says it in a few lines: {done}")
+    chunk = int(part.rsplit(":", 1)[1])
+    for group in range(chunk // 32 - 3, chunk // 32 + 1):
+        lines = "".join(sealed(f"N {one}.32767 {INCARNATION} 1795234133") + "\n" for one in range(32 * group, 32 * group + 32))
+        server.command(f"set {directory.rsplit(':', 1)[0]}:{group}", lines)
+    for verb in ("fetch", "info"):
+        judged(server.run("eventlog", verb, "log"), f"each chunk has a part 32767: eventlog {verb}")
 
 
 def array(server):
@@ -56,7 +80,7 @@ def array(server):
 def lock(server):
     for holder in ('{}\0 "\\q"', '{}\0,"held":false', "[" * 100000, '{"host":"\x1b]52;c;aGk=\x07"}', "\xff"):
         server.command("set lock:l", f"0123456789abcdef {holder}".encode("latin-1"))
-        for arguments in (("lock", "run", "l", "-w", "0", "--", "true"), ("lock", "info", "l"), ("lock", "acquire", "l", "-w", "0")):
+        for arguments in (("lock", "run", "l", "-w", "0", "--", "true"), ("lock", "show", "l"), ("lock", "acquire", "l", "-w", "0")):
             done = server.run(*arguments)
             judged(done, f"a lock's holder {holder[:20]!r}: {arguments[1]}")
             check('"held":false' not in done.out, f"a lock's holder {holder[:20]!r} forges fields: {done}")
@@ -72,7 +96,7 @@ def json_given(server):
 
 
 def main():
-    for scenario in (event_log, array, lock, json_given):
+    for scenario in (event_log, event_log_floods, array, lock, json_given):
         with tempfile.TemporaryDirectory() as directory, Server(directory) as server:
             scenario(server)
     finish()

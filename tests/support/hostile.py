@@ -97,14 +97,19 @@ class Server:
         answer = self.file.readline()
         assert answer == b"STORED\r\n", (words, answer)
 
-    def get(self, key):
+    def item(self, key):
+        """Flags and value."""
         self.connection.sendall(f"get {key}\r\n".encode())
         header = self.file.readline().split()
         if header == [b"END"]:
             return None
         value = self.file.read(int(header[3]) + 2)[:-2]
         self.file.readline()
-        return value
+        return int(header[2]), value
+
+    def get(self, key):
+        found = self.item(key)
+        return found and found[1]
 
     def flush(self):
         self.connection.sendall(b"flush_all\r\n")

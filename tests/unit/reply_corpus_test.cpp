@@ -53,7 +53,7 @@ TEST_CASE("replies: every example as the answer to every kind of request, in pie
   for (const auto& file : corpus()) {
     INFO(file.string());
     std::string example = file_bytes(file.string());
-    for (char requests = 0; requests < 8; ++requests) {
+    for (char requests = 0; requests < 16; ++requests) {
       for (char piece = 0; piece < 7; ++piece) {
         example[0] = requests;
         example[1] = piece;

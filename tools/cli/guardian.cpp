@@ -39,7 +39,7 @@ void detach(int pipe) {
     std::signal(signal, SIG_IGN);
   dup2(pipe, STDIN_FILENO);
   close_range(STDIN_FILENO + 1, UINT_MAX, 0);
-  static_cast<void>(chdir("/"));
+  [[maybe_unused]] const int moved = chdir("/");
 }
 
 class Duty {

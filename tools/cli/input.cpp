@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -17,7 +18,6 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t chunk_size = 64 * 1024;
-constexpr std::size_t largest_value = std::size_t{64} << 20;
 constexpr std::size_t largest_line = std::size_t{16} << 20;
 
 Failure unreadable(const std::string& what) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "common/cluster/elasticache.hpp"
 #include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/service_records.hpp"
 
 namespace mcds {
 
@@ -85,29 +87,6 @@ PoolFile pool_from_dns(const std::string& where) {
   return {parse_pool(list), "", ""};
 }
 
-struct ServiceRecord {
-  std::string target;
-  unsigned priority, weight, port;
-};
-
-std::vector<ServiceRecord> parse_answer(const unsigned char* answer, int size) {
-  ns_msg message;
-  std::vector<ServiceRecord> records;
-  if (ns_initparse(answer, size, &message) != 0) return records;
-  for (int i = 0; i < ns_msg_count(message, ns_s_an); ++i) {
-    ns_rr record;
-    if (ns_parserr(&message, ns_s_an, i, &record) != 0 || ns_rr_type(record) != ns_t_srv ||
-        ns_rr_rdlen(record) < 7)
-      continue;
-    const unsigned char* data = ns_rr_rdata(record);
-    std::array<char, NS_MAXDNAME> name{};
-    if (dn_expand(ns_msg_base(message), ns_msg_end(message), data + 6, name.data(), name.size()) < 0)
-      continue;
-    records.push_back({name.data(), ns_get16(data), ns_get16(data + 2), ns_get16(data + 4)});
-  }
-  return records;
-}
-
 // The records of the most urgent priority, by name and port.
 std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   std::erase_if(records, [](const ServiceRecord& record) {
@@ -127,7 +106,9 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
 PoolFile pool_from_srv(const std::string& name) {
   std::array<unsigned char, 65535> answer{};
   const int size = res_query(name.c_str(), ns_c_in, ns_t_srv, answer.data(), answer.size());
-  const auto records = usable(size < 0 ? std::vector<ServiceRecord>{} : parse_answer(answer.data(), size));
+  const auto records = usable(size < 0 ? std::vector<ServiceRecord>{}
+                                       : parse_service_records(std::span(answer).first(
+                                             std::min(static_cast<std::size_t>(size), answer.size()))));
   if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
   const bool equal = std::ranges::all_of(
       records, [&](const auto& record) { return record.weight == records.front().weight; });

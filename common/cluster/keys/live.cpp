@@ -20,6 +20,8 @@ constexpr std::string_view command = "lru_crawler metadump all\r\n";
 // the end.
 constexpr std::string_view end_question = "version\r\n";
 constexpr std::size_t longest_line = 4096;  // a key of 250 bytes, percent-encoded, and its figures
+constexpr std::size_t slowest_keys = 64;
+constexpr std::size_t slowest_bytes = 64 * 1024;
 constexpr Duration before_retry = std::chrono::milliseconds(50);
 
 // The text after `name` up to the next space; the fields come in a fixed order, later versions add some.
@@ -54,6 +56,13 @@ class Dump {
     if (socket_.state() == Socket::State::connecting) return socket_.connecting_events();
     return unsent_.empty() ? POLLIN : POLLOUT;
   }
+  // A server that drips is given up: in one timeout it must do so much at least.
+  void expect_more(SteadyTime now) {
+    const auto earned = 1 + result_.keys / slowest_keys + received_ / slowest_bytes;
+    deadline_ =
+        std::min(now + options_.timeout, asked_at_ + options_.timeout * static_cast<std::int64_t>(earned));
+  }
+
   SteadyTime wakes_at() const {
     return std::min(deadline_, retry_at_.value_or(ends_at_.value_or(deadline_)));
   }
@@ -82,6 +91,7 @@ class Dump {
 
   void ask(SteadyTime now) {
     deadline_ = now + options_.timeout;
+    asked_at_ = now;
     // The dump must not be pipelined behind anything.
     if (options_.login) {
       awaits_login_ = true;
@@ -128,9 +138,10 @@ class Dump {
     const std::ptrdiff_t size = socket_.receive(input_);
     if (size < 0) return fail_closed();
     if (size == 0) return;
-    deadline_ = now + options_.timeout;
+    received_ += static_cast<std::size_t>(size);
     if (ends_at_) ends_at_ = now + options_.timeout / 2;
     read_lines(now);
+    expect_more(now);
   }
 
   void read_lines(SteadyTime now) {
@@ -217,6 +228,8 @@ class Dump {
   bool awaits_login_ = false;
   std::string unsent_;
   SteadyTime deadline_{};
+  SteadyTime asked_at_{};
+  std::size_t received_ = 0;
   std::optional<SteadyTime> retry_at_;
   std::optional<SteadyTime> ends_at_;  // when the end is asked for, unless something comes; unset: it was
   std::string input_, buffer_;

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "common/base/bounds.hpp"
 #include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
@@ -27,6 +28,7 @@ constexpr const char* turned_away_message =
 // What a server must do at least in one timeout, once it has begun to answer.
 constexpr std::size_t slowest_replies = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
+constexpr int most_receives = 64;
 
 bool compares(Op op) {
   return op == Op::cas || op == Op::remove_if;
@@ -236,11 +238,15 @@ bool Lane::is_stranger() const {
   return !met_ && options_.protocol == ConnectOptions::Protocol::classic;
 }
 
+// Other servers and the deadlines have their turn too, however fast this one speaks.
 void Lane::read(SteadyTime now) {
-  for (;;) {
+  for (int turn = 0; turn < most_receives; ++turn) {
+    // Grown by doubling, it would be held twice.
+    if (reader_.wanted() > input_.capacity()) input_.reserve(reader_.wanted() + input_slack);
     const std::ptrdiff_t size = socket_.receive(input_);
     if (inquiry_) return read_answer(size < 0, now);
     if (size > 0) {
+      heard_bytes_ += static_cast<std::size_t>(size);
       received_ += static_cast<std::size_t>(size);
       read_replies(now);
     }
@@ -399,15 +405,23 @@ void Lane::abandon(const std::string& why, Why kind) {
         i == answered_ && reply.failure != nullptr;  // refused in words we know, then out of step
     if (answered || reply.outcome == Outcome::hit) continue;
     const bool maybe_applied = i < sent_requests && !changes_nothing(requests_[i]->op);
-    const Kind failure = maybe_applied           ? Kind::unknown
-                         : kind == Why::nonsense ? Kind::refused
-                                                 : Kind::unreachable;
-    reply = Reply::failed_with(failure, maybe_applied ? why + std::string(may_be_applied) : why, index_,
-                               kind == Why::late);
+    const Kind failure = maybe_applied                                 ? Kind::unknown
+                         : kind == Why::nonsense || kind == Why::flood ? Kind::refused
+                                                                       : Kind::unreachable;
+    reply = Reply::of(Outcome::failed, index_);
+    reply.failure = std::make_shared<const ReplyFailure>(
+        ReplyFailure{failure, maybe_applied ? why + std::string(may_be_applied) : why, kind == Why::late,
+                     kind == Why::flood});
     fill_in(reply, now_);
   }
   encoded_ = answered_ = requests_.size();
   on_the_way_.clear();
+}
+
+void Lane::give_up_flood() {
+  abandon("the answers are larger than " + std::to_string(largest_answers >> 20) +
+              " MiB altogether, more than is held at a time; ask for fewer keys at once",
+          Why::flood);
 }
 
 void Lane::refuse_all(Kind kind, const std::string& why) {

@@ -36,6 +36,10 @@ class Lane {
   // Each reply has its timeout; all of them together as much again for every so many of them and every so many bytes, so
   // that a server that drips is given up.
   void expect_by(SteadyTime now);
+  // Bytes that ever came.
+  std::uint64_t heard_bytes() const { return heard_bytes_; }
+  // More has come than is held of answers at a time.
+  void give_up_flood();
   // Nobody waits for what is on its way.
   void drop() { abandon("the connection was given up with another batch"); }
   // What to wait for, in poll's words, and how long at most.
@@ -70,7 +74,7 @@ class Lane {
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
-  enum class Why { gone, late, nonsense };
+  enum class Why { gone, late, nonsense, flood };
   void abandon(const std::string& why, Why kind = Why::gone);
   void fill_in(Reply& reply, SteadyTime now) const;
   // Fails everything unanswered, of which nothing was applied.
@@ -119,7 +123,8 @@ class Lane {
   SteadyTime waited_since_{};
   std::uint64_t answered_before_ = 0;  // waited_since_
   std::size_t received_ = 0;           // bytes, since then
-  SteadyTime asked_at_{};              // when the latest batch could first be sent
+  std::uint64_t heard_bytes_ = 0;
+  SteadyTime asked_at_{};  // when the latest batch could first be sent
 };
 
 }  // namespace mcds::meta

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/cluster/meta/lane.hpp"
 #include "common/cluster/transport.hpp"
@@ -211,6 +212,7 @@ class WireTransport final : public Transport {
     for (const auto& lane : lanes_) {
       if (lane != nullptr && lane->busy()) lane->expect_by(begun);
     }
+    const std::uint64_t most = heard_bytes() + largest_answers;
     std::vector<pollfd> waiting;
     std::vector<Lane*> busy;
     while (!is_done(trip)) {
@@ -229,7 +231,17 @@ class WireTransport final : public Transport {
       const SteadyTime now = clock_.steady();
       for (std::size_t i = 0; i < busy.size(); ++i)
         busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
+      if (heard_bytes() <= most) continue;
+      for (Lane* lane : busy) {
+        if (lane->busy()) lane->give_up_flood();
+      }
     }
+  }
+
+  std::uint64_t heard_bytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& lane : lanes_) sum += lane == nullptr ? 0 : lane->heard_bytes();
+    return sum;
   }
 
   std::shared_ptr<const Placement> placement_;

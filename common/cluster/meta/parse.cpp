@@ -15,7 +15,6 @@ using Step = ReplyReader::Step;
 using Kind = ReplyFailure::Kind;
 
 constexpr std::size_t longest_line = 2048;
-constexpr std::uint64_t largest_value = 64 << 20;  // what is announced is believed no further
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
@@ -41,7 +40,7 @@ struct Line {
 // A whole line at `position`, or why there is none.
 Step take_line(std::string_view input, std::size_t position, Line& line) {
   // pogocache 1.3 ends a NOT_FOUND to a replace with a NUL too many.
-  while (position < input.size() && input[position] == '\0') ++position;
+  if (position < input.size() && input[position] == '\0') ++position;
   const std::string_view rest = input.substr(position, longest_line);
   const std::size_t end = rest.find('\n');
   if (end == std::string_view::npos) return rest.size() == longest_line ? Step::out_of_step : Step::need_more;
@@ -65,11 +64,12 @@ class Words {
   std::string_view rest_;
 };
 
-// The data block of `size` bytes behind `line`; `position` moves behind it.
+// The data block of `size` bytes behind `line`; `position` moves behind it. `wanted`: the size of input that has it.
 Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value,
-               std::size_t& position) {
+               std::size_t& position, std::size_t& wanted) {
   if (size > largest_value) return Step::out_of_step;
   const std::string_view rest = input.substr(line.end);
+  wanted = line.end + size + 2;
   if (rest.size() < size + 2) return Step::need_more;
   if (rest.substr(size, 2) != "\r\n") return Step::out_of_step;
   value.assign(rest.substr(0, size));
@@ -337,7 +337,8 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   while (index < requests.size() && requests[index]->key != key) ++index;
   if (index == requests.size() || !flags || *flags > UINT32_MAX || !size || !cas) return Step::out_of_step;
   Reply& reply = *replies[index];
-  if (const Step step = take_data(input, line, *size, reply.value, position); step != Step::done) return step;
+  if (const Step step = take_data(input, line, *size, reply.value, position, wanted_); step != Step::done)
+    return step;
   miss_until(index);
   reply.outcome = Outcome::hit;
   reply.flags = static_cast<std::uint32_t>(*flags);
@@ -370,7 +371,7 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
     right_key = right_key || flag[0] == 'k';
   }
   if (!right_key) return Step::out_of_step;
-  const Step step = take_data(input, line, *size, reply.value, position);
+  const Step step = take_data(input, line, *size, reply.value, position, wanted_);
   if (step == Step::done) reply.outcome = Outcome::hit;
   return step;
 }
@@ -405,7 +406,8 @@ Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only
     if (!read_flag(flag, request, after)) return Step::out_of_step;
   }
   std::string digits;
-  if (const Step step = take_data(input, line, *size, digits, position); step != Step::done) return step;
+  if (const Step step = take_data(input, line, *size, digits, position, wanted_); step != Step::done)
+    return step;
   if (read_number(digits, after) != Step::done || after.outcome != Outcome::stored) return Step::out_of_step;
   if (before_.outcome == Outcome::hit && !parse_padded_u64(before_.value)) {
     counted_text(after, reply);

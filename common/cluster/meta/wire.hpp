@@ -63,6 +63,8 @@ class ReplyReader {
   // commands, those that were sent behind it are answered by errors.
   Step read(const Command& command, std::span<const Request* const> requests, std::span<Reply* const> replies,
             std::string_view input, std::size_t& position, Dialect::Words words = Dialect::Words::meta);
+  // How large the input must become before a value in it is whole, as far as one was announced.
+  std::size_t wanted() const { return wanted_; }
   // Forgets a half-read command.
   void reset();
 
@@ -79,6 +81,7 @@ class ReplyReader {
   void counted_text(const Reply& after, Reply& reply);
   Step read_stats(Reply& reply, std::string_view input, std::size_t& position);
 
+  std::size_t wanted_ = 0;
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far
   bool half_ = false;         // incr_or_create: the mg is read, the ma is not
   bool existed_ = false;      // what the mg said

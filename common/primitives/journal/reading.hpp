@@ -18,7 +18,7 @@ constexpr CasUpdateOptions journal_patience{.attempts = 0,
                                             .longest_pause = std::chrono::milliseconds(50)};
 
 // What one journal may take of a reader's memory, as it is stored.
-constexpr std::size_t largest_journal = std::size_t{256} << 20;
+constexpr std::size_t largest_journal = std::size_t{128} << 20;
 constexpr std::size_t segments_per_trip = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);

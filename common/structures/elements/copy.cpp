@@ -146,6 +146,7 @@ std::vector<ElementResult> ElementsCopy::found(std::vector<Reply> replies) const
       expect_read(context_.cluster, replies[i]);
     } catch (const Failure& failure) {
       results[i].failure = failure;
+      results[i].flood = replies[i].failure != nullptr && replies[i].failure->flood;
     }
     results[i].value = std::move(replies[i].value);
   }

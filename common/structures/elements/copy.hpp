@@ -34,6 +34,7 @@ struct ElementResult {
   std::string value;     // get
   std::size_t server = 0;
   std::optional<Failure> failure;   // then `yes` says nothing
+  bool flood = false;               // get, with `failure`: too much was asked for at once
   std::optional<Failure> unlisted;  // set, of one copy: its index does not list the name, another's does
   std::vector<CopyOutcome> copies;  // with several: what became of each
 };

@@ -12,6 +12,7 @@ namespace {
 // It tells how large values are; from then on two windows are on their way.
 constexpr std::size_t first_window = 1024;
 constexpr std::size_t largest_window = 4096;
+constexpr std::size_t smallest_window = 16;
 constexpr std::size_t window_bytes = 2 << 20;
 
 }  // namespace
@@ -100,16 +101,42 @@ class Elements::Fetching {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
     PerCopy results(copies_);
+    bool flood = false;
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       const auto& failure = window.failures[copy];
       results[copy] = failure ? failed_results(window.names.size(), *failure)
                               : elements_.all_[copy]->finish_get(*window.replies[copy]);
+      flood = flood || std::any_of(results[copy].begin(), results[copy].end(),
+                                   [](const ElementResult& result) { return result.flood; });
+    }
+    if (flood && window.names.size() > smallest_window) {
+      results.clear();
+      return take_in_pieces(window);
     }
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < window.names.size(); ++i) bytes += take(window, i, results);
     heal();
     // Large values make small windows.
-    largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), std::size_t{16}, largest_window);
+    largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), smallest_window, largest_window);
+  }
+
+  // Asks anew, for so few that the largest elements there can be are held at a time.
+  void take_in_pieces(Window& window) {
+    for (std::size_t from = 0; from < window.names.size(); from += smallest_window) {
+      const std::size_t count = std::min(smallest_window, window.names.size() - from);
+      const auto piece = [&](auto& all) {
+        const auto begin = all.begin() + static_cast<std::ptrdiff_t>(from);
+        return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(count));
+      };
+      Window some(copies_);
+      some.names = piece(window.names);
+      for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
+        some.listed[copy] = piece(window.listed[copy]);
+      some.failures = elements_.copies_.run(
+          [&](std::size_t copy) { some.replies[copy] = elements_.all_[copy]->begin_get(some.names); });
+      asked_ = std::move(some);
+      take_asked();
+    }
   }
 
   // The bytes of the i-th name's value.

@@ -15,6 +15,18 @@ struct ChunkDelivery::Part {
   bool replaced = false;  // what had been consumed of it is not what stands there
 };
 
+namespace {
+
+struct Damages {
+  std::size_t count = 0;
+  std::size_t first = 0;  // where
+  void note(std::size_t at) {
+    if (count++ == 0) first = at;
+  }
+};
+
+}  // namespace
+
 bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left) {
   std::vector<Part> parts = open_parts(chunk);
   if (promised && !chunk.whole && report_losses(chunk, parts)) {
@@ -110,23 +122,36 @@ bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part
 bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
                             std::set<EventId>* seen) {
   std::string_view rest = std::string_view(part.text->value).substr(part.start);
+  Damages lines, data;
+  const auto report = [&](bool whole) {
+    if (lines.count == 1) damage(part, "has a line that is no event, at byte " + std::to_string(lines.first));
+    if (lines.count > 1)
+      damage(part, "has " + std::to_string(lines.count) + " lines that are no events, the first at byte " +
+                       std::to_string(lines.first));
+    if (data.count == 1)
+      damage(part, "has an event that is no JSON, shown as bytes, at byte " + std::to_string(data.first));
+    if (data.count > 1)
+      damage(part, "has " + std::to_string(data.count) +
+                       " events that are no JSON, shown as bytes, the first at byte " +
+                       std::to_string(data.first));
+    return whole;
+  };
   while (!rest.empty()) {
     std::string_view after = rest;
     const std::string_view line = take_line(after);
     const auto id = seen != nullptr ? EventId::parse(line.substr(0, event_id_size)) : std::nullopt;
     const bool again = id && seen->contains(*id);
-    if (left && *left == 0 && !again) return false;
+    if (left && *left == 0 && !again) return report(false);
     if (line.size() == rest.size()) {
       damage(part, "ends in the middle of a line");
-      return true;
+      return report(true);
     }
     auto event = parse_event_line(line);
     if (!event) {
-      damage(part, "has a line that is no event, at byte " + std::to_string(part.start));
+      lines.note(part.start);
       event = salvage_event_line(line);
     }
-    if (event && event->foreign)
-      damage(part, "has an event that is no JSON, shown as bytes, at byte " + std::to_string(part.start));
+    if (event && event->foreign) data.note(part.start);
     part.start += line.size() + 1;
     rest = after;
     if (!event) continue;
@@ -136,7 +161,7 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
     events.push_back(*event);
     if (left) --*left;
   }
-  return true;
+  return report(true);
 }
 
 // Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.

@@ -113,6 +113,7 @@ struct LogSummary {
   std::uint64_t parts = 0;
   std::uint64_t bytes = 0;
   bool directory = false;  // one was there
+  bool flood = false;      // the chunks of one reading are more than is held at a time
   std::optional<RingShape> conf;
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;

@@ -1,6 +1,10 @@
 // The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in eventlog_read.cpp.
 #include <algorithm>
+#include <utility>
 
+#include "common/base/bounds.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/units.hpp"
 #include "common/structures/eventlog/delivery.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 
@@ -48,6 +52,15 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
   return chunks;
 }
 
+Failure too_large(const RingShape& shape, std::int64_t chunk) {
+  return {ErrorCode::bad_data,
+          "the events from " + format_time(shape.start_of(chunk)) + " to " +
+              format_time(shape.start_of(chunk + 1)) + " are more than " +
+              std::to_string(largest_answers >> 20) +
+              " MiB, which is not held at a time; read around them with --first and --last, and keep shorter "
+              "chunks (--chunk)"};
+}
+
 // Younger ones may be on their way to a copy that lacks them.
 constexpr auto young_event = std::chrono::milliseconds(50);
 
@@ -79,10 +92,12 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
   }
   std::vector<Failure> unreachable;
   for (const LogSummary& one : summaries) {
+    summary.flood = summary.flood || one.flood;
     summary.directory = summary.directory || one.directory;
     if (one.conf) summary.conf = one.conf;
     unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
   }
+  if (summary.flood) return {};
   std::vector<ChunkText> united;
   bool blocked = false;
   bool refilled = false;
@@ -136,9 +151,18 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
   Read read;
   const std::int64_t current = shape_.chunk_of(context_.clock.wall());
   ChunkDelivery delivery(context_.cluster, shape_, keys_, state, sink, read.summary);
-  for (std::size_t i = 0; i < chunks.size(); i += chunks_per_read) {
-    const auto some = std::span(chunks).subspan(i, std::min(chunks_per_read, chunks.size() - i));
-    for (const ChunkText& chunk : read_chunks(some, sink, read.summary, tolerant, refills)) {
+  std::size_t at_once = chunks_per_read;
+  for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
+    count = std::min(at_once, chunks.size() - i);
+    const auto some = std::span(chunks).subspan(i, count);
+    const auto texts = read_chunks(some, sink, read.summary, tolerant, refills);
+    if (std::exchange(read.summary.flood, false)) {
+      if (count == 1) throw too_large(shape_, some.front());
+      at_once = std::max<std::size_t>(1, count / 4);
+      count = 0;
+      continue;
+    }
+    for (const ChunkText& chunk : texts) {
       const std::uint64_t bytes = read.summary.bytes;
       const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
       if (!delivery.deliver(chunk, promised, limit)) {

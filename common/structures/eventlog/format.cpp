@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::string_view hex_digits = "0123456789abcdef";
 constexpr std::chrono::seconds longest_kept = std::chrono::hours(100 * 366 * 24);
+constexpr int most_salvages = 16;
 constexpr std::uint64_t version_bits = 0x7000;
 constexpr std::uint64_t variant_bits = std::uint64_t{2} << 62;
 constexpr std::uint64_t counter_mask = (std::uint64_t{1} << 62) - 1;
@@ -223,8 +224,10 @@ std::optional<EventLine> parse_event_line(std::string_view line) {
 }
 
 std::optional<EventLine> salvage_event_line(std::string_view line) {
-  for (std::size_t i = 1; i + event_id_size < line.size(); ++i) {
+  int tries = 0;  // each reads the whole rest
+  for (std::size_t i = 1; i + event_id_size < line.size() && tries < most_salvages; ++i) {
     if (!looks_like_id(line.substr(i))) continue;
+    ++tries;
     if (const auto event = parse_event_line(line.substr(i))) return event;
   }
   return std::nullopt;

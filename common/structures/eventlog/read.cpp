@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/base/bounds.hpp"
+
 namespace mcds {
 
 namespace {
+
+// Of third and further parts, of which a directory may name more than anybody has.
+constexpr std::size_t requests_per_trip = 8192;
 
 bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
   const auto part = copy.parts.find({0, name.part});
@@ -78,11 +83,13 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
   const WallTime named_until =
       context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
   ask_first(chunks);
-  while (ask_further()) {
+  while (!summary_.flood && ask_further()) {
   }
+  if (summary_.flood) return {};
   ask_misplaced();
   ask_holes();
   find_lost_directories();
+  if (summary_.flood) return {};
   for (ChunkText& chunk : chunks_) {
     chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
     const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
@@ -184,11 +191,27 @@ void ChunkReader::ask_misplaced() {
 // Parts first, then directories, then the conf key if there is one more.
 void ChunkReader::execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
                           std::span<const std::int64_t> groups) {
-  auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < asked.size(); ++i) take_part(asked[i], std::move(replies[i]));
-  for (std::size_t i = 0; i < groups.size(); ++i) take_directory(groups[i], replies[asked.size() + i]);
-  if (replies.size() == asked.size() + groups.size()) return;
-  if (replies.back().outcome == Outcome::hit) summary_.conf = parse_conf(replies.back().value);
+  for (std::size_t from = 0; from < batch.size() && !summary_.flood; from += requests_per_trip) {
+    auto replies = context_.cluster.execute(
+        std::span<const Request>(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
+    for (std::size_t i = 0; i < replies.size() && !summary_.flood; ++i) {
+      hold(replies[i]);
+      if (summary_.flood) return;
+      const std::size_t which = from + i;
+      if (which < asked.size()) {
+        take_part(asked[which], std::move(replies[i]));
+      } else if (which < asked.size() + groups.size()) {
+        take_directory(groups[which - asked.size()], replies[i]);
+      } else if (replies[i].outcome == Outcome::hit) {
+        summary_.conf = parse_conf(replies[i].value);
+      }
+    }
+  }
+}
+
+void ChunkReader::hold(const Reply& reply) {
+  bytes_ += reply.value.size();
+  summary_.flood = bytes_ > largest_answers || (reply.failure != nullptr && reply.failure->flood);
 }
 
 bool ChunkReader::usable(const Reply& reply) {

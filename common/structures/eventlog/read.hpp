@@ -78,7 +78,8 @@ class ChunkReader {
               LogSummary& summary)
       : context_(context), shape_(shape), keys_(keys), tolerant_(tolerant), sink_(sink), summary_(summary) {}
 
-  // In the order given. One round trip, more only for third and further parts and for parts in no directory.
+  // In the order given. One round trip, more only for third and further parts and for parts in no directory. Nothing,
+  // and `summary.flood`, when it is more than is held at a time.
   std::vector<ChunkText> read(std::span<const std::int64_t> chunks);
 
  private:
@@ -95,6 +96,7 @@ class ChunkReader {
   void take_part(const Asked& asked, Reply reply);
   void take_directory(std::int64_t group, const Reply& reply);
   bool usable(const Reply& reply);
+  void hold(const Reply& reply);
   void find_lost_directories();
   std::set<std::int64_t> groups_without_their_parts() const;
 
@@ -106,6 +108,7 @@ class ChunkReader {
   LogSummary& summary_;
   std::vector<ChunkText> chunks_;
   std::vector<std::int64_t> next_part_;
+  std::size_t bytes_ = 0;
   std::map<std::int64_t, LogDirectory> directories_;
 };
 

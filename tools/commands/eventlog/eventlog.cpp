@@ -114,13 +114,10 @@ class InfoSink final : public LogSink {
     return true;
   }
   void gap(const LogGap& gap) override { gaps.push_back(gap_object(gap)); }
-  void damaged(const CorruptData& damage) override {
-    session_.output().error(damage);
-    damage_seen = true;
-  }
+  void damaged(const CorruptData& damage) override { damages.tell(session_, damage); }
   std::optional<EventId> first, last;
   std::vector<JsonObject> gaps;
-  bool damage_seen = false;
+  DamageReport damages;
 
  private:
   Session& session_;
@@ -145,7 +142,7 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     answer.objects("gaps", sink.gaps);
   }
   session.output().answer(answer, std::to_string(summary.events));
-  if (sink.damage_seen) return ExitStatus::bad_data;
+  if (sink.damages.any()) return ExitStatus::bad_data;
   return summary.found_nothing() ? ExitStatus::no : ExitStatus::ok;
 }
 

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,16 @@ struct EventlogOptions {
 // As given on the command line; nullopt: neither option was.
 std::optional<RingShape> asked_shape(const EventlogOptions& options);
 
+// Says each damage once, and no more of them than somebody reads.
+class DamageReport {
+ public:
+  void tell(Session& session, const CorruptData& damage);
+  bool any() const { return !told_.empty(); }
+
+ private:
+  std::set<std::string> told_;
+};
+
 // Prints events and gaps as they come, or collects the lines for a child. Gaps that come before any event are
 // held until it is certain that this is the ring to read.
 class EventPrinter final : public LogSink {
@@ -39,7 +50,7 @@ class EventPrinter final : public LogSink {
   void release();
   void drop_held() { held_.clear(); }
   bool printed() const { return printed_; }
-  bool saw_damage() const { return !damages_.empty(); }
+  bool saw_damage() const { return damages_.any(); }
 
  private:
   void print(const JsonObject& object, std::optional<std::string_view> bare);
@@ -47,7 +58,7 @@ class EventPrinter final : public LogSink {
   Session& session_;
   std::string* lines_;
   std::vector<LogGap> held_;
-  std::vector<std::string> damages_;  // reported once each
+  DamageReport damages_;
   bool released_ = false;
   bool printed_ = false;
 };

@@ -70,9 +70,14 @@ void EventPrinter::gap(const LogGap& gap) {
 }
 
 void EventPrinter::damaged(const CorruptData& damage) {
-  if (std::find(damages_.begin(), damages_.end(), damage.what()) != damages_.end()) return;
-  damages_.emplace_back(damage.what());
-  session_.output().error(damage);
+  damages_.tell(session_, damage);
+}
+
+void DamageReport::tell(Session& session, const CorruptData& damage) {
+  constexpr std::size_t most = 20;
+  if (told_.size() > most || !told_.emplace(damage.what()).second) return;
+  if (told_.size() <= most) return session.output().error(damage);
+  session.output().warning("more is damaged; only the first " + std::to_string(most) + " damages are shown");
 }
 
 void EventPrinter::release() {

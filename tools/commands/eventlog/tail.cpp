@@ -21,7 +21,7 @@ class LastEvents final : public LogSink {
   LastEvents(std::uint64_t count, EventPrinter& printer) : count_(count), printer_(printer) {}
 
   bool event(const EventLine& event) override {
-    items_.emplace_back(Kept{event.id, std::string(event.data), event.base64});
+    items_.emplace_back(Kept{event.id, std::string(event.data), event.base64, event.foreign});
     ++events_;
     if (events_ > count_) forget_oldest();
     return true;
@@ -39,7 +39,7 @@ class LastEvents final : public LogSink {
         printer_.gap(*gap);
       } else {
         const Kept& kept = std::get<Kept>(item);
-        printer_.event({kept.id, kept.data, kept.base64});
+        printer_.event({kept.id, kept.data, kept.base64, kept.foreign});
       }
     }
     clear();
@@ -49,7 +49,7 @@ class LastEvents final : public LogSink {
   struct Kept {
     EventId id;
     std::string data;
-    bool base64;
+    bool base64, foreign;
   };
   void forget_oldest() {
     while (std::holds_alternative<LogGap>(items_.front())) items_.pop_front();

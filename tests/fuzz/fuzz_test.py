@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""The fuzz targets under AddressSanitizer and UndefinedBehaviorSanitizer, fed their corpora and mutations of them.
+
+Usage: fuzz_test.py BUILD_DIR; MCDS_TEST_SEED chooses the mutations, MCDS_TEST_ROUNDS how many of each example (2000). What
+is built goes to build-fuzz/; tests/fuzz/run lets libFuzzer look for hours.
+"""
+import concurrent.futures
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+
+SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
+ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "2000")
+FOLDER = "build-fuzz/replay"
+FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+COMPILER = [*(["ccache"] if shutil.which("ccache") else []), "c++"]
+
+
+def sources_of(target):
+    """As its line `// sources:` says, and what must be linked."""
+    with open(f"tests/fuzz/{target}_fuzz.cpp", encoding="utf-8") as file:
+        words = re.search(r"^// sources: (.*)$", file.read(), re.M)[1].split()
+    files = sorted({path for word in words if not word.startswith("-") for path in glob.glob(word)})
+    return [f"tests/fuzz/{target}_fuzz.cpp", "tests/fuzz/replay.cpp", *files], [word for word in words if word.startswith("-")]
+
+
+def object_of(source):
+    return os.path.join(FOLDER, source.replace("/", "_").removesuffix(".cpp") + ".o")
+
+
+def compiled(source):
+    done = subprocess.run([*COMPILER, *FLAGS, "-c", source, "-o", object_of(source)], capture_output=True, check=False)
+    return done.returncode, f"{source}: {done.stderr.decode()[-3000:]}"
+
+
+def main():
+    print(f"MCDS_TEST_SEED={SEED}")
+    os.makedirs(FOLDER, exist_ok=True)
+    targets = sorted(os.path.basename(path).removesuffix("_fuzz.cpp") for path in glob.glob("tests/fuzz/*_fuzz.cpp"))
+    needed = {source for target in targets for source in sources_of(target)[0]}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for status, said in pool.map(compiled, sorted(needed)):
+            check(status == 0, said)
+    for target in targets:
+        sources, libraries = sources_of(target)
+        program = os.path.join(FOLDER, target)
+        linked = subprocess.run(["c++", *FLAGS, "-o", program, *map(object_of, sources), *libraries], capture_output=True, check=False)
+        check(linked.returncode == 0, f"{target}: {linked.stderr.decode()[-3000:]}")
+        corpus = sorted(glob.glob(f"tests/fuzz/{target}_corpus/*"))
+        check(len(corpus) >= 10, f"{target} has {len(corpus)} examples")
+        done = subprocess.run([program, str(SEED), ROUNDS, *corpus], capture_output=True, check=False)
+        said = done.stdout.decode(errors="backslashreplace")
+        print(f"{target}: {said.strip()}")
+        check(done.returncode == 0 and said.endswith("inputs\n"), f"{target}: {done.returncode} {done.stderr.decode(errors='backslashreplace')[-4000:]}")
+    finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Every kind of reply, cut off at each of its bytes: what was not answered whole is neither a success nor a plain no.
+
+Usage: truncated_test.py BUILD_DIR
+"""
+import os
+import socket
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from hostile import Server, execute, judged, plain_environment
+
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+PROTOCOLS = ("auto", "meta", "classic") if FULL else ("auto", "classic")
+SETUP = ["counter incr k 41", "counter set n 5", "lock acquire k --ttl 60s", "hash set k a 1", "table add k a", "array add k a", "eventlog put k a",
+         "visitors hit k", "cache run --key k --ttl 60s -- echo out"]
+# Each after SETUP; together they hear every kind of reply there is, with and without what they ask for.
+VERBS = ["counter incr k", "counter decr n", "counter get k", "counter get none", "counter set n 6", "counter take k", "counter remove k",
+         "counter limit l --max 2 --per 1h", "lock acquire k", "lock acquire free --ttl 20s", "lock show k", "lock release k --force", "hash get k a",
+         "hash fetch k", "hash remove k a", "table has k a", "table add k b", "array fetch k", "array add k b", "eventlog fetch k",
+         "eventlog put k b", "visitors value k", "visitors hit k", "cache show k", "cache remove k", "servers", "where k --probe"]
+# What a cut reply may still be told as: input that makes no sense (65), nobody there, try again, refused, unknown; `servers` and
+# `where --probe` find a problem (2).
+HONEST = {2, 65, 69, 75, 76, 80}
+
+
+class CuttingProxy:
+    """Passes everything on, but only so many bytes of all that the server says; then it closes every connection."""
+
+    def __init__(self, path, server_path):
+        self.path, self.server_path = path, server_path
+        self.left = self.passed = 0
+        self.lock = threading.Lock()
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(64)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def begin(self, left):
+        with self.lock:
+            self.left, self.passed = left, 0
+
+    def accept(self):
+        while True:
+            client, _ = self.listener.accept()
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(self.server_path)
+            threading.Thread(target=self.ask, args=(client, server), daemon=True).start()
+            threading.Thread(target=self.answer, args=(client, server), daemon=True).start()
+
+    def ask(self, client, server):
+        try:
+            while asked := client.recv(65536):
+                server.sendall(asked)
+        except OSError:
+            pass
+        shut(server)
+
+    def answer(self, client, server):
+        try:
+            while said := server.recv(65536):
+                with self.lock:
+                    some = said[:self.left]
+                    self.left -= len(some)
+                    self.passed += len(said)
+                    client.sendall(some)
+                if len(some) < len(said):
+                    break
+        except OSError:
+            pass
+        shut(client)
+        shut(server)
+
+
+def shut(connection):
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def snapshot(server):
+    found = {key: server.item(key) for key in server.keys()}
+    return {key: item for key, item in found.items() if item is not None}
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory, Server(directory) as server:
+        for line in SETUP:
+            done = server.run(*line.split())
+            check(done.status == 0, f"{line}: {done}")
+        stored = snapshot(server)
+        path = os.path.join(directory, "proxy")
+        proxy = CuttingProxy(path, server.path)
+        environment = plain_environment(MCDS_SERVERS=f"m=unix:{path}", HOME=directory)
+
+        def run(verb, protocol, left):
+            server.flush()
+            for key, (flags, value) in stored.items():
+                server.command(f"set {key}", value, flags)
+            proxy.begin(left)
+            return execute([*verb.split(), "--protocol", protocol, "--timeout", "500ms"], environment)
+
+        for verb in VERBS:
+            for protocol in PROTOCOLS:
+                whole = run(verb, protocol, 1 << 30)
+                judged(whole, f"{verb}, {protocol}")
+                said = proxy.passed
+                check(whole.status in (0, 1, 75) or protocol != "auto", f"{verb}, {protocol}: {whole}")
+                if whole.status not in (0, 1, 75):
+                    continue
+                for left in range(said) if FULL else [*range(min(said, 80)), *range(80, said, 9)]:
+                    done = run(verb, protocol, left)
+                    judged(done, f"{verb}, {protocol}, cut after {left} of {said} bytes")
+                    check(done.status in HONEST, f"{verb}, {protocol}, cut after {left} of {said} bytes: {done}")
+    finish(40)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+// The SRV records in an answer of a name server (RFC 2782).
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace mcds {
+
+struct ServiceRecord {
+  std::string target;
+  unsigned priority, weight, port;
+};
+
+// What is malformed is left out.
+std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer);
+
+}  // namespace mcds
