@@ -14,6 +14,7 @@ constexpr std::uint32_t removed_flag = 0x80000000;
 constexpr std::uint32_t removed_before_versions = 0x6d636473;
 constexpr std::uint32_t first_in_doubt = 1U << 20;
 constexpr std::uint32_t highest = removed_flag - 1;
+constexpr std::uint32_t number_mask = highest;
 constexpr auto removed_for = std::chrono::hours(1);
 constexpr int most_rounds = 50;
 
@@ -135,12 +136,18 @@ std::vector<VersionedItem> Versions::finish_read(Pending& pending) const {
   for (std::size_t i = 0; i < replies.size(); ++i) {
     VersionedItem& item = items[i / context_.copies];
     if (item.copies.empty()) item.key = batch[i].key;
-    take(item.copies.emplace_back(), replies[i]);
+    take(item.copies.emplace_back(), std::move(replies[i]));
   }
   return items;
 }
 
-void Versions::take(VersionedCopy& copy, Reply& reply) const {
+VersionedItem Versions::item_of(std::string key, std::vector<Reply> replies) const {
+  VersionedItem item{.key = std::move(key), .copies = {}};
+  for (Reply& reply : replies) take(item.copies.emplace_back(), std::move(reply));
+  return item;
+}
+
+void Versions::take(VersionedCopy& copy, Reply reply) const {
   const bool written = copy.written;
   copy = {.server = reply.server, .written = written};
   try {
@@ -152,10 +159,9 @@ void Versions::take(VersionedCopy& copy, Reply& reply) const {
   copy.found = reply.outcome == Outcome::hit;
   copy.cas = reply.cas;
   if (context_.copies > 1 && copy.found) {
-    const bool empty = reply.value.empty();
-    copy.removed = empty && (reply.flags >= removed_flag || reply.flags == removed_before_versions);
-    if (copy.removed && reply.flags >= removed_flag) copy.number = reply.flags - removed_flag;
-    if (!copy.removed && reply.flags < removed_flag) copy.number = reply.flags;
+    const bool before = reply.flags == removed_before_versions && reply.value.empty();
+    copy.removed = before || (reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0"));
+    copy.number = before ? 0 : reply.flags & number_mask;
   }
   copy.value = std::move(reply.value);
 }
@@ -165,8 +171,8 @@ Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& 
     throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
-  const Exptime exptime =
-      write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never();
+  const Exptime exptime = write.exptime.value_or(
+      write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never());
   const std::string& key = write.item->key;
   Request request = copy.found ? Request::compare_and_set(key, write.value, exptime, copy.cas)
                                : Request::add(key, write.value, exptime).relying_on_cas();
@@ -219,6 +225,8 @@ void Versions::write(std::span<VersionedWrite> writes) const {
                  .value = write->value};
       } else if (replies[i].failed()) {
         copy->failure = copy_outcome(context_, replies[i]).failure;
+      } else if (write->once) {
+        copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
       } else {
         again.push_back(Request::gets(write->item->key).on(copy->server));
         overtaken.push_back(sent[i]);
@@ -226,7 +234,7 @@ void Versions::write(std::span<VersionedWrite> writes) const {
     }
     if (again.empty()) continue;
     std::vector<Reply> looked = context_.cluster.execute(again);
-    for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i].copy, looked[i]);
+    for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i].copy, std::move(looked[i]));
   }
 }
 

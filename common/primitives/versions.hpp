@@ -3,6 +3,7 @@
 // Key layout
 //   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or before 0.2
 //   <key> = <empty>               flags: 0x80000000 + version: removed; lives for an hour (0x6d636473: removed, before 0.2)
+//   <key> = 0                     the same for counters, which any program may increment: then it is one again
 //   One copy has no versions: its flags are whatever they are.
 // The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
 //   write   reads all copies, then gives each that answered the highest version there is, plus one: by cas on what was read,
@@ -90,6 +91,10 @@ struct VersionedWrite {
   // Writing back what was read: a copy that has nothing needs no word of its removal.
   bool healing = false;
   bool blocked = false;  // the answer to only_over_live
+  // A copy that changed meanwhile is left as it is.
+  bool once = false;
+  // Otherwise a value never expires, and the word of a removal after an hour.
+  std::optional<Exptime> exptime = {};
 
   bool lacks(const VersionedCopy& copy) const;
 };
@@ -105,12 +110,15 @@ class Versions {
 
   void write(std::span<VersionedWrite> writes) const;
 
+  // What was read elsewhere: the replies to one key's gets, one per copy.
+  VersionedItem item_of(std::string key, std::vector<Reply> replies) const;
+
   // What a reader owes the copies that differ.
   static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);
 
  private:
   std::vector<Request> gets(std::span<const std::string> keys) const;
-  void take(VersionedCopy& copy, Reply& reply) const;
+  void take(VersionedCopy& copy, Reply reply) const;
   Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
 
   Context context_;

@@ -15,9 +15,8 @@ enum class Mistake {
   none,
   position_decides,  // the first copy that has something is read
   version_not_raised,
-  reader_keeps_it,    // does not write back what it read
-  without_comparing,  // set instead of cas
-  removal_forgets     // deletes instead of leaving a word
+  reader_keeps_it,  // does not write back what it read
+  removal_forgets   // deletes instead of leaving a word
 };
 
 class User {
@@ -48,8 +47,8 @@ class User {
           expect(item.failure_of_read());
           auto number = *item.next_number();
           if (mistake_ == Mistake::version_not_raised) number = std::max<std::uint32_t>(number - 1, 1);
-          if (mistake_ == Mistake::without_comparing || (mistake_ == Mistake::removal_forgets && !value)) {
-            write_wrongly(item, number, value);
+          if (mistake_ == Mistake::removal_forgets && !value) {
+            remove_wrongly(item);
           } else {
             VersionedWrite write{
                 .item = &item, .number = number, .removed = !value, .value = value.value_or("")};
@@ -61,13 +60,9 @@ class User {
         });
   }
 
-  void write_wrongly(const VersionedItem& item, std::uint32_t number, const Value& value) {
+  void remove_wrongly(const VersionedItem& item) {
     std::vector<Request> batch;
-    for (const VersionedCopy& copy : item.copies) {
-      Request request = value ? Request::set(key_, *value, Exptime::never()) : Request::remove(key_);
-      request.flags = number;
-      batch.push_back(std::move(request).on(copy.server));
-    }
+    for (const VersionedCopy& copy : item.copies) batch.push_back(Request::remove(key_).on(copy.server));
     expect(copy_outcome(context_, telling(context_.cluster.execute(batch))).failure);
   }
 
@@ -177,8 +172,6 @@ TEST_CASE("exhaustive versions: caught when broken") {
          copies_on(2, 1));
   caught("versions, broken: a reader that does not write back",
          users({"s", "gg"}, 2, Mistake::reader_keeps_it), copies_on(2, 1));
-  caught("versions, broken: written without comparing", users({"ss", "s"}, 2, Mistake::without_comparing),
-         copies_on(2, 0));
   caught("versions, broken: a removal without a trace", users({"r", "g"}, 2, Mistake::removal_forgets),
          copies_on(2, 1));
 }
