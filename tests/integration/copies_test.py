@@ -9,14 +9,13 @@ of copies than a structure is kept in leaves every byte as it is, and is right o
 """
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from real_servers import items, start_memcached
 
 DEADLINE_S = 60
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
@@ -25,22 +24,9 @@ mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 class Servers:
     def __init__(self, directory):
-        user = ["-u", "root"] if os.geteuid() == 0 else []
         self.paths = [os.path.join(directory, name) for name in ("a", "b", "c")]
-        self.processes = [subprocess.Popen(["memcached", "-s", path, "-m", "64", "-t", "1", *user], stdin=subprocess.DEVNULL,
-                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in self.paths]
+        self.processes = [start_memcached(path, "-m", "64") for path in self.paths]
         self.nobody = os.path.join(directory, "nobody")
-        for path in self.paths:
-            deadline = time.monotonic() + DEADLINE_S
-            while not self.accepts(path):
-                if time.monotonic() > deadline:
-                    sys.exit(f"memcached does not listen within {DEADLINE_S} s")
-                time.sleep(0.02)
-
-    @staticmethod
-    def accepts(path):
-        with socket.socket(socket.AF_UNIX) as probe:
-            return probe.connect_ex(path) == 0
 
     def end(self):
         for process in self.processes:
@@ -51,40 +37,6 @@ class Servers:
     def names(self, without=None):
         """Names place the keys, so that who is cut off from one server looks for them in the same places."""
         return ",".join(f"{'abc'[i]}=unix:{self.nobody if i == without else path}" for i, path in enumerate(self.paths))
-
-    def items(self, known=()):
-        """Every item of every server. The crawler passes over items in use: it is asked often, and for what is known besides."""
-        found = {}
-        for number, path in enumerate(self.paths):
-            with socket.socket(socket.AF_UNIX) as connection, connection.makefile("rwb") as file:
-                connection.connect(path)
-                keys = {key for server, key in known if server == number}
-                for _ in range(5):
-                    keys.update(dumped(file))
-                for key in keys:
-                    if (item := got(file, key)) is not None:
-                        found[number, key] = item
-        return found
-
-
-def dumped(file):
-    file.write(b"lru_crawler metadump all\r\n")
-    file.flush()
-    while (line := file.readline().rstrip()) != b"END":
-        if line.startswith(b"key="):
-            first, *rest = line.split(b" ")[0].removeprefix(b"key=").split(b"%")
-            yield first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in rest)
-
-
-def got(file, key):
-    file.write(b"get " + key + b"\r\n")
-    file.flush()
-    head = file.readline().split()
-    if head[0] == b"END":
-        return None
-    item = (head[2], file.read(int(head[3]) + 2))
-    file.readline()
-    return item
 
 
 def run(servers, copies, *arguments, given=""):
@@ -190,14 +142,14 @@ def check_wrong_numbers(servers):
                 named = lambda words: [subject if word == "N" else word for word in words]  # noqa: E731
                 check(run(servers.names(), kept, *named(write))[0] == 0, f"{structure} in {kept} copies")
                 told = run(servers.names(), kept, *named(read))
-                before = servers.items()
+                before = items(servers.paths)
                 for verb in VERBS:
                     if verb[0] != structure:
                         continue
                     status, _, error = run(servers.names(), other, *named(verb))
                     check(status == 65 or verb[1] in ("where", "tail"), f"{verb} of {kept} copies with {other}: {status} {error}")
                     check(status != 65 or f"say --copies {kept}" in error, f"{verb}: {error}")
-                after = servers.items(before)
+                after = items(servers.paths, before)
                 check(after == before, f"{structure} in {kept} copies: changed by commands with {other}: {set(after.items()) ^ set(before.items())}")
                 check(run(servers.names(), kept, *named(read)) == told, f"{structure} in {kept} copies reads otherwise after {other}")
 

@@ -288,8 +288,9 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
                               const std::vector<Reply>& replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
-    if (std::none_of(replies.begin(), replies.end(), is_miss))
-      expect_read(context_.cluster, telling(replies));
+    // One that does not answer may be the only one that has it, unless most say that there is none.
+    const auto misses = static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), is_miss));
+    if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
   }
   const auto is_plain = [](const Reply& reply) { return !is_hit(reply) || plain_number(reply.value); };
