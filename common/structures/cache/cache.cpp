@@ -15,7 +15,6 @@ namespace {
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
 constexpr int most_removals = 3;
-constexpr Duration shortest_word = std::chrono::hours(1);
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -214,15 +213,17 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
     if (!observed.found) return std::nullopt;
     auto record = cache_record_of(context, key_, observed.value, observed.server);
     if (record && std::find(builds.begin(), builds.end(), record->build) != builds.end()) return std::nullopt;
-    if (record && record->removed()) return std::nullopt;
-    result.found = result.found || (record && !record->placeholder);
+    const bool removed = record && record->removed();
+    result.found = result.found || (record && !record->placeholder && !removed);
     if (!record) record.emplace().placeholder = true;
     const WallTime now = context.clock.wall();
     record->build = builds.emplace_back(context.random.token());
     record->begun_at = record->next_beginning(now);
     record->fresh_until = WallTime{};
+    result.after = record->begun_at;
     result.until = record->stale_until;
-    const Duration left = std::max<Duration>(record->stale_until - now, Duration::zero());
+    const Duration least = removed ? shortest_word : Duration::zero();
+    const Duration left = std::max<Duration>(record->stale_until - now, least);
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
   return result;
