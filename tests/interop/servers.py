@@ -98,7 +98,7 @@ class Memcacheds:
 
     def spawn(self, *arguments, **environment):
         user = ["-u", "root"] if os.geteuid() == 0 else []
-        self.processes.append(subprocess.Popen(["memcached", "-m", "16", "-t", "1", "-U", "0", *user, *arguments],
+        self.processes.append(subprocess.Popen(["memcached", "-m", "64", "-t", "1", "-U", "0", *user, *arguments],
                                                env={**os.environ, **environment}, stdin=subprocess.DEVNULL))
         return self.processes[-1]
 

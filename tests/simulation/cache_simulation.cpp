@@ -180,7 +180,9 @@ class Caller {
     begin_change();
     const Cache::Invalidation result = action();
     begin_change();
-    if (result.failure) return;
+    // Who does not reach the copies that keep word of it reads what it did not reach.
+    const auto missed = [](const CopyOutcome& copy) { return copy.failure.has_value(); };
+    if (result.failure || std::any_of(result.copies.begin(), result.copies.end(), missed)) return;
     world_.invalidated = std::max(world_.invalidated, version);
   }
 

@@ -1,4 +1,5 @@
 """Real memcached servers for test scripts."""
+import contextlib
 import os
 import socket
 import subprocess
@@ -21,3 +22,46 @@ def listens(path):
     # The file is there before anybody listens.
     with socket.socket(socket.AF_UNIX) as probe:
         return probe.connect_ex(path) == 0
+
+
+@contextlib.contextmanager
+def connected(path):
+    """A file of bytes, both ways."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        with connection.makefile("rwb") as file:
+            yield file
+
+
+def items(paths, known=()):
+    """(number, key) to (flags, value) of every item. The crawler passes over items in use: it is asked often, and what is known besides."""
+    found = {}
+    for number, path in enumerate(paths):
+        with connected(path) as file:
+            keys = {key for server, key in known if server == number}
+            for _ in range(5):
+                keys.update(_dumped(file))
+            for key in keys:
+                if (item := _got(file, key)) is not None:
+                    found[number, key] = item
+    return found
+
+
+def _dumped(file):
+    file.write(b"lru_crawler metadump all\r\n")
+    file.flush()
+    while (line := file.readline().rstrip()) != b"END":
+        if line.startswith(b"key="):
+            first, *rest = line.split(b" ")[0].removeprefix(b"key=").split(b"%")
+            yield first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in rest)
+
+
+def _got(file, key):
+    file.write(b"get " + key + b"\r\n")
+    file.flush()
+    head = file.readline().split()
+    if head[0] == b"END":
+        return None
+    item = (head[2], file.read(int(head[3]) + 2))
+    file.readline()
+    return item

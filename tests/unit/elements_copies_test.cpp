@@ -109,14 +109,120 @@ TEST_CASE("elements, copies: what is set over a tombstone is listed, though nobo
   CHECK(world.fetched() == Map{{"a", "2"}});
 }
 
-TEST_CASE("elements, copies: the round trips of one copy") {
+TEST_CASE("elements, copies: the round trips of one copy, and one more to set what is there and to remove") {
   World world;
   world.set(numbered(200));
-  CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 2);
   CHECK(world.trips.trips_of([&] { world.set({{"new", "1"}}); }) <= 4);
   CHECK(world.trips.trips_of([&] { world.get("f1"); }) == 1);
   CHECK(world.trips.trips_of([&] { world.fetched(); }) == 2);
-  CHECK(world.trips.trips_of([&] { world.remove("f1"); }) == 1);
+  CHECK(world.trips.trips_of([&] { world.remove("f1"); }) == 2);
+}
+
+TEST_CASE(
+    "elements, copies: what a client overwrote, removed or added again that missed one server stays so") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (std::size_t away = 0; away < 3; ++away) {
+      CAPTURE(copies);
+      CAPTURE(away);
+      World world;
+      world.context.copies = copies;
+      Hash cfg(world.context, "cfg");
+      const auto set = [&](const std::string& name, const std::string& value) {
+        const Element element{name, value};
+        CHECK_FALSE(cfg.set(std::span(&element, 1)).front().failure);
+      };
+      const auto remove = [&](const std::string& name) {
+        CHECK_FALSE(cfg.elements().remove(std::span(&name, 1)).front().failure);
+      };
+      for (int i = 0; i < 12; ++i) {
+        set("over" + std::to_string(i), "old");
+        set("gone" + std::to_string(i), "old");
+        set("back" + std::to_string(i), "old");
+        remove("back" + std::to_string(i));
+      }
+      world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+        if (request.server == away) return test::Mishap::unreachable;
+        return std::nullopt;
+      });
+      for (int i = 0; i < 12; ++i) {
+        set("over" + std::to_string(i), "new");
+        remove("gone" + std::to_string(i));
+        set("back" + std::to_string(i), "new");
+      }
+      world.faults.none();
+      const auto check = [&] {
+        for (int i = 0; i < 12; ++i) {
+          for (const std::string name : {"over", "gone", "back"}) {
+            const std::string field = name + std::to_string(i);
+            const auto got = cfg.get(std::span(&field, 1)).front();
+            CHECK(got.yes == (name != "gone"));
+            if (got.yes) CHECK(got.value == "new");
+          }
+        }
+      };
+      check();
+      world.clock.advance(std::chrono::minutes(2));
+      check();
+      std::size_t count = 0;
+      const auto listing = cfg.elements().fetch([&](Elements::Found& found) {
+        ++count;
+        CHECK(found.value == "new");
+      });
+      CHECK(count == 24);
+      CHECK(listing.complete());
+      CHECK(listing.copies_whole);
+      // Each copy alone tells the same: who missed it was told by those who read.
+      for (std::size_t lost = 0; lost < 3; ++lost) {
+        world.memory.restart(lost);
+        check();
+      }
+    }
+  }
+}
+
+TEST_CASE("elements, copies: values without version that differ are told, and left alone") {
+  World world;
+  const std::string key = world.elements.key_of("a");
+  world.set({{"a", "1"}});
+  std::vector<std::size_t> servers = copy_servers(world.context, key);
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    world.memory.execute(Request::set(key, std::to_string(i), Exptime::never()).on(servers[i]));
+  CHECK(world.get("a").value == "0");
+  const auto listing = world.elements.fetch([](Elements::Found&) {});
+  CHECK_FALSE(listing.copies_whole);
+  REQUIRE(listing.divergent.size() == 1);
+  CHECK(listing.divergent.front().values == Texts{"0", "1"});
+  world.set({{"a", "2"}});
+  CHECK(world.get("a").value == "2");
+  CHECK(world.elements.fetch([](Elements::Found&) {}).divergent.empty());
+}
+
+TEST_CASE("elements, copies: an index that lost its names and was written since does not vouch for them") {
+  for (const bool fetched_between : {false, true}) {
+    World world;
+    world.context.copies = 3;  // on all servers
+    Hash cfg(world.context, "cfg");
+    const auto add = [&](const Map& fields) {
+      std::vector<Element> batch;
+      for (const auto& [name, value] : fields) batch.push_back({name, value});
+      cfg.set(batch);
+    };
+    add(numbered(200));
+    world.memory.restart(0);
+    add({{"new", "1"}});
+    if (fetched_between) cfg.elements().fetch([](Elements::Found&) {});
+    world.memory.restart(1);
+    world.memory.restart(2);
+    std::size_t count = 0;
+    const auto listing = cfg.elements().fetch([&](Elements::Found&) { ++count; });
+    CHECK(listing.complete() == fetched_between);
+    CHECK(count == (fetched_between ? 201 : 1));
+    // And says so again.
+    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete() == fetched_between);
+    if (!fetched_between) cfg.elements().accept();
+    CHECK(cfg.elements().fetch([](Elements::Found&) {}).complete());
+  }
 }
 
 TEST_CASE("elements, copies: each copy is told, and more than there are servers are refused") {

@@ -295,9 +295,12 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
   Array array(session.context_with_copies(), options.name);
   JsonObject answer = start_answer(options);
   if (const auto compacted = array.compact()) {
-    answer.boolean("compacted", true)
-        .number("lines_before", compacted->lines_before)
-        .number("lines", compacted->lines);
+    if (compacted->away)
+      session.output().warning(std::string("nothing was dropped, a copy is away: ") +
+                               compacted->away->what());
+    answer.boolean("compacted", !compacted->away);
+    if (compacted->away) answer.bytes("reason", "copy_away");
+    answer.number("lines_before", compacted->lines_before).number("lines", compacted->lines);
     session.output().answer(answer, std::to_string(compacted->lines));
     return ExitStatus::ok;
   }

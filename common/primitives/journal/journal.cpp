@@ -190,18 +190,22 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
 }
 
 std::vector<Journal::AdditionResult> Journal::append_each(const Context& context,
-                                                          std::span<const Addition> additions) {
+                                                          std::span<const Addition> additions,
+                                                          const Options& options) {
   std::vector<Attempt> attempts;
   std::vector<Request> batch;
   for (const Addition& addition : additions) {
-    attempts.push_back(Journal(context, addition.key, {.birth = addition.birth}).attempt(addition.lines));
+    Options one = options;
+    one.birth = addition.birth;
+    attempts.push_back(Journal(context, addition.key, one).attempt(addition.lines));
     batch.push_back(attempts.back().request);
   }
   auto replies = context.cluster.execute(batch);
   std::vector<AdditionResult> results(additions.size());
   for (std::size_t i = 0; i < additions.size(); ++i) {
     try {
-      results[i].appended = Journal(context, additions[i].key).settle(attempts[i], std::move(replies[i]));
+      results[i].appended =
+          Journal(context, additions[i].key, options).settle(attempts[i], std::move(replies[i]));
     } catch (const Failure& failure) {
       results[i].failure = failure;
     }

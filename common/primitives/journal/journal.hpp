@@ -118,7 +118,8 @@ class Journal {
     Appended appended;
     std::optional<Failure> failure;
   };
-  static std::vector<AdditionResult> append_each(const Context& context, std::span<const Addition> additions);
+  static std::vector<AdditionResult> append_each(const Context& context, std::span<const Addition> additions,
+                                                 const Options& options);
 
   // Throws NotApplied, CorruptData.
   JournalContents read() const;

@@ -346,6 +346,8 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
+  // Beside other copies there is no JSON array to be found, unless somebody left copies out.
+  if (reply.failed() && copies_.size() > 1 && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;
   if (reply.outcome != Outcome::hit) return contents;
@@ -367,9 +369,20 @@ std::optional<Array::Compacted> Array::compact() {
   return result;
 }
 
+// The first copy that answers.
+JournalContents Array::read_first() const {
+  std::vector<JournalContents> contents(copies_.size());
+  const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  for (JournalContents& copy : contents) {
+    if (copy.found) return std::move(copy);
+  }
+  return {};
+}
+
 std::vector<PlacedKey> Array::keys() const {
-  JournalContents stored = journal().read();
-  if (!stored.found && kept_.elsewhere()) stored = journal().read();
+  JournalContents stored = read_first();
+  if (!stored.found && kept_.elsewhere()) stored = read_first();
   if (!stored.found && copies_.size() == 1 && fetch_here(ArrayEncoding::json).found)
     return {{json_key(), {}}};
   std::vector<PlacedKey> keys{{kept_.key(), {}}};

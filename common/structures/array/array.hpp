@@ -31,7 +31,7 @@
 //            be whole all get what any has, and their roots go on naming a segment that is lost: no healing erases the
 //            evidence. A copy that is created after others is born lossy (journal.hpp), so that it cannot vouch for what came
 //            before it.
-//            compact wants all copies to answer. While clients race, copies may order their changes differently; what counts is the
+//            compact drops nothing while a copy does not answer. While clients race, copies may order their changes differently; what counts is the
 //            first copy's order, and when that is lost the next one's. A change that only some copies got is ordered for
 //            certain against later ones only when a fetch has given it to the others. Whoever finds some copies without a
 //            journal creates it there, 2 trips more: else a fetch under way could make them whole without a removal.
@@ -99,11 +99,13 @@ class Array {
   struct Compacted {
     std::size_t lines_before = 0;
     std::size_t lines = 0;
+    // A copy that does not answer may bring back what is dropped without it: nothing was.
+    std::optional<Failure> away = {};
   };
   // Drops what removals made void; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // The physical keys there are, of the first copy.
+  // The physical keys there are, of the first copy that answers.
   std::vector<PlacedKey> keys() const;
 
  private:
@@ -122,6 +124,7 @@ class Array {
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
   Contents fetch_copies() const;
+  JournalContents read_first() const;
   struct Union;
   Union read_copies() const;
   Union heal() const;

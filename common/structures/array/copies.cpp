@@ -132,6 +132,7 @@ struct Array::Union {
   std::vector<bool> lacking;  // which copies, of those that answer, are not whole
   std::vector<bool> missing;  // and have no journal
   std::optional<Failure> failure;
+  bool nobody = true;  // answered
   std::size_t server = 0;
 
   bool any_lacking() const { return std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
@@ -144,6 +145,7 @@ Array::Union Array::read_copies() const {
   all.server = context_.cluster.placement().server_of(kept_.key());
   for (std::size_t i = 0; i < contents.size(); ++i) {
     if (failures[i]) all.failure = failures[i];
+    all.nobody = all.nobody && failures[i];
     if (failures[i] || !contents[i].found) continue;
     all.found = true;
     all.complete = all.complete || (contents[i].lost_segments == 0 && contents[i].foreign == 0);
@@ -185,7 +187,7 @@ Array::Union Array::heal() const {
 
 Array::Contents Array::fetch_copies() const {
   const Union all = heal();
-  if (!all.found && all.failure) throw Failure(*all.failure);
+  if (all.nobody && all.failure) throw Failure(*all.failure);
   Contents contents;
   contents.found = all.found;
   contents.complete = all.complete || !all.found;
@@ -198,9 +200,11 @@ Array::Contents Array::fetch_copies() const {
 // One order for all copies: what one of them drops none may keep.
 std::optional<Array::Compacted> Array::compact_copies() {
   const Union all = heal();
-  if (all.failure) throw Failure(*all.failure);
+  if (all.nobody && all.failure) throw Failure(*all.failure);
   if (!all.found || !all.complete) return std::nullopt;
   Compacted result{all.lines.size(), without_removed(all.lines).size()};
+  if (all.failure)
+    return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};
   const auto failures = copies_.run([&](std::size_t copy) {
     journal(copy).compact([&](const std::vector<JournalLine>& lines) {
       return without_removed(unite(all.lines, lines, Newer::second));

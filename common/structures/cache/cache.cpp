@@ -146,11 +146,9 @@ Cache::Shown Cache::show() {
   show_lock(seen, shown);
   CacheRecord* newest = newest_of(found);
   for (std::size_t i = 0; i < found.size(); ++i) {
-    // A copy that gave no answer might have it.
-    if (newest == nullptr && failures[i]) throw Failure(*failures[i]);
     if (newest != nullptr && found[i] && &*found[i] == newest) shown.ttl = seen[i].entry.age.ttl;
   }
-  if (newest != nullptr) shown.record = std::move(*newest);
+  if (newest != nullptr && !newest->removed()) shown.record = std::move(*newest);
   return shown;
 }
 
@@ -163,48 +161,90 @@ void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
     expect_read(context_.cluster, seen.front().lock);
 }
 
-Cache::Invalidation Cache::invalidate(bool (Cache::*act)(const Context&) const, const char* done) {
-  std::vector<bool> found(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) { found[i] = (this->*act)(copies_.at(i)); });
+Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {
+  std::vector<Invalidated> each(copies_.size());
+  const auto failures = on_any_copy(copies_, [&](std::size_t i) { each[i] = (this->*act)(copies_.at(i)); });
+  std::vector<bool> found;
+  Invalidated newest;
+  for (const Invalidated& one : each) {
+    found.push_back(one.found);
+    newest.until = std::max(newest.until, one.until);
+    newest.after = std::max(newest.after, one.after);
+  }
   Invalidation result{.found = std::find(found.begin(), found.end(), true) != found.end(),
                       .copies = cache_outcomes(context_, key_, failures, found)};
-  for (const auto& failure : failures) {
-    if (!failure || result.failure) continue;
+  const auto missed =
+      std::find_if(failures.begin(), failures.end(), [](const auto& failure) { return failure.has_value(); });
+  if (missed == failures.end()) return result;
+  const auto unsaid = copies_.run([&](std::size_t i) {
+    if (failures[i]) throw Failure(*failures[i]);
+    leave_word(copies_.at(i), newest);
+  });
+  if (failure_of_all(unsaid)) {
     result.failure = UnknownOutcome(std::string(done) +
                                         ", but not in every copy: old output may come back; do it again when "
                                         "all servers answer",
-                                    failure->server());
+                                    (*missed)->server());
   }
   return result;
 }
 
+// Whoever claimed the entry since is not to store over it: a placeholder is replaced. A build that began later stands.
+void Cache::leave_word(const Context& context, const Invalidated& newest) const {
+  const WallTime now = context.clock.wall();
+  CacheRecord word;
+  word.build = context.random.token();
+  word.begun_at = std::max(now, newest.after + std::chrono::milliseconds(1));
+  const Duration left = std::max<Duration>(newest.until - now, shortest_word);
+  cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
+    const auto there = observed.found ? decode_cache_record(observed.value) : std::nullopt;
+    if (there && !there->placeholder && (there->expired_by_hand() || !word.newer_than(*there)))
+      return std::nullopt;
+    return Write{encode(word), Exptime::after(left + cache_slack, now), 0};
+  });
+}
+
 // Each attempt has its own build: a rebuild that began after one of them was applied must not find it again
 // after a later one.
-bool Cache::expire_copy(const Context& context) const {
-  bool found = false;
+Cache::Invalidated Cache::expire_copy(const Context& context) const {
+  Invalidated result;
   std::vector<std::string> builds;
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     if (!observed.found) return std::nullopt;
     auto record = cache_record_of(context, key_, observed.value, observed.server);
     if (record && std::find(builds.begin(), builds.end(), record->build) != builds.end()) return std::nullopt;
-    found = found || (record && !record->placeholder);
+    const bool removed = record && record->removed();
+    result.found = result.found || (record && !record->placeholder && !removed);
     if (!record) record.emplace().placeholder = true;
     const WallTime now = context.clock.wall();
     record->build = builds.emplace_back(context.random.token());
     record->begun_at = record->next_beginning(now);
     record->fresh_until = WallTime{};
-    const Duration left = std::max<Duration>(record->stale_until - now, Duration::zero());
+    result.after = record->begun_at;
+    result.until = record->stale_until;
+    const Duration least = removed ? shortest_word : Duration::zero();
+    const Duration left = std::max<Duration>(record->stale_until - now, least);
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
-  return found;
+  return result;
 }
 
-bool Cache::remove_copy(const Context& context) const {
+Cache::Invalidated Cache::remove_copy(const Context& context) const {
+  Invalidated result;
   for (int attempt = 1;; ++attempt) {
-    const Reply reply = context.cluster.execute(Request::remove(key_));
+    std::vector<Request> batch;
+    if (copies_.size() > 1) batch.push_back(Request::get(key_));
+    batch.push_back(Request::remove(key_));
+    const std::vector<Reply> replies = context.cluster.execute(batch);
+    const Reply& reply = replies.back();
+    const auto record = decode_cache_record(replies.front().value);
+    if (record) result.until = record->stale_until;
+    if (record) result.after = record->begun_at;
     if (reply.unknown() && attempt < most_removals) continue;
     // After a lost reply it may have been ours that removed it; gone it is.
-    return expect(context.cluster, reply).outcome == Outcome::deleted || attempt > 1;
+    const bool gone = expect(context.cluster, reply).outcome == Outcome::deleted || attempt > 1;
+    result.found = gone && !(record && record->removed());
+    return result;
   }
 }
 

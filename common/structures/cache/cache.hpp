@@ -22,8 +22,9 @@
 //   side by side. What makes the invariants hold for one copy makes them hold for each; and the command starts
 //   after all claims, so what it prints is newer than any invalidation that one of its claims saw.
 //   - Of the copies the one that began last counts, expired by hand or not: a hit as long as one lives.
-//   - An invalidation is done when every copy that could bring the old output back has seen it; who cannot reach
-//     one is told so. Where both its mark and older output are seen, the mark counts.
+//   - Where an invalidation does not reach a copy, the others keep word of it, for as long as the entry they had and an
+//     hour at least: where both that and older output are seen, the word counts. A copy that was away for longer, or comes
+//     back when the others have forgotten, brings old output back, until that is stale by itself.
 //   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: between a reader's look
 //     and its add there may be a removal of both, which the add would undo; a missing copy looks the same before
 //     and after. To be safe, every removal would have to leave a tombstone. Until that rebuild, at most a ttl
@@ -51,8 +52,8 @@
 //   the lock's servers fail: the rebuild goes on without a lock, guarded by cas all the same.
 //   the entry's servers fail: thrown. The caller runs its command as if there were no cache.
 //   some of the entry's servers fail: the others are used. One that was cut off, lost nothing and comes back may
-//     hold what is older, or what was invalidated meanwhile (who did that was told): it counts only once the
-//     others are lost, and no longer than it would have been fresh by itself.
+//     hold what is older, or what was invalidated meanwhile: it counts only once the others are lost, and no longer than
+//     it would have been fresh by itself.
 //   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
 //   skew: an entry is fresh too long or too short by the difference of the clocks of who made it and who
 //     reads it, at most until the server drops it.
@@ -182,7 +183,7 @@ class Cache {
     bool found = false;  // there was something
     std::vector<CopyOutcome> copies = {};
     std::optional<Failure> failure =
-        {};  // some copy was not reached, and might bring back what others have not
+        {};  // some copy was not reached, and might bring back what others have not: these could keep no word of it
   };
   // Not fresh any more, from now on: what is being rebuilt from older data will not be stored. The stale
   // value stays. Both throw when no copy was reached.
@@ -200,9 +201,16 @@ class Cache {
   struct Seen;
   Seen show_copy(const Context& context) const;
   void show_lock(std::span<const Seen> seen, Shown& shown) const;
-  Invalidation invalidate(bool (Cache::*act)(const Context&) const, const char* done);
-  bool expire_copy(const Context& context) const;
-  bool remove_copy(const Context& context) const;
+  struct Invalidated;
+  Invalidation invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done);
+  struct Invalidated {
+    bool found = false;
+    WallTime until{};  // when what was there is stale
+    WallTime after{};  // when it began
+  };
+  Invalidated expire_copy(const Context& context) const;
+  Invalidated remove_copy(const Context& context) const;
+  void leave_word(const Context& context, const Invalidated& newest) const;
 
   Context context_;
   std::string key_;

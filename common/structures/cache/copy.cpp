@@ -64,7 +64,7 @@ std::vector<CopyOutcome> found_outcomes(const Context& context, const std::strin
                                         std::span<const std::optional<Failure>> failures,
                                         const CacheCopies& found) {
   std::vector<bool> yes;
-  for (const auto& record : found) yes.push_back(record && !record->placeholder);
+  for (const auto& record : found) yes.push_back(record && !record->placeholder && !record->removed());
   return cache_outcomes(context, key, failures, yes);
 }
 

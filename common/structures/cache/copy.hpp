@@ -16,6 +16,9 @@ namespace mcds {
 // it.
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
+// How long word of a removal is kept at least where a copy did not hear of it.
+constexpr Duration shortest_word = std::chrono::hours(1);
+
 WallTime plus(WallTime time, Duration duration);
 
 // What a value is recognised by when it is read again.

@@ -113,6 +113,8 @@ std::optional<CacheRecord> CacheRebuild::claim() {
   CacheCopies found;
   for (Claim& claim : claims) {
     if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
+    if (claim.record && claim.record->removed())
+      keep_until_ = std::max(keep_until_, plus(asked_at, shortest_word));
     replaces_.push_back(std::move(claim.identity));
     found.push_back(std::move(claim.record));
   }

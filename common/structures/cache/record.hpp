@@ -33,6 +33,8 @@ struct CacheRecord {
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
   bool expired_by_hand() const { return fresh_until == WallTime{}; }
+  // Nothing but word of a removal that not every copy heard of: older than what comes, newer than what was.
+  bool removed() const { return !placeholder && expired_by_hand() && stale_until == WallTime{}; }
   // Of two copies the one that counts.
   bool newer_than(const CacheRecord& other) const;
   // When what replaces it may say that it began.

@@ -126,6 +126,21 @@ bool any_not_a_number(const std::vector<Reply>& replies) {
                      [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
 }
 
+// A counter's life begins with a set, or a removal that not every copy heard of: its number is the copies' version.
+std::uint32_t life_of(const VersionedItem& item) {
+  std::uint32_t life = 0;
+  for (const VersionedCopy& copy : item.copies) {
+    if (copy.found && !copy.failure) life = std::max(life, copy.number);
+  }
+  return life;
+}
+
+bool holds_one(const VersionedItem& item) {
+  const std::uint32_t life = life_of(item);
+  return std::any_of(item.copies.begin(), item.copies.end(),
+                     [&](const VersionedCopy& copy) { return copy.live() && copy.number == life; });
+}
+
 // Runs `work` and keeps its failure, if any, in the result.
 template <typename Result, typename Work>
 void keep_failure(Result& result, Work work) {
@@ -163,6 +178,20 @@ CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
   return value;
 }
 
+// Copies that differ may be of different lives: then the newest one's is the value.
+CounterValue Counter::checked(const std::string& name, const std::string& key, CounterValue value,
+                              const std::vector<Reply>& replies) {
+  const auto differs = [&](const Reply& reply) { return is_stored(reply) && reply.number != value.value; };
+  if (std::none_of(replies.begin(), replies.end(), differs)) return value;
+  try {
+    const CounterReading reading = merge(name, key, execute_copies(context_, Request::gets(key)));
+    if (reading.value) value.value = reading.value->value;
+  } catch (const NotApplied&) {
+    // It is counted; that others do not answer now changes nothing.
+  }
+  return value;
+}
+
 void Counter::refuse_with_copies(const char* what) const {
   if (context_.copies == 1) return;
   throw InvalidInput(std::string(what) +
@@ -175,7 +204,8 @@ CounterValue Counter::finish_incr(const std::string& name, const std::string& ke
     throw CorruptData(text->failure->message, context_.cluster.address_of(text->server));
   // An exact counter's lost copy may have been created plain just now; the update puts that right.
   if (any_not_a_number(replies)) return incr_by_update(name, key, delta, options);
-  if (std::any_of(replies.begin(), replies.end(), is_stored)) return best_of(replies);
+  if (std::any_of(replies.begin(), replies.end(), is_stored))
+    return checked(name, key, best_of(replies), replies);
   fail(context_, name, telling(replies));
 }
 
@@ -228,7 +258,7 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
     if (std::any_of(replies.begin(), replies.end(), is_stored)) {
       CounterValue value = best_of(replies);
       value.created = false;
-      return value;
+      return checked(name, key, std::move(value), replies);
     }
     if (std::all_of(replies.begin(), replies.end(), is_miss)) return std::nullopt;
     fail(context_, name, telling(replies));
@@ -258,8 +288,9 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
                               const std::vector<Reply>& replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
-    // A miss is only said when every copy missed.
-    expect_read(context_.cluster, telling(replies));
+    // One that does not answer may be the only one that has it, unless most say that there is none.
+    const auto misses = static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), is_miss));
+    if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
   }
   const auto is_plain = [](const Reply& reply) { return !is_hit(reply) || plain_number(reply.value); };
@@ -268,14 +299,36 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
     reading.value = {healed->value, false, true, healed->server, std::move(healed->copies)};
     return reading;
   }
-  for (const Reply& reply : replies) {
-    if (!is_hit(reply)) continue;
-    const CounterValue value = parse_value(context_, name, reply);
-    if (!reading.value || value.value > reading.value->value) reading.value = value;
+  if (replies.size() == 1) {
+    reading.value = parse_value(context_, name, replies.front());
+    return reading;
   }
+  const Versions versions(context_);
+  VersionedItem item = versions.item_of(key, replies);
+  const std::uint32_t life = life_of(item);
+  for (const VersionedCopy& copy : item.copies) {
+    if (!copy.live() || copy.number != life) continue;
+    const std::uint64_t value = *plain_number(copy.value);
+    if (!reading.value || value > reading.value->value)
+      reading.value = CounterValue{value, false, false, copy.server};
+  }
+  begin_again(versions, item, life, !reading.value);
+  if (!reading.value) return reading;
   reading.value->server = reading.server;
   reading.value->copies = copy_outcomes(context_, replies);
   return reading;
+}
+
+// A copy of an older life counts from 0 in this one: what the others count may be on its way to it, too.
+void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
+  std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
+  VersionedWrite write{.item = &item,
+                       .number = life,
+                       .removed = removed,
+                       .value = "0",
+                       .once = true,
+                       .exptime = Exptime::never()};
+  versions.write(std::span(&write, 1));
 }
 
 SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
@@ -294,21 +347,21 @@ SetResult Counter::set(const std::string& name, std::uint64_t value, std::option
 SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                               bool if_absent) {
   const std::string key = key_of(name);
-  const CounterReading reading = merge(name, key, execute_copies(context_, Request::gets(key)));
+  auto replies = execute_copies(context_, Request::gets(key));
+  const CounterReading reading = merge(name, key, replies);
   if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
   if (if_absent && reading.value) return {false, reading.value->value, reading.server, reading.value->copies};
-  const Copies copies(context_);
-  SetResult result{true, value, reading.server, {}};
-  const auto failures = copies.run([&](std::size_t copy) {
-    const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
-    static_cast<void>(CounterUpdate(
-                          copies.at(copy), name, key, [=](auto) { return value; }, how)
-                          .run());
-  });
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  const auto servers = copy_servers(context_, key);
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    result.copies.push_back({servers[i], failures[i] ? std::nullopt : std::optional(value), failures[i]});
+  const Versions versions(context_);
+  VersionedItem item = versions.item_of(key, std::move(replies));
+  const auto number = item.next_number();
+  if (!number) throw no_version_left(key);
+  VersionedWrite write{
+      .item = &item, .number = *number, .value = std::to_string(value), .exptime = exptime_of(context_, ttl)};
+  versions.write(std::span(&write, 1));
+  if (const auto failure = item.failure_of_write()) throw Failure(*failure);
+  SetResult result{true, value, reading.server, item.outcomes()};
+  for (CopyOutcome& copy : result.copies) {
+    if (!copy.failure) copy.number = value;
   }
   return result;
 }
@@ -352,17 +405,57 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
 }
 
 std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
+  if (context_.copies > 1) return remove_copies(names);
   std::vector<Request> requests;
   for (const std::string& name : names) requests.push_back(Request::remove(key_of(name)));
-  const auto replies = execute_copies(context_, requests);
+  const auto replies = context_.cluster.execute(requests);
   std::vector<CounterRemoval> removals(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
-    CounterRemoval& removal = removals[i];
-    removal.server = replies[i].front().server;
-    removal.copies = copy_outcomes(context_, replies[i]);
-    removal.removed = std::any_of(replies[i].begin(), replies[i].end(),
-                                  [](const Reply& reply) { return reply.outcome == Outcome::deleted; });
-    if (!removal.removed) keep_failure(removal, [&] { expect(context_.cluster, telling(replies[i])); });
+    removals[i].server = replies[i].server;
+    removals[i].removed = replies[i].outcome == Outcome::deleted;
+    if (!removals[i].removed) keep_failure(removals[i], [&] { expect(context_.cluster, replies[i]); });
+  }
+  return removals;
+}
+
+// Where a copy does not answer, the others keep word of it: a new life that has not begun to count.
+std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> names) {
+  const Versions versions(context_);
+  std::vector<std::string> keys;
+  for (const std::string& name : names) keys.push_back(key_of(name));
+  std::vector<VersionedItem> items = versions.read(keys);
+  std::vector<Request> requests;
+  std::vector<VersionedCopy*> asked;
+  for (VersionedItem& item : items) {
+    for (VersionedCopy& copy : item.copies) {
+      if (copy.failure || !copy.found || item.any_failed()) continue;
+      requests.push_back(Request::remove(item.key).on(copy.server));
+      asked.push_back(&copy);
+    }
+  }
+  std::vector<CounterRemoval> removals(names.size());
+  for (std::size_t i = 0; i < items.size(); ++i) removals[i].removed = holds_one(items[i]);
+  std::vector<std::optional<std::uint32_t>> numbers;
+  for (const VersionedItem& item : items) numbers.push_back(item.next_number());
+  const auto replies = context_.cluster.execute(requests);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    asked[i]->failure = copy_outcome(context_, replies[i]).failure;
+    asked[i]->found = false;
+  }
+  std::vector<VersionedWrite> writes;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].any_failed() && numbers[i])
+      writes.push_back({.item = &items[i],
+                        .number = *numbers[i],
+                        .removed = true,
+                        .value = "0",
+                        .exptime = Exptime::never()});
+  }
+  versions.write(writes);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    removals[i].server = items[i].copies.front().server;
+    removals[i].copies = items[i].outcomes();
+    removals[i].failure = items[i].failure_of_write();
   }
   return removals;
 }

@@ -19,6 +19,11 @@
 //   plain        every copy counts; the value is the largest copy's: right while one copy has lived, and been reached,
 //                from the start, and never above the truth. A lost copy starts again low and is not raised to the
 //                others, which would count increments in flight twice; `set` makes all equal again.
+//                set begins a life of the counter: its number is the version (versions.hpp), in the flags, which incr
+//                leaves alone. Only copies of the newest life count; one that missed the set begins again at 0 when
+//                somebody reads. remove is the same where a copy does not answer: the others keep a 0 that counts as
+//                missing, until it is incremented. A change whose copies answer different numbers looks again, 1 trip
+//                more; remove takes 2.
 //   exact        the copies merge and heal (counter_copies.hpp), 3 trips an increment. They only count up: take, decr
 //                and set depend on the value, and copies that lose servers cannot agree on one. take is refused for
 //                plain ones too. Say so with every increment: one that does not begins a lost copy anew as a plain
@@ -44,6 +49,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
+#include "common/primitives/versions.hpp"
 
 namespace mcds {
 
@@ -138,6 +144,10 @@ class Counter {
 
   CounterReading merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies);
   CounterValue best_of(const std::vector<Reply>& replies) const;
+  CounterValue checked(const std::string& name, const std::string& key, CounterValue value,
+                       const std::vector<Reply>& replies);
+  static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
+  std::vector<CounterRemoval> remove_copies(std::span<const std::string> names);
   SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent);
   void refuse_with_copies(const char* what) const;

@@ -22,73 +22,41 @@ bool any_missing(const std::vector<ElementResult>& results) {
                      [](const ElementResult& result) { return !result.failure && !result.yes; });
 }
 
-std::vector<CopyOutcome> outcomes(const std::vector<ElementResult>& copies) {
-  std::vector<CopyOutcome> list;
-  for (const ElementResult& copy : copies)
-    list.push_back({copy.server, {}, copy.failure ? copy.failure : copy.unlisted});
-  return list;
-}
-
-std::optional<Failure> common_failure(const std::vector<ElementResult>& copies) {
-  std::vector<std::optional<Failure>> failures;
-  for (const ElementResult& copy : copies) failures.push_back(copy.failure);
-  return failure_of_all(failures);
-}
-
-// Done when one copy has it; it was missing if it was in all that could be asked.
-ElementResult merged_set(std::vector<ElementResult>& copies) {
+ElementResult result_of(const VersionedItem& item) {
   ElementResult result;
-  result.failure = common_failure(copies);
-  result.server = copies.front().server;
-  result.yes =
-      std::all_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure || copy.yes; });
-  result.copies = outcomes(copies);
-  return result;
-}
-
-// The first copy that knows.
-ElementResult merged_get(std::vector<ElementResult>& copies) {
-  const auto list = outcomes(copies);
-  const auto knows = [](const ElementResult& copy) { return !copy.failure && (copy.yes || copy.removed); };
-  auto known = std::find_if(copies.begin(), copies.end(), knows);
-  if (known == copies.end())
-    known = std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; });
-  if (known == copies.end()) known = copies.begin();
-  ElementResult result = std::move(*known);
-  result.copies = list;
-  return result;
-}
-
-// Done when no copy is left to bring it back.
-ElementResult merged_remove(std::vector<ElementResult>& copies) {
-  ElementResult result;
-  result.server = copies.front().server;
-  result.yes =
-      std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure && copy.yes; });
-  result.failure = common_failure(copies);
-  const auto failed =
-      std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure; });
-  if (!result.failure && failed != copies.end()) {
-    result.failure = UnknownOutcome(
-        "removed, but not from every copy: it may come back; remove it again when all servers answer",
-        failed->failure->server());
-  }
-  result.copies = outcomes(copies);
+  result.server = item.copies.front().server;
+  result.copies = item.outcomes();
   return result;
 }
 
 }  // namespace
 
+void check_element(const Element& element) {
+  const auto limit = [](const char* what, std::size_t size, std::size_t most) {
+    if (size <= most) return;
+    throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) +
+                                           " bytes, this one has " + std::to_string(size));
+  };
+  limit("an element's name", element.name.size(), max_element_size);
+  limit("a value", element.value.size(), max_value_size);
+}
+
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
-    : context_(context), copies_(context), kept_(context, structure, checked(name), ":i", same_index_life) {
+    : context_(context),
+      copies_(context),
+      versions_(context),
+      kept_(context, structure, checked(name), ":i", same_index_life) {
   static_cast<void>(copy_servers(context, kept_.key()));
   take_keys();
 }
 
 void Elements::take_keys() const {
-  all_.clear();
-  for (std::size_t copy = 0; copy < copies_.size(); ++copy)
-    all_.push_back(std::make_unique<ElementsCopy>(copies_.at(copy), context_, kept_.key()));
+  indexes_.clear();
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    indexes_.push_back(std::make_unique<ElementIndex>(
+        copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
+        copies_.size() > 1));
+  }
 }
 
 bool Elements::elsewhere() const {
@@ -97,54 +65,124 @@ bool Elements::elsewhere() const {
   return true;
 }
 
+std::string Elements::key_of(std::string_view name) const {
+  return element_key(kept_.key() + ":v", name);
+}
+
+std::vector<std::string> Elements::keys_of(std::span<const std::string> names) const {
+  const std::string base = kept_.key() + ":v";
+  std::vector<std::string> keys;
+  keys.reserve(names.size());
+  for (const std::string& name : names) keys.push_back(element_key(base, name));
+  return keys;
+}
+
 std::vector<std::string> Elements::index_keys() const {
   if (copies_.size() > 1) static_cast<void>(elsewhere());
-  return all_.front()->index().keys();
+  return indexes_.front()->keys();
 }
 
-Elements::PerCopy Elements::on_all(
-    std::size_t count, const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const {
-  PerCopy results(all_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = act(*all_[copy]); });
-  for (std::size_t copy = 0; copy < all_.size(); ++copy) {
-    if (failures[copy]) results[copy] = failed_results(count, *failures[copy]);
+std::vector<std::vector<std::optional<Failure>>> Elements::list(
+    std::span<const std::string* const> names) const {
+  std::vector<ElementIndex::Listing> listings(copies_.size());
+  const auto begun =
+      copies_.run([&](std::size_t copy) { listings[copy] = indexes_[copy]->begin_list(names); });
+  const auto finished = copies_.run([&](std::size_t copy) {
+    std::set<std::size_t> there;
+    for (const auto& other : listings) there.insert(other.there.begin(), other.there.end());
+    if (!begun[copy]) indexes_[copy]->finish_list(listings[copy], there);
+  });
+  std::vector<std::vector<std::optional<Failure>>> lists(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+      const auto& failed = begun[copy] ? begun[copy] : finished[copy];
+      lists[i].push_back(failed ? failed : listings[copy].failures[i]);
+    }
   }
-  return results;
+  return lists;
 }
 
-std::vector<ElementResult> Elements::merged(PerCopy results,
-                                            ElementResult (*merge)(std::vector<ElementResult>&)) const {
-  if (results.size() == 1) return std::move(results.front());
-  std::vector<ElementResult> all;
-  for (std::size_t i = 0; i < results.front().size(); ++i) {
-    std::vector<ElementResult> copies;
-    for (auto& copy : results) copies.push_back(std::move(copy[i]));
-    all.push_back(merge(copies));
-  }
-  return all;
-}
-
-std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
-  return merged(set_copies(elements, relist), merged_set);
+// In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.
+std::vector<bool> Elements::present(std::span<const std::string> names) const {
+  std::vector<bool> present;
+  present.reserve(names.size());
+  for (const VersionedItem& item : versions_.read(keys_of(names)))
+    present.push_back(item.live() || item.any_failed());
+  return present;
 }
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {
-  const auto ask = [&] {
-    return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.get(names); }), merged_get);
-  };
-  auto results = ask();
-  return any_missing(results) && elsewhere() ? ask() : results;
+  auto results = get_here(names);
+  return any_missing(results) && elsewhere() ? get_here(names) : results;
+}
+
+std::vector<ElementResult> Elements::get_here(std::span<const std::string> names) const {
+  std::vector<VersionedItem> items = versions_.read(keys_of(names));
+  std::vector<ElementResult> results;
+  results.reserve(items.size());
+  for (VersionedItem& item : items) {
+    ElementResult& result = results.emplace_back(result_of(item));
+    result.failure = item.failure_of_read();
+    const VersionedCopy* newest = item.newest();
+    result.yes = newest != nullptr && !newest->removed;
+    if (newest != nullptr) result.server = newest->server;
+    if (result.yes) result.value = newest->value;
+  }
+  auto owed = Versions::owed(items);
+  versions_.write(owed);
+  return results;
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
   // With several copies what removes also writes.
   if (copies_.size() > 1) static_cast<void>(elsewhere());
-  const auto act = [&] {
-    return merged(on_all(names.size(), [&](ElementsCopy& copy) { return copy.remove(names); }),
-                  merged_remove);
-  };
+  const auto act = [&] { return copies_.size() > 1 ? remove_here(names) : remove_only(names); };
   auto results = act();
   return any_missing(results) && elsewhere() ? act() : results;
+}
+
+std::vector<ElementResult> Elements::remove_only(std::span<const std::string> names) const {
+  std::vector<Request> batch;
+  for (std::string& key : keys_of(names)) batch.push_back(Request::remove(std::move(key)));
+  std::vector<ElementResult> results;
+  for (const Reply& reply : context_.cluster.execute(batch)) {
+    ElementResult& result = results.emplace_back();
+    result.server = reply.server;
+    result.yes = reply.outcome == Outcome::deleted;
+    result.failure = copy_outcome(context_, reply).failure;
+  }
+  return results;
+}
+
+// Where it is absent in all copies there is nothing to be done; one that does not answer may have it.
+std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
+  std::vector<VersionedItem> items = versions_.read(keys_of(names));
+  std::vector<VersionedWrite> writes;
+  std::vector<ElementResult> results(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    VersionedItem& item = items[i];
+    if ((results[i].failure = item.failure_of_read())) continue;
+    results[i].yes = item.live();
+    const bool anywhere =
+        std::any_of(item.copies.begin(), item.copies.end(), [](const auto& copy) { return copy.live(); });
+    if (!anywhere && !item.any_failed()) continue;
+    const auto number = item.next_number();
+    if (number)
+      writes.push_back({.item = &item, .number = *number, .removed = true});
+    else
+      results[i].failure = no_version_left(item.key);
+  }
+  versions_.write(writes);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    ElementResult result = result_of(items[i]);
+    result.failure = results[i].failure ? results[i].failure : items[i].failure_of_write();
+    // Of several that remove it at once the one was first that wrote the first copy that can be reached.
+    const auto judge = std::find_if(items[i].copies.begin(), items[i].copies.end(),
+                                    [](const auto& copy) { return !copy.failure; });
+    result.yes = results[i].yes && judge != items[i].copies.end() && judge->written;
+    results[i] = std::move(result);
+  }
+  return results;
 }
 
 Elements::Listing Elements::fetch(const Visit& visit) const {
@@ -173,8 +211,8 @@ std::size_t Elements::clear() {
 }
 
 bool Elements::compact() {
-  std::vector<ElementIndex::Compacted> results(all_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = all_[copy]->index().compact(); });
+  std::vector<ElementIndex::Compacted> results(indexes_.size());
+  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = indexes_[copy]->compact(); });
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
   const auto none = [](const auto& result) { return result == ElementIndex::Compacted::nothing_there; };
   if (std::all_of(results.begin(), results.end(), none) && elsewhere()) return compact();
@@ -182,9 +220,9 @@ bool Elements::compact() {
 }
 
 void Elements::accept() {
-  std::vector<char> there(all_.size(), 0);
+  std::vector<char> there(indexes_.size(), 0);
   const auto failures =
-      copies_.run([&](std::size_t copy) { there[copy] = all_[copy]->index().accept() ? 1 : 0; });
+      copies_.run([&](std::size_t copy) { there[copy] = indexes_[copy]->accept() ? 1 : 0; });
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
   if (std::find(there.begin(), there.end(), 1) == there.end() && elsewhere()) accept();
 }

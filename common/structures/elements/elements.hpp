@@ -33,14 +33,21 @@
 //                  index: fetch says complete: false. has and get stay right. Setting the elements again with
 //                  `relist`, then accept(), makes it whole.
 //   skew           below half the grace: none.
-// Copies: every copy is all of the above on other servers, written side by side in the same round trips.
+// Copies
+//   Elements are kept as common/primitives/versions.hpp says: their flags are versions, set and remove take the highest and
+//   raise it, who reads copies that differ writes the newest back. So 1 becomes 2 for the set of existing ones and for
+//   remove; the other trips are the same. What is new is listed before it is written, and so is what replaces a removal.
+//   Every copy has an index of its own, on other servers, written side by side.
 //   A name counts as listed when any copy's index lists it, and compaction drops only names that are no element in any
 //   copy: the copies of an index and of an element lie on different servers, so one that is down may take the index from
-//   one copy and the element from the other. set is done when one copy has it, remove when all have: a copy that was not reached would bring the element back.
-//   get takes the first copy, in the order of the placement, that knows of the element: its value or its tombstone. One
-//   that was not reached by a set and lost nothing may so answer the value before.
+//   one copy and the element from the other.
+//   Done is what every copy has that could be reached, and with 3 and more most of them; the answer says which has not.
+//   Of two that create the same element at once, with the same value, the one that writes the first copy was first; who is
+//   overtaken there by a reader that heals hears that it was there already.
 //   fetch unites the copies' indexes, and heals: elements and names that a copy lost are added there again, and when all
 //   went well the copy's index counts as whole. complete: false only if a shard is lost in every copy that had it.
+//   A shard that is created in a copy while another has it was lost there: it is marked, so that it does not vouch for the
+//   names that are gone, until a fetch has given it those of the others.
 #pragma once
 
 #include <functional>
@@ -54,7 +61,9 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
 #include "common/primitives/kept.hpp"
-#include "common/structures/elements/copy.hpp"
+#include "common/primitives/versions.hpp"
+#include "common/structures/elements/element.hpp"
+#include "common/structures/elements/index.hpp"
 
 namespace mcds {
 
@@ -84,6 +93,12 @@ class Elements {
     std::size_t present = 0;
     std::size_t healed = 0;    // elements that were added to copies which had lost them
     bool copies_whole = true;  // every copy answered, and has by now what any of them has
+    struct Divergent {
+      std::string name;
+      std::vector<std::string> values;  // each copy's
+    };
+    std::vector<Divergent>
+        divergent;  // the first of those whose copies hold values that no version decides between
     bool complete() const { return lost.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
@@ -101,27 +116,28 @@ class Elements {
 
   // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
-  std::string key_of(std::string_view name) const { return all_.front()->key_of(name); }
+  std::string key_of(std::string_view name) const;
 
  private:
   class Fetching;
   class Setting;
-  using PerCopy = std::vector<std::vector<ElementResult>>;
-  PerCopy set_copies(std::span<const Element> elements, bool relist);
-  // What `act` makes of each copy; a copy whose run fails has that failure in every result.
-  PerCopy on_all(std::size_t count,
-                 const std::function<std::vector<ElementResult>(ElementsCopy&)>& act) const;
   // Nothing is there: whether it is under other keys, which are ours from now on.
   bool elsewhere() const;
   void take_keys() const;
+  std::vector<std::string> keys_of(std::span<const std::string> names) const;
+  // Per name, of each copy: none, listed.
+  std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
+  std::vector<bool> present(std::span<const std::string> names) const;
+  std::vector<ElementResult> get_here(std::span<const std::string> names) const;
+  std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
+  std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit) const;
-  std::vector<ElementResult> merged(PerCopy results,
-                                    ElementResult (*merge)(std::vector<ElementResult>&)) const;
 
   Context context_;
   Copies copies_;
-  mutable Kept kept_;  // looks where nothing was found
-  mutable std::vector<std::unique_ptr<ElementsCopy>> all_;
+  Versions versions_;
+  mutable Kept kept_;                                           // looks where nothing was found
+  mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
 };
 
 }  // namespace mcds

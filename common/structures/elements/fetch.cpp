@@ -23,9 +23,10 @@ class Elements::Fetching {
   Fetching(const Elements& elements, const Visit& visit)
       : elements_(elements),
         visit_(visit),
-        copies_(elements.all_.size()),
+        copies_(elements.indexes_.size()),
         filling_(copies_),
-        missed_(copies_),
+        unlisted_(copies_),
+        damaged_(copies_),
         healable_(copies_, copies_ > 1) {
     std::vector<std::optional<ElementIndex::Look>> looks(copies_);
     const auto failures =
@@ -52,14 +53,13 @@ class Elements::Fetching {
 
   // Names whose elements are asked for together.
   struct Window {
-    explicit Window(std::size_t copies) : listed(copies), replies(copies) {}
+    explicit Window(std::size_t copies) : listed(copies) {}
     std::vector<std::string> names;
-    std::vector<std::vector<bool>> listed;          // per copy: whether its index has the names
-    std::vector<std::unique_ptr<Pending>> replies;  // per copy
-    std::vector<std::optional<Failure>> failures;   // per copy: why there are no replies
+    std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
+    std::unique_ptr<Pending> replies;
   };
 
-  const ElementIndex& index(std::size_t copy) const { return elements_.all_[copy]->index(); }
+  const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }
 
   void take_shard() {
     std::vector<std::vector<std::string>> lists(copies_);
@@ -90,32 +90,32 @@ class Elements::Fetching {
 
   // Asks for one window before it takes the one asked for before: servers work while we do.
   void flush() {
-    filling_.failures = elements_.copies_.run(
-        [&](std::size_t copy) { filling_.replies[copy] = elements_.all_[copy]->begin_get(filling_.names); });
+    filling_.replies = elements_.versions_.begin_read(elements_.keys_of(filling_.names));
     take_asked();
     asked_ = std::exchange(filling_, Window(copies_));
     if (std::exchange(first_, false)) take_asked();
   }
 
+  // What is told was written back before.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);
-    PerCopy results(copies_);
-    bool flood = false;
-    for (std::size_t copy = 0; copy < copies_; ++copy) {
-      const auto& failure = window.failures[copy];
-      results[copy] = failure ? failed_results(window.names.size(), *failure)
-                              : elements_.all_[copy]->finish_get(*window.replies[copy]);
-      flood = flood || std::any_of(results[copy].begin(), results[copy].end(),
-                                   [](const ElementResult& result) { return result.flood; });
-    }
+    std::vector<VersionedItem> items = elements_.versions_.finish_read(*window.replies);
+    const bool flood = std::any_of(items.begin(), items.end(), [](const VersionedItem& item) {
+      return std::any_of(item.copies.begin(), item.copies.end(),
+                         [](const VersionedCopy& copy) { return copy.flood; });
+    });
     if (flood && window.names.size() > smallest_window) {
-      results.clear();
+      items.clear();
       return take_in_pieces(window);
     }
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (const auto failure = items[i].failure_of_read()) throw Failure(*failure);
+      note_missed(window, i, items[i]);
+    }
+    heal(items);
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < window.names.size(); ++i) bytes += take(window, i, results);
-    heal();
+    for (std::size_t i = 0; i < items.size(); ++i) bytes += tell(window.names[i], items[i]);
     // Large values make small windows.
     largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), smallest_window, largest_window);
   }
@@ -132,60 +132,81 @@ class Elements::Fetching {
       some.names = piece(window.names);
       for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
         some.listed[copy] = piece(window.listed[copy]);
-      some.failures = elements_.copies_.run(
-          [&](std::size_t copy) { some.replies[copy] = elements_.all_[copy]->begin_get(some.names); });
+      some.replies = elements_.versions_.begin_read(elements_.keys_of(some.names));
       asked_ = std::move(some);
       take_asked();
     }
   }
 
-  // The bytes of the i-th name's value.
-  std::size_t take(Window& window, std::size_t i, PerCopy& results) {
-    ElementResult* known = nullptr;
-    std::size_t failed = 0;
-    for (std::size_t number = 0; number < copies_; ++number) {
-      auto& copy = results[number];
-      if (copy[i].failure) {
-        healable_[number] = false;
-        ++failed;
-      }
-      if (known == nullptr && !copy[i].failure && (copy[i].yes || copy[i].removed)) known = &copy[i];
-    }
-    if (failed == copies_) throw Failure(*results.front()[i].failure);
-    if (known == nullptr || !known->yes) return 0;
-    note_missed(window, i, *known, results);
-    ++listing_.present;
-    Found found{std::move(window.names[i]), std::move(known->value), known->server, shard_};
-    const std::size_t size = found.value.size();
-    visit_(found);
-    return size;
-  }
-
-  void note_missed(const Window& window, std::size_t i, const ElementResult& known, const PerCopy& results) {
+  void note_missed(const Window& window, std::size_t i, const VersionedItem& item) {
     for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy) {
-      const ElementResult& here = results[copy][i];
-      if (!healable_[copy]) continue;
-      const bool lost = !here.yes && !here.removed;
-      if (lost) missed_[copy].elements.push_back({window.names[i], known.value});
-      if (!lost && !window.listed[copy][i]) missed_[copy].names.push_back(window.names[i]);
+      if (item.copies[copy].failure) healable_[copy] = false;
+      if (healable_[copy] && item.live() && !window.listed[copy][i])
+        unlisted_[copy].push_back(&window.names[i]);
     }
+    if (!item.divergent()) return;
+    listing_.copies_whole = false;
+    auto& divergent = listing_.divergent.emplace_back();
+    divergent.name = window.names[i];
+    for (const VersionedCopy& copy : item.copies) divergent.values.push_back(copy.value);
   }
 
-  // Gives each copy what it turned out to have lost.
-  void heal() {
-    if (std::all_of(missed_.begin(), missed_.end(), [](const Missed& missed) { return missed.nothing(); }))
-      return;
+  // Gives each copy what it turned out to have lost or missed, its index first.
+  void heal(std::vector<VersionedItem>& items) {
+    const SteadyTime before = elements_.context_.clock.steady();
+    list_unlisted();
+    auto owed = Versions::owed(items);
+    if (owed.empty()) return forget_unlisted();
+    std::vector<std::vector<bool>> lacking;
+    for (const VersionedWrite& write : owed) {
+      lacking.emplace_back();
+      for (const VersionedCopy& copy : write.item->copies)
+        lacking.back().push_back(write.lacks(copy) && !write.removed && !copy.live());
+    }
+    elements_.versions_.write(owed);
+    for (std::size_t i = 0; i < owed.size(); ++i) {
+      for (std::size_t copy = 0; copy < copies_; ++copy) {
+        const bool failed = owed[i].item->copies[copy].failure.has_value();
+        if (failed) healable_[copy] = false;
+        if (lacking[i][copy] && !failed) ++listing_.healed;
+      }
+    }
+    if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
+    forget_unlisted();
+  }
+
+  // A shard that is created so has not all names yet, and says so until it is accepted.
+  void list_unlisted() {
+    const auto nothing = [](const auto& names) { return names.empty(); };
+    if (std::all_of(unlisted_.begin(), unlisted_.end(), nothing)) return;
     const auto failures = elements_.copies_.run([&](std::size_t copy) {
-      if (missed_[copy].nothing()) return;
-      std::vector<const std::string*> names;
-      for (const std::string& name : missed_[copy].names) names.push_back(&name);
-      elements_.all_[copy]->refill(names, missed_[copy].elements);
+      if (unlisted_[copy].empty()) return;
+      ElementIndex& index = *elements_.indexes_[copy];
+      ElementIndex::Listing listing = index.begin_list(unlisted_[copy], true);
+      if (!listing.created.empty()) damaged_[copy] = true;
+      index.finish_list(listing, {});
+      for (const auto& failure : listing.failures) {
+        if (failure) throw Failure(*failure);
+      }
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;
-      if (!failures[copy]) listing_.healed += missed_[copy].elements.size();
-      missed_[copy] = Missed();
     }
+  }
+
+  void forget_unlisted() {
+    for (auto& names : unlisted_) names.clear();
+  }
+
+  // The bytes of its value.
+  std::size_t tell(std::string& name, VersionedItem& item) {
+    const VersionedCopy* newest = item.newest();
+    if (newest == nullptr || newest->removed) return 0;
+    ++listing_.present;
+    Found found{std::move(name), newest->value, newest->server, shard_};
+    const std::size_t size = found.value.size();
+    visit_(found);
+    return size;
   }
 
   // A shard is lost when it is in every copy that had it.
@@ -212,12 +233,14 @@ class Elements::Fetching {
       return;
     }
     if (listing_.complete()) accept_healed();
-    listing_.copies_whole = std::find(healable_.begin(), healable_.end(), false) == healable_.end();
+    listing_.copies_whole =
+        listing_.copies_whole && std::find(healable_.begin(), healable_.end(), false) == healable_.end();
   }
 
   void accept_healed() {
     const auto failures = elements_.copies_.run([&](std::size_t copy) {
-      if (healable_[copy] && damaged(looks_[copy])) static_cast<void>(elements_.all_[copy]->index().accept());
+      if (healable_[copy] && (damaged_[copy] || damaged(looks_[copy])))
+        static_cast<void>(elements_.indexes_[copy]->accept());
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;  // the next fetch tries again
@@ -232,20 +255,16 @@ class Elements::Fetching {
     return false;
   }
 
-  struct Missed {
-    std::vector<std::string> names;  // not in the copy's index
-    std::vector<Element> elements;   // not in the copy
-    bool nothing() const { return names.empty() && elements.empty(); }
-  };
-
   const Elements& elements_;
   const Visit& visit_;
   std::size_t copies_;
   std::vector<ElementIndex::Look> looks_;
   Window filling_;
   std::optional<Window> asked_;
-  bool first_ = true;           // no window has been asked for
-  std::vector<Missed> missed_;  // per copy
+  bool first_ = true;  // no window has been asked for
+  std::vector<std::vector<const std::string*>>
+      unlisted_;                // per copy: what its index lacks, of the window taken
+  std::vector<bool> damaged_;   // copies that said so, or that we made so
   std::vector<bool> healable_;  // copies that answered all along
   std::size_t largest_ = first_window;
   std::size_t shard_ = 0;

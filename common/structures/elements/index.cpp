@@ -4,8 +4,6 @@
 #include <array>
 #include <cstdlib>
 #include <iterator>
-#include <map>
-#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -298,40 +296,71 @@ std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::st
 }
 
 std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
+  Listing listing = begin_list(names);
+  finish_list(listing, {});
+  return std::move(listing.failures);
+}
+
+ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* const> names, bool lossy) {
   std::vector<Share> shares = shares_of(names);
   std::vector<Journal::Addition> additions;
   for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
-  const auto results = Journal::append_each(context_, additions);
-  std::vector<std::optional<Failure>> failures(names.size());
+  Journal::Options options;
+  options.lossy = lossy;
+  const auto results = Journal::append_each(context_, additions, options);
+  Listing listing;
+  listing.failures.resize(names.size());
+  listing.shards.resize(names.size());
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const auto failure = listed(shares[i].shard, results[i]);
-    for (const std::size_t place : shares[i].places) failures[place] = failure;
+    const std::size_t shard = shares[i].shard;
+    const Journal::Appended& appended = results[i].appended;
+    for (const std::size_t place : shares[i].places) {
+      listing.failures[place] = results[i].failure;
+      listing.shards[place] = shard;
+    }
+    if (results[i].failure) continue;
+    if (appended.created) listing.created[shard] = appended.incarnation;
+    if (!appended.created && !listing.created.contains(shard)) listing.there.insert(shard);
+    if (appended.sealed) listing.full.insert(shard);
   }
-  return failures;
+  return listing;
 }
 
-// What follows an append to a shard.
-std::optional<Failure> ElementIndex::listed(std::size_t shard, const Journal::AdditionResult& result) {
-  try {
-    if (result.failure) throw Failure(*result.failure);
-    if (result.appended.created) {
-      name_in_manifest(shard, result.appended.incarnation);
-      marks_.push_back(mark(shard, result.appended.incarnation));
+void ElementIndex::finish_list(Listing& listing, const std::set<std::size_t>& there) {
+  for (const auto& [shard, incarnation] : listing.created) {
+    try {
+      if (there.contains(shard)) mark_lossy(shard);
+      name_in_manifest(shard, incarnation);
+      marks_.push_back(mark(shard, incarnation));
+    } catch (const Failure& failure) {
+      for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
+        if (listing.shards[i] == shard) listing.failures[i] = failure;
+      }
     }
-  } catch (const Failure& failure) {
-    if (!result.failure && beside_copies_) return std::nullopt;
-    // Listed or not, it is no element: that much is known.
-    if (failure.code() != ErrorCode::unknown_outcome) return failure;
-    return NotApplied(ErrorCode::unavailable,
-                      "no reply while it was being listed; nothing was set, try again", failure.server());
   }
-  if (!result.appended.sealed) return std::nullopt;
-  try {
-    static_cast<void>(compact_shard(shard, false));
-  } catch (const Failure&) {
-    // Nothing of ours depends on it; whoever finds the shard full next tries again.
+  // Beside other copies what is sent next is not sent from here.
+  if (beside_copies_ && !marks_.empty()) static_cast<void>(context_.cluster.execute(take_marks()));
+  // Listed or not, it is no element: that much is known.
+  for (auto& failure : listing.failures) {
+    if (failure && failure->code() == ErrorCode::unknown_outcome)
+      failure =
+          NotApplied(ErrorCode::unavailable, "no reply while it was being listed; nothing was set, try again",
+                     failure->server());
   }
-  return std::nullopt;
+  for (const std::size_t shard : listing.full) {
+    try {
+      static_cast<void>(compact_shard(shard, false));
+    } catch (const Failure&) {
+      // Nothing of ours depends on it; whoever finds the shard full next tries again.
+    }
+  }
+}
+
+void ElementIndex::mark_lossy(std::size_t shard) const {
+  Journal::Options options;
+  options.lossy = true;
+  static_cast<void>(
+      Journal(context_, shard_key(shard), options).compact([](const auto& lines) { return lines; }, true));
 }
 
 std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLine>& lines) const {

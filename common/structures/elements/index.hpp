@@ -29,8 +29,10 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -66,8 +68,21 @@ class ElementIndex {
         present_(std::move(present)),
         beside_copies_(beside_copies) {}
 
-  // Whether each name is listed: no failure. marks() then has something for the shards that it created.
+  // Names on their way into the index.
+  struct Listing {
+    std::vector<std::optional<Failure>> failures;  // none: listed
+    std::map<std::size_t, std::string> created;    // shards that are to be named, and their incarnations
+    std::set<std::size_t> there;                   // that were there before
+    std::set<std::size_t> full;
+    std::vector<std::size_t> shards;  // of each name
+  };
+  // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
+  // `lossy`: what is created is not all there was (journal.hpp).
+  // The same in two steps, between which several copies tell each other what they had. `there`: shards that another copy
+  // had: ours were lost, and what is in them now is not all.
+  Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
+  void finish_list(Listing& listing, const std::set<std::size_t>& there);
 
   // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing depends on
   // the replies.
@@ -120,7 +135,7 @@ class ElementIndex {
   struct Share;
   std::unique_ptr<Roots> roots(bool despite_failures) const;
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
-  std::optional<Failure> listed(std::size_t shard, const Journal::AdditionResult& result);
+  void mark_lossy(std::size_t shard) const;
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
   Request mark(std::size_t shard, const std::string& incarnation) const;
   void name_new(Roots& roots) const;

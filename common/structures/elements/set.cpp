@@ -1,4 +1,4 @@
-// Setting the elements of a table or hash: the steps that elements.hpp argues about, each in all copies side by side.
+// Setting the elements of a table or hash: the steps that elements.hpp argues about, all copies side by side.
 #include <algorithm>
 
 #include "common/structures/elements/elements.hpp"
@@ -13,144 +13,201 @@ constexpr int most_rounds = 6;
 
 class Elements::Setting {
  public:
-  Setting(Elements& elements, std::span<const Element> batch)
-      : elements_(elements), batch_(batch), listed_at_(batch.size()), settings_(elements.all_.size()) {
-    for (auto& copy : settings_) {
-      copy.resize(batch.size());
-      for (std::size_t i = 0; i < batch.size(); ++i) copy[i].element = &batch[i];
+  Setting(Elements& elements, std::span<const Element> batch) : elements_(elements) {
+    for (const Element& element : batch) {
+      One one;
+      one.element = &element;
+      ones_.push_back(std::move(one));
     }
   }
 
-  PerCopy run(bool relist) {
+  std::vector<ElementResult> run(bool relist) {
     if (relist) static_cast<void>(elements_.elsewhere());
-    if (relist) list_where([](std::size_t) { return true; });
-    for (int round = 0; round < most_rounds && any_open(); ++round) {
-      on_open(&ElementsCopy::replace);
-      if (!listed_any_ && any_missing() && elements_.elsewhere())
+    if (relist) list(all([](const One&) { return true; }));
+    for (int round = 0; round < most_rounds && !open().empty(); ++round) {
+      look();
+      if (!listed_any_ && any_missing() && elements_.elsewhere()) {
+        for (One* one : open()) one->write.reset();
         continue;  // the same again, under other keys
-      list_where([&](std::size_t i) { return (missing(i) && !listed_at_[i]) || to_list(i); });
-      on_open(&ElementsCopy::add);
-      list_where([&](std::size_t i) { return added_late(i); });
+      }
+      list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
+      write();
+      list(all([](const One& one) { return one.written_late(); }));
     }
     return results();
   }
 
  private:
+  // One element; with one copy `item` knows nothing of its value.
+  struct One {
+    const Element* element = nullptr;
+    VersionedItem item = {};
+    std::optional<VersionedWrite> write = {};  // decided
+    bool to_list = false;                      // a copy lacks it, or has its removal
+    bool missing = false;                      // nobody had it
+    bool done = false;
+    std::optional<Failure> failure = {};
+    std::optional<SteadyTime> listed_at = {};
+    std::optional<SteadyTime> added_at = {};
+    std::vector<std::optional<Failure>> unlisted = {};  // per copy
+
+    bool open() const { return !done && !failure; }
+    // Its line may have been old enough to be dropped before the element was there.
+    bool written_late() const {
+      return added_at && !failure && listed_at && *added_at - *listed_at > ElementIndex::grace / 2;
+    }
+  };
+
   template <typename Test>
-  bool in_any(std::size_t i, const Test& test) const {
-    return std::any_of(settings_.begin(), settings_.end(), [&](const auto& copy) { return test(copy[i]); });
-  }
-  bool missing(std::size_t i) const {
-    return in_any(i, [](const ElementSetting& one) { return !one.done; });
-  }
-  bool to_list(std::size_t i) const {
-    return in_any(i, [](const ElementSetting& one) { return one.to_list; });
-  }
-  bool any_missing() const {
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      if (missing_everywhere(i)) return true;
+  std::vector<One*> all(const Test& test) {
+    std::vector<One*> found;
+    for (One& one : ones_) {
+      if (test(one)) found.push_back(&one);
     }
-    return false;
+    return found;
   }
-  bool missing_everywhere(std::size_t i) const {
-    return std::all_of(settings_.begin(), settings_.end(),
-                       [&](const auto& copy) { return !copy[i].done || copy[i].result.failure; }) &&
-           missing(i);
+  std::vector<One*> open() {
+    return all([](const One& one) { return one.open(); });
   }
-  bool any_open() const {
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      if (missing(i)) return true;
+  bool any_missing() {
+    return !all([](const One& one) { return one.open() && one.missing; }).empty();
+  }
+  bool several() const { return elements_.copies_.size() > 1; }
+  std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
+
+  void look() { several() ? read() : replace(); }
+  void write() { several() ? write_copies() : add(); }
+
+  // The only copy: done are those that exist.
+  void replace() {
+    std::vector<Request> batch;
+    const auto asked = open();
+    for (const One* one : asked)
+      batch.push_back(Request::replace(key_of(*one), one->element->value, Exptime::never()));
+    const auto replies = elements_.context_.cluster.execute(batch);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      asked[i]->missing = asked[i]->to_list = replies[i].outcome == Outcome::not_stored;
+      settle(*asked[i], replies[i]);
     }
-    return false;
   }
 
-  // Its line may have been old enough to be dropped before the element was there.
-  bool added_late(std::size_t i) {
-    for (auto& copy : settings_) {
-      ElementSetting& one = copy[i];
-      one.to_list =
-          one.added_at && one.result.yes && *one.added_at - *listed_at_[i] > ElementIndex::grace / 2;
+  // Done are all but those that exist by now.
+  void add() {
+    std::vector<Request> batch;
+    const auto asked = open();
+    if (asked.empty()) return;
+    for (const One* one : asked)
+      batch.push_back(Request::add(key_of(*one), one->element->value, Exptime::never()));
+    for (Request& mark : elements_.indexes_.front()->take_marks()) batch.push_back(std::move(mark));
+    const auto replies = elements_.context_.cluster.execute(batch);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      settle(*asked[i], replies[i]);
+      asked[i]->missing = replies[i].outcome == Outcome::stored;
+      asked[i]->added_at = elements_.context_.clock.steady();
     }
-    return to_list(i);
   }
 
-  void on_open(void (ElementsCopy::*step)(std::span<ElementSetting* const>)) {
-    std::vector<std::vector<ElementSetting*>> open(settings_.size());
-    for (std::size_t copy = 0; copy < settings_.size(); ++copy) {
-      for (ElementSetting& one : settings_[copy]) {
-        if (!one.done) open[copy].push_back(&one);
+  void settle(One& one, const Reply& reply) const {
+    one.item.key = key_of(one);
+    one.item.copies = {{.server = reply.server}};
+    one.done = reply.outcome == Outcome::stored;
+    one.failure = copy_outcome(elements_.context_, reply).failure;
+  }
+
+  // What is decided already was read again when it was overtaken.
+  void read() {
+    std::vector<std::string> keys;
+    const auto asked = all([](const One& one) { return one.open() && !one.write; });
+    for (const One* one : asked) keys.push_back(key_of(*one));
+    std::vector<VersionedItem> items = elements_.versions_.read(keys);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      One& one = *asked[i];
+      one.item = std::move(items[i]);
+      one.failure = one.item.failure_of_read();
+      if (one.failure) continue;
+      one.missing = !one.item.live();
+      const auto number = one.item.next_number();
+      if (!number) {
+        one.failure = no_version_left(one.item.key);
+        continue;
       }
+      one.write = VersionedWrite{.item = &one.item, .number = *number, .value = one.element->value};
     }
-    const auto failures = elements_.copies_.run([&](std::size_t copy) {
-      if (!open[copy].empty()) (elements_.all_[copy].get()->*step)(open[copy]);
-    });
-    for (std::size_t copy = 0; copy < failures.size(); ++copy) {
-      for (ElementSetting* one : open[copy]) {
-        if (failures[copy]) one->fail(*failures[copy]);
-      }
+    for (One* one : open()) one->to_list = !one->item.live_everywhere();
+  }
+
+  void write_copies() {
+    std::vector<VersionedWrite> writes;
+    const auto asked = open();
+    for (One* one : asked) {
+      one->write->only_over_live = !one->listed_at;
+      writes.push_back(*one->write);
+    }
+    elements_.versions_.write(writes);
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      One& one = *asked[i];
+      if (one.to_list) one.added_at = elements_.context_.clock.steady();
+      if (writes[i].blocked) continue;
+      one.failure = one.item.failure_of_write();
+      one.done = !one.failure;
     }
   }
 
   // Listed is what any copy's index lists: which servers answer may be others for the index than for the element.
-  template <typename Wanted>
-  void list_where(const Wanted& wanted) {
-    std::vector<std::size_t> numbers;
+  void list(const std::vector<One*>& ones) {
+    if (ones.empty()) return;
     std::vector<const std::string*> names;
-    for (std::size_t i = 0; i < batch_.size(); ++i) {
-      if (!wanted(i)) continue;
-      numbers.push_back(i);
-      names.push_back(&batch_[i].name);
-    }
-    if (names.empty()) return;
+    for (const One* one : ones) names.push_back(&one->element->name);
     listed_any_ = true;
-    const SteadyTime before = elements_.copies_.at(0).clock.steady();
-    std::vector<std::vector<std::optional<Failure>>> lists(settings_.size());
-    const auto failures = elements_.copies_.run(
-        [&](std::size_t copy) { lists[copy] = elements_.all_[copy]->index().list(names); });
-    for (std::size_t n = 0; n < numbers.size(); ++n) {
-      std::vector<std::optional<Failure>> of_name;
-      for (std::size_t copy = 0; copy < lists.size(); ++copy)
-        of_name.push_back(failures[copy] ? failures[copy] : lists[copy][n]);
-      note_listing(numbers[n], before, of_name);
-    }
-  }
-
-  void note_listing(std::size_t i, SteadyTime when, const std::vector<std::optional<Failure>>& failures) {
-    const auto nowhere = failure_of_all(failures);
-    if (!nowhere) listed_at_[i] = when;
-    for (std::size_t copy = 0; copy < settings_.size(); ++copy) {
-      ElementSetting& one = settings_[copy][i];
-      one.result.unlisted = failures[copy];
-      if (nowhere && !one.done) one.fail(*nowhere);
-      if (nowhere && one.to_list) {
-        one.fail(UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
-                                nowhere->server()));
+    const SteadyTime before = elements_.context_.clock.steady();
+    const auto lists = elements_.list(names);
+    for (std::size_t i = 0; i < ones.size(); ++i) {
+      One& one = *ones[i];
+      one.unlisted = lists[i];
+      one.added_at.reset();
+      if (const auto nowhere = failure_of_all(lists[i])) {
+        if (one.done)
+          one.failure = UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
+                                       nowhere->server());
+        else
+          one.failure = nowhere;
+      } else {
+        one.listed_at = before;
       }
-      one.to_list = false;
     }
   }
 
-  PerCopy results() {
-    PerCopy results(settings_.size());
-    for (std::size_t copy = 0; copy < settings_.size(); ++copy) {
-      results[copy].reserve(batch_.size());
-      for (ElementSetting& one : settings_[copy]) {
-        if (!one.done)
-          one.fail(Contention("others keep creating and removing this element; it was not set, try again"));
-        results[copy].push_back(std::move(one.result));
+  // Whether nobody had it before: of several that create it at once the one that writes the first copy was first.
+  bool created(const One& one) const {
+    const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
+                                    [](const auto& copy) { return !copy.failure; });
+    return one.missing && (!several() || (judge != one.item.copies.end() && judge->written));
+  }
+
+  std::vector<ElementResult> results() {
+    std::vector<ElementResult> results;
+    results.reserve(ones_.size());
+    for (One& one : ones_) {
+      if (one.open())
+        one.failure = Contention("others keep creating and removing this element; it was not set, try again");
+      ElementResult& result = results.emplace_back();
+      result.yes = created(one);
+      if (!one.item.copies.empty()) result.server = one.item.copies.front().server;
+      result.failure = one.failure;
+      result.copies = one.item.outcomes();
+      for (std::size_t copy = 0; copy < result.copies.size() && copy < one.unlisted.size(); ++copy) {
+        if (!result.copies[copy].failure) result.copies[copy].failure = one.unlisted[copy];
       }
     }
     return results;
   }
 
   Elements& elements_;
-  std::span<const Element> batch_;
-  std::vector<std::optional<SteadyTime>> listed_at_;
-  std::vector<std::vector<ElementSetting>> settings_;  // per copy
+  std::vector<One> ones_;
   bool listed_any_ = false;
 };
 
-Elements::PerCopy Elements::set_copies(std::span<const Element> elements, bool relist) {
+std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
   return Setting(*this, elements).run(relist);
 }
 

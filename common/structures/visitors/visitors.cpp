@@ -31,14 +31,15 @@ std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::s
       cluster.address_of(reply.server));
 }
 
-// The largest copy's count; 0 only when every copy says that it has none.
+// The largest copy's count; 0 when those that answer have none.
 std::uint64_t count_in(const Cluster& cluster, const std::vector<Reply>& replies, const std::string& key) {
   std::optional<std::uint64_t> largest;
   for (const Reply& reply : replies) {
     if (reply.outcome == Outcome::hit)
       largest = std::max(largest.value_or(0), number_in(cluster, reply, key));
   }
-  if (!largest) expect(cluster, telling(replies));
+  const auto answers = [](const Reply& reply) { return !reply.failed(); };
+  if (std::none_of(replies.begin(), replies.end(), answers)) expect(cluster, telling(replies));
   return largest.value_or(0);
 }
 

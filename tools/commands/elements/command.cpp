@@ -73,8 +73,14 @@ ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptio
   answer.number("lines", listing.lines).number("shards", listing.shards);
   if (session.copies() > 1)
     answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
-  session.output().answer(answer, listing.complete() ? "1" : "0");
-  return status_of(listing);
+  std::vector<JsonObject> divergent;
+  for (const auto& one : listing.divergent) {
+    JsonObject& differing = divergent.emplace_back();
+    differing.bytes(kind.element, one.name).strings("values", one.values);
+  }
+  if (!divergent.empty()) answer.objects("divergent", divergent);
+  session.output().answer(answer, listing.complete() && divergent.empty() ? "1" : "0");
+  return divergent.empty() ? status_of(listing) : ExitStatus::problem;
 }
 
 ExitStatus compact(Session& session, const ElementsKind& kind, const ElementsOptions& options) {

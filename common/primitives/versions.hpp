@@ -1,0 +1,128 @@
+// One value per key in N copies: what was acknowledged last is what everybody reads, whichever copies missed it.
+//
+// Key layout
+//   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or before 0.2
+//   <key> = <empty>               flags: 0x80000000 + version: removed; lives for an hour (0x6d636473: removed, before 0.2)
+//   <key> = 0                     the same for counters, which any program may increment: then it is one again
+//   One copy has no versions: its flags are whatever they are.
+// The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
+//   write   reads all copies, then gives each that answered the highest version there is, plus one: by cas on what was read,
+//           by add where there was nothing. A copy that changed meanwhile is read again, and left alone if it is newer by now.
+//   read    takes the highest version; where a copy has a lower one, or has lost it, writes the highest there before it
+//           answers. Two values of one version were written at the same time: removed counts before the larger, and that
+//           before the smaller. Of values without version the first copy's counts, and none is written over the other.
+//   Clocks decide nothing.
+// Invariants
+//   What was acknowledged is in every copy that could be reached, and with 3 copies and more in most of them; nothing older
+//   is ever put over something newer, for whoever writes compares. What is executed late meets another cas unique, an item
+//   that is there, or loses to a higher version.
+//   A copy that forgot is version 0, and outvotes nobody.
+// What memcached cannot promise
+//   A copy that was away for more than an hour and comes back with what it had brings an element back that was removed
+//   meanwhile, if nobody asked for it in that hour after it was back; and one that comes back finds its value counted if
+//   all copies that were written meanwhile have forgotten it. A client that reaches only copies that missed a write reads
+//   the value before. A write while some copies are away and all others have forgotten begins at version 2^20, so that
+//   what those have does not count as newer.
+// Round trips
+//   read 1, 1 more where copies differ; write 2, 2 more per rival that overtakes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/copies.hpp"
+
+namespace mcds {
+
+// What a copy held when it was read, or was written since.
+struct VersionedCopy {
+  std::size_t server = 0;
+  bool found = false;  // live or removed
+  bool removed = false;
+  bool written = false;  // by us
+  std::uint32_t number = 0;
+  std::string value = {};
+  CasUnique cas = {};
+  std::optional<Failure> failure = {};  // it did not answer, or was perhaps written
+  bool flood = false;                   // with `failure`: too much was asked for at once
+
+  bool live() const { return found && !removed && !failure; }
+};
+
+struct VersionedItem {
+  std::string key;
+  std::vector<VersionedCopy> copies;  // as copy_servers() has them
+
+  // Of those that answered; nullptr: nobody has anything.
+  const VersionedCopy* newest() const;
+  bool live() const {
+    const VersionedCopy* copy = newest();
+    return copy != nullptr && !copy->removed;
+  }
+  // Every copy that answered has it.
+  bool live_everywhere() const;
+  bool any_failed() const;
+  // The version of the next write; nullopt: there is none, the flags are another program's.
+  std::optional<std::uint32_t> next_number() const;
+  // Why what was written does not count as done, or nothing was read.
+  std::optional<Failure> failure_of_write() const;
+  std::optional<Failure> failure_of_read() const;
+  // Whether two copies hold values that no version decides between.
+  bool divergent() const;
+  std::vector<CopyOutcome> outcomes() const;
+};
+
+// Of an item without next_number().
+CorruptData no_version_left(const std::string& key);
+
+// What is to be in all copies of an item, or something newer.
+struct VersionedWrite {
+  VersionedItem* item;
+  std::uint32_t number = 0;
+  bool removed = false;
+  std::string value = {};
+  // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
+  bool only_over_live = false;
+  // Writing back what was read: a copy that has nothing needs no word of its removal.
+  bool healing = false;
+  bool blocked = false;  // the answer to only_over_live
+  // A copy that changed meanwhile is left as it is.
+  bool once = false;
+  // Otherwise a value never expires, and the word of a removal after an hour.
+  std::optional<Exptime> exptime = {};
+
+  bool lacks(const VersionedCopy& copy) const;
+};
+
+class Versions {
+ public:
+  explicit Versions(const Context& context) : context_(context) {}
+
+  std::vector<VersionedItem> read(std::span<const std::string> keys) const;
+  // read in two steps.
+  std::unique_ptr<Pending> begin_read(std::span<const std::string> keys) const;
+  std::vector<VersionedItem> finish_read(Pending& pending) const;
+
+  void write(std::span<VersionedWrite> writes) const;
+
+  // What was read elsewhere: the replies to one key's gets, one per copy.
+  VersionedItem item_of(std::string key, std::vector<Reply> replies) const;
+
+  // What a reader owes the copies that differ.
+  static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);
+
+ private:
+  std::vector<Request> gets(std::span<const std::string> keys) const;
+  void take(VersionedCopy& copy, Reply reply) const;
+  Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
+
+  Context context_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,32 @@
+// One element of a table or hash on its way in or out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/copies.hpp"
+
+namespace mcds {
+
+constexpr std::size_t max_element_size = 10 * 1024;
+
+struct Element {
+  std::string name;  // any bytes, at most max_element_size
+  std::string value;
+};
+
+// What became of one element of a batch.
+struct ElementResult {
+  bool yes = false;   // set: it was missing; get: it is present; remove: it was present
+  std::string value;  // get
+  std::size_t server = 0;
+  std::optional<Failure> failure;   // then `yes` says nothing
+  std::vector<CopyOutcome> copies;  // with several: what became of each
+};
+
+// Throws Failure(bad_data) for a name or value that is too long.
+void check_element(const Element& element);
+
+}  // namespace mcds

@@ -1,0 +1,179 @@
+// One value in several copies: linearizable, whichever copy a client misses, that forgets, or that does late what it was
+// asked.
+#include "common/primitives/versions.hpp"
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/exhaustive/pairs.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Value = std::optional<std::string>;
+using Acts = exhaustive::Acts<Value>;
+
+enum class Mistake {
+  none,
+  position_decides,  // the first copy that has something is read
+  version_not_raised,
+  reader_keeps_it,  // does not write back what it read
+  removal_forgets   // deletes instead of leaving a word
+};
+
+class User {
+ public:
+  User(Context& context, ExploredClient& client, Acts& acts, Mistake mistake)
+      : context_(context), client_(client), acts_(acts), mistake_(mistake), versions_(context_) {}
+
+  // s sets, r removes, g reads.
+  void act(char letter) {
+    if (letter == 'g') return get();
+    if (letter == 'r') return set(std::nullopt);
+    set(std::to_string(client_.index()) + std::to_string(next_++));
+  }
+
+ private:
+  static void expect(const std::optional<Failure>& failure) {
+    if (!failure) return;
+    if (failure->code() == ErrorCode::unknown_outcome) throw UnknownOutcome(failure->what());
+    throw Failure(*failure);
+  }
+
+  void set(const Value& value) {
+    acts_.run(
+        client_, value ? "set" : "remove", [value](Value& state) { state = value; },
+        [&](std::string& told) -> std::function<bool(Value&)> {
+          std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
+          VersionedItem& item = items.front();
+          expect(item.failure_of_read());
+          auto number = *item.next_number();
+          if (mistake_ == Mistake::version_not_raised) number = std::max<std::uint32_t>(number - 1, 1);
+          if (mistake_ == Mistake::removal_forgets && !value) {
+            remove_wrongly(item);
+          } else {
+            VersionedWrite write{
+                .item = &item, .number = number, .removed = !value, .value = value.value_or("")};
+            versions_.write(std::span(&write, 1));
+            expect(item.failure_of_write());
+          }
+          told = value.value_or("removed") + " as " + std::to_string(number);
+          return [value](Value& state) { return state = value, true; };
+        });
+  }
+
+  void remove_wrongly(const VersionedItem& item) {
+    std::vector<Request> batch;
+    for (const VersionedCopy& copy : item.copies) batch.push_back(Request::remove(key_).on(copy.server));
+    expect(copy_outcome(context_, telling(context_.cluster.execute(batch))).failure);
+  }
+
+  void get() {
+    acts_.run(client_, "get", nullptr, [&](std::string& told) {
+      std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
+      VersionedItem& item = items.front();
+      expect(item.failure_of_read());
+      Value value = item.live() ? Value(item.newest()->value) : Value();
+      if (mistake_ == Mistake::position_decides) {
+        value.reset();
+        for (auto copy = item.copies.rbegin(); copy != item.copies.rend(); ++copy) {
+          if (copy->live()) value = copy->value;
+        }
+      } else if (mistake_ != Mistake::reader_keeps_it) {
+        auto owed = Versions::owed(items);
+        versions_.write(owed);
+      }
+      told = value.value_or("absent");
+      return [value](Value& state) { return state == value; };
+    });
+  }
+
+  Context context_;
+  ExploredClient& client_;
+  Acts& acts_;
+  Mistake mistake_;
+  Versions versions_;
+  const std::string key_ = "n";
+  int next_ = 0;
+};
+
+Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mistake = Mistake::none,
+               bool before = true) {
+  return [=](Exploration& run) {
+    auto acts = std::make_shared<Acts>();
+    const auto in_copies = [copies](Context context) {
+      context.copies = copies;
+      return context;
+    };
+    const std::string key = "n";
+    if (before) {
+      const Versions versions(in_copies(run.observer()));
+      auto items = versions.read(std::span(&key, 1));
+      VersionedWrite write{.item = &items.front(), .number = 1, .value = "before"};
+      versions.write(std::span(&write, 1));
+    }
+    for (const std::string& life : lives) {
+      run.client([=](Context& context, ExploredClient& client) {
+        Context in = in_copies(context);
+        User user(in, client, *acts, mistake);
+        for (const char letter : life) user.act(letter);
+      });
+    }
+    run.check([=](Context& observer) -> std::optional<std::string> {
+      const Versions versions(in_copies(observer));
+      const auto items = versions.read(std::span(&key, 1));
+      const Value value = items.front().live() ? Value(items.front().newest()->value) : Value();
+      if (acts->explained(before ? Value("before") : Value(), [&](Value& state) { return state == value; }))
+        return std::nullopt;
+      return "no order of the operations explains their answers, and what is left: " +
+             value.value_or("nothing");
+    });
+  };
+}
+
+Bounds copies_on(std::size_t servers, int faults) {
+  Bounds bounds{.faults = faults, .servers = servers};
+  bounds.kinds.restarts = true;
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader that heals") {
+  using exhaustive::holds;
+  for (const std::vector<std::string>& lives : std::vector<std::vector<std::string>>{{"s", "s"},
+                                                                                     {"s", "r"},
+                                                                                     {"r", "r"},
+                                                                                     {"s", "gg"},
+                                                                                     {"r", "gg"},
+                                                                                     {"ss", "g"},
+                                                                                     {"sg", "rg"},
+                                                                                     {"rs", "g"}}) {
+    std::string name;
+    for (const std::string& life : lives) name += (name.empty() ? "" : " | ") + life;
+    holds("versions, 2 copies: " + name, users(lives, 2), copies_on(2, 1));
+    holds("versions, 2 copies, new: " + name, users(lives, 2, Mistake::none, false), copies_on(2, 1));
+  }
+  holds("versions, 2 copies: s | s | g", users({"s", "s", "g"}, 2), copies_on(2, 0));
+  holds("versions, 2 copies: s | r | g", users({"s", "r", "g"}, 2), copies_on(2, 0));
+  holds("versions, 2 copies: s | g | g", users({"s", "g", "g"}, 2), copies_on(2, 0));
+}
+
+TEST_CASE("exhaustive versions: three copies") {
+  using exhaustive::holds;
+  holds("versions, 3 copies: s | s", users({"s", "s"}, 3), copies_on(3, 0));
+  holds("versions, 3 copies: s | g", users({"s", "g"}, 3), copies_on(3, 1));
+  holds("versions, 3 copies: r | g", users({"r", "g"}, 3), copies_on(3, 1));
+}
+
+TEST_CASE("exhaustive versions: caught when broken") {
+  using exhaustive::caught;
+  caught("versions, broken: the first copy is read", users({"s", "gg"}, 2, Mistake::position_decides),
+         copies_on(2, 1));
+  caught("versions, broken: a version that is not raised", users({"s", "g"}, 2, Mistake::version_not_raised),
+         copies_on(2, 1));
+  caught("versions, broken: a reader that does not write back",
+         users({"s", "gg"}, 2, Mistake::reader_keeps_it), copies_on(2, 1));
+  caught("versions, broken: a removal without a trace", users({"r", "g"}, 2, Mistake::removal_forgets),
+         copies_on(2, 1));
+}
+
+}  // namespace mcds

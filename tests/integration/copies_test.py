@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Several copies on real servers: a client that cannot reach one of them, a server that is gone for everybody, a wrong number.
+
+Usage: copies_test.py BUILD_DIR
+
+One client runs one command cut off from one server, for every verb and every server, with 2 and with 3 copies: it succeeds, and
+everybody reads afterwards what it was told. One server is dead, or frozen: every verb succeeds. A command that says another number
+of copies than a structure is kept in leaves every byte as it is, and is right or refused.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import items, start_memcached
+
+DEADLINE_S = 60
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+
+
+class Servers:
+    def __init__(self, directory):
+        self.paths = [os.path.join(directory, name) for name in ("a", "b", "c")]
+        self.processes = [start_memcached(path, "-m", "64") for path in self.paths]
+        self.nobody = os.path.join(directory, "nobody")
+
+    def end(self):
+        for process in self.processes:
+            process.send_signal(signal.SIGCONT)
+            process.kill()
+            process.wait()
+
+    def names(self, without=None):
+        """Names place the keys, so that who is cut off from one server looks for them in the same places."""
+        return ",".join(f"{'abc'[i]}=unix:{self.nobody if i == without else path}" for i, path in enumerate(self.paths))
+
+
+def run(servers, copies, *arguments, given=""):
+    done = subprocess.run([mcds, "-s", servers, "--copies", str(copies), "--timeout", "300ms", *arguments], input=given,
+                          capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return done.returncode, done.stdout.strip(), done.stderr.strip()
+
+
+def values(text):
+    return sorted(text.splitlines())
+
+
+# What is done before, what one client does cut off from one server, what everybody asks, and what is answered.
+CUT_OFF = {
+    "hash set": ([["hash", "set", "N", "f", "old"]], ["hash", "set", "N", "f", "new"], ["hash", "get", "N", "f"], "new"),
+    "hash set, new": ([], ["hash", "set", "N", "f", "new"], ["hash", "fetch", "N"], "f\tnew"),
+    "hash remove": ([["hash", "set", "N", "f", "old"]], ["hash", "remove", "N", "f"], ["hash", "count", "N"], "0"),
+    "hash clear": ([["hash", "set", "N", "f", "old", "g", "old"]], ["hash", "clear", "N"], ["hash", "count", "N"], "0"),
+    "table add, again": ([["table", "add", "N", "m"], ["table", "remove", "N", "m"]], ["table", "add", "N", "m"], ["table", "has", "N", "m"], "1"),
+    "table add": ([["table", "add", "N", "k"]], ["table", "add", "N", "m"], ["table", "fetch", "N"], "k\nm"),
+    "table remove": ([["table", "add", "N", "m"]], ["table", "remove", "N", "m"], ["table", "has", "N", "m"], "0"),
+    "counter set": ([["counter", "set", "N", "100"]], ["counter", "set", "N", "5"], ["counter", "get", "N"], "5"),
+    "counter incr after set": ([["counter", "set", "N", "100"], ["counter", "set", "N", "5"]], ["counter", "incr", "N"], ["counter", "get", "N"], "6"),
+    "counter remove": ([["counter", "set", "N", "100"]], ["counter", "remove", "N"], ["counter", "get", "N"], ""),
+    "counter incr, exact": ([["counter", "incr", "N", "7", "--exact"]], ["counter", "incr", "N"], ["counter", "get", "N"], "8"),
+    "array add": ([["array", "add", "N", "a"]], ["array", "add", "N", "b"], ["array", "fetch", "N"], "a\nb"),
+    "array delete": ([["array", "add", "N", "a", "b"]], ["array", "delete", "N", "a"], ["array", "fetch", "N"], "b"),
+    "array replace": ([["array", "add", "N", "a"]], ["array", "replace", "N", "c"], ["array", "fetch", "N"], "c"),
+    "array clear": ([["array", "add", "N", "a"]], ["array", "clear", "N"], ["array", "count", "N"], "0"),
+    "eventlog put": ([["eventlog", "put", "N", "e1"]], ["eventlog", "put", "N", "e2"], ["eventlog", "fetch", "N", "--first", "1h"], "e1\ne2"),
+    "cache remove": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "remove", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
+    "cache expire": ([["cache", "run", "N", "--ttl", "1h", "--", "echo", "old"]], ["cache", "expire", "N"], ["cache", "run", "N", "--ttl", "1h", "--", "echo", "new"], "new"),
+    "visitors hit": ([["visitors", "hit", "N", "--period", "1d"]], ["visitors", "hit", "N", "--period", "1d"], None, None),
+}
+
+
+def check_cut_off(servers):
+    """The share of unknown outcomes is told."""
+    unknown = total = 0
+    for copies in (2, 3):
+        for name, (before, act, ask, expected) in CUT_OFF.items():
+            for away in range(3):
+                subject = f"{name.replace(' ', '-').replace(',', '')}-{copies}-{away}"
+                words = lambda words: [subject if word == "N" else word for word in words]  # noqa: E731
+                for one in before:
+                    status, _, error = run(servers.names(), copies, *words(one))
+                    check(status == 0, f"{subject}: {one}: {status} {error}")
+                status, _, error = run(servers.names(without=away), copies, *words(act))
+                total += 1
+                unknown += status == 80
+                check(status == 0, f"{subject}, cut off from {'abc'[away]}: {status} {error}")
+                for reader in (None, None, *range(3)):
+                    if ask is None or (copies == 2 and reader is not None):
+                        continue  # of two copies one may have missed it, and be the only one who is asked
+                    _, told, error = run(servers.names(without=reader), copies, "-o", "value", *words(ask))
+                    check(values(told) == values(expected), f"{subject}: read as {told!r} {error}, not {expected!r}")
+    print(f"cut off from one server: {unknown} of {total} outcomes unknown")
+
+
+VERBS = [
+    ["hash", "set", "N", "f", "1", "g", "2"], ["hash", "set", "N", "f", "2"], ["hash", "get", "N", "f"], ["hash", "fetch", "N"], ["hash", "fields", "N"],
+    ["hash", "count", "N"], ["hash", "check", "N"], ["hash", "check", "N", "--accept"], ["hash", "compact", "N"], ["hash", "where", "N", "f"],
+    ["hash", "remove", "N", "f"], ["hash", "clear", "N"],
+    ["table", "add", "N", "m", "k"], ["table", "has", "N", "m"], ["table", "fetch", "N"], ["table", "count", "N"], ["table", "check", "N"],
+    ["table", "compact", "N"], ["table", "remove", "N", "m"], ["table", "clear", "N"],
+    ["counter", "incr", "N"], ["counter", "incr", "N"], ["counter", "get", "N"], ["counter", "decr", "N"], ["counter", "set", "N", "7"],
+    ["counter", "remove", "N"], ["counter", "incr", "Nx", "--exact"], ["counter", "incr", "Nx", "--exact"], ["counter", "get", "Nx"],
+    ["counter", "limit", "N", "--max", "5", "--per", "1d"],
+    ["visitors", "hit", "N", "--period", "1d"], ["visitors", "hit", "N", "--period", "1d", "--id", "x"], ["visitors", "value", "N", "--period", "1d"],
+    ["array", "add", "N", "a", "b"], ["array", "change", "N", "--delete", "a", "--add", "c"], ["array", "delete", "N", "c"], ["array", "fetch", "N"],
+    ["array", "count", "N"], ["array", "compact", "N"], ["array", "where", "N"], ["array", "replace", "N", "x"], ["array", "clear", "N"],
+    ["eventlog", "put", "N", "e1"], ["eventlog", "put", "N", "e2"], ["eventlog", "fetch", "N"], ["eventlog", "tail", "N"], ["eventlog", "info", "N"],
+    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "run", "N", "--", "echo", "hi"], ["cache", "show", "N"], ["cache", "expire", "N"],
+    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "remove", "N"],
+]
+
+
+def check_down(servers, down, how, subjects, numbers=(2, 3)):
+    for copies in numbers:
+        for subject in subjects:
+            for verb in VERBS:
+                words = [word.replace("N", f"{subject}-{copies}") if word in ("N", "Nx") else word for word in verb]
+                status, told, error = run(servers.names(), copies, *words)
+                check(status == 0, f"{how} {'abc'[down]}, {copies} copies, {subject}: {verb}: {status} {told} {error}")
+                check('"complete":false' not in told, f"{how} {'abc'[down]}: {verb} tells a loss: {told}")
+
+
+KEPT = {
+    "hash": [["hash", "set", "N", "f", "1", "g", "2"], ["hash", "fetch", "N"]],
+    "table": [["table", "add", "N", "m", "k"], ["table", "fetch", "N"]],
+    "array": [["array", "add", "N", "a", "b"], ["array", "fetch", "N"]],
+    "eventlog": [["eventlog", "put", "N", "e1"], ["eventlog", "fetch", "N"]],
+}
+
+
+def check_wrong_numbers(servers):
+    for kept in (1, 2, 3):
+        for other in (1, 2, 3):
+            if other == kept:
+                continue
+            for structure, (write, read) in KEPT.items():
+                subject = f"kept{kept}{other}"
+                named = lambda words: [subject if word == "N" else word for word in words]  # noqa: E731
+                check(run(servers.names(), kept, *named(write))[0] == 0, f"{structure} in {kept} copies")
+                told = run(servers.names(), kept, *named(read))
+                before = items(servers.paths)
+                for verb in VERBS:
+                    if verb[0] != structure:
+                        continue
+                    status, _, error = run(servers.names(), other, *named(verb))
+                    check(status == 65 or verb[1] in ("where", "tail"), f"{verb} of {kept} copies with {other}: {status} {error}")
+                    check(status != 65 or f"say --copies {kept}" in error, f"{verb}: {error}")
+                after = items(servers.paths, before)
+                check(after == before, f"{structure} in {kept} copies: changed by commands with {other}: {set(after.items()) ^ set(before.items())}")
+                check(run(servers.names(), kept, *named(read)) == told, f"{structure} in {kept} copies reads otherwise after {other}")
+
+
+def main():
+    for part in (check_cut_off, check_wrong_numbers):
+        with tempfile.TemporaryDirectory() as directory:
+            servers = Servers(directory)
+            try:
+                part(servers)
+            finally:
+                servers.end()
+    for how, stop in (("dead", signal.SIGKILL), ("frozen", signal.SIGSTOP)):
+        for down in range(3 if how == "dead" or FULL else 1):
+            with tempfile.TemporaryDirectory() as directory:
+                servers = Servers(directory)
+                try:
+                    check_down(servers, down, "before the end of", ("old1", "old2"))
+                    servers.processes[down].send_signal(stop)
+                    if how == "dead":
+                        servers.processes[down].wait()
+                    if how == "dead" or FULL:
+                        check_down(servers, down, how, ("old1", "old2", "new1", "new2"))
+                    else:  # each verb waits for a timeout
+                        check_down(servers, down, how, ("old1", "new1"), (2,))
+                finally:
+                    servers.end()
+    finish()
+
+
+main()
