@@ -121,6 +121,32 @@ TEST_CASE("copies: a server lost before any trip of a write costs nothing that w
   }
 }
 
+TEST_CASE(
+    "copies: a server lost and written to again does not hide, when the next one is lost, what it forgot") {
+  for (const Subject& subject : subjects) {
+    for (std::size_t victim = 0; victim < 3; ++victim) {
+      for (std::size_t other = 0; other < 3; ++other) {
+        if (subject.name != "event log" || other == victim) continue;
+        CAPTURE(victim);
+        CAPTURE(other);
+        FakeClock clock;
+        SeededRandom random{victim + 1};
+        MemoryCluster memory(clock.time(), 3);
+        Context context{memory, clock, random, {}, 2};
+        std::set<std::string> written;
+        for (int i = 0; i < 5; ++i) {
+          if (i == 3) memory.restart(victim);
+          subject.write(context, std::to_string(i));
+          written.insert(std::to_string(i));
+          clock.advance(1s);
+        }
+        memory.restart(other);
+        CHECK(subject.read(context) == written);
+      }
+    }
+  }
+}
+
 TEST_CASE("copies: while one server does not answer everything can be begun, written and read") {
   for (const Subject& subject : subjects) {
     for (std::size_t away = 0; away < 3; ++away) {

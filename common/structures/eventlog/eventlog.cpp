@@ -7,6 +7,7 @@
 
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
 
@@ -14,6 +15,13 @@ namespace {
 
 // A process's events keep their order although its clock is set back a little.
 constexpr auto tolerated_step_back = std::chrono::seconds(1);
+
+class Unheard final : public LogSink {
+ public:
+  bool event(const EventLine&) override { return true; }
+  void gap(const LogGap&) override {}
+  void damaged(const CorruptData&) override {}
+};
 
 }  // namespace
 
@@ -113,8 +121,29 @@ EventLog::Flushed EventLog::flush() {
     }
   }
   if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  refill_lost(failures);
   return {context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
+}
+
+// A copy whose chunk began with this put, while another went on with one, has lost what came before: it would vouch for the
+// chunk when the other is lost next.
+void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
+  bool began = false;
+  bool went_on = false;
+  for (std::size_t i = 0; i < writers_.size(); ++i) {
+    const bool begun = writers_[i].take_begun();
+    began = began || begun;
+    went_on = went_on || (!begun && !failures[i]);
+  }
+  if (!began || !went_on) return;
+  Unheard sink;
+  LogSummary summary;
+  try {
+    static_cast<void>(read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true));
+  } catch (const Failure&) {
+    // What was put is in the log; the next read refills.
+  }
 }
 
 std::vector<PlacedKey> EventLog::current_keys() {

@@ -42,7 +42,8 @@
 // With several copies
 //   Each copy is a log of its own, with its own parts and directory: events are appended to all of them under one id, and a
 //   read unites them by id. A gap is reported only where no copy has all of its own parts. A read that is no poll
-//   appends what a copy lacks of what another has (a copy that lost a chunk, or missed a write). A cursor counts in each
+//   appends what a copy lacks of what another has (a copy that lost a chunk, or missed a write); so does a put that begins a
+//   chunk in one copy and goes on with it in another, 2 trips more. A cursor counts in each
 //   copy, and goes on exactly when one is lost of which it had read all that it read elsewhere. An event that one copy got
 //   later than the cursor read it in another is not delivered again as long as that other is there; it comes twice if
 //   that other is lost, or does not answer, when the cursor reads next: so do all events that were re-filled meanwhile.
@@ -180,6 +181,7 @@ class EventLog {
             std::optional<std::uint64_t> limit, bool tolerant, bool refills);
   void adopt(CursorState& state, WallTime now, LogSink& sink);
 
+  void refill_lost(std::span<const std::optional<Failure>> failures);
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
   void put_directories_right(std::span<const ChunkText* const> copies);

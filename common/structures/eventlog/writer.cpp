@@ -151,6 +151,7 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
     return value && holds(*value, lines) ? Stored::yes : Stored::again;
   }
   if (!reply.created) withdraw(name, incarnation);
+  begun_ = begun_ || (reply.created && name.part == 0);
   return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
 }
 

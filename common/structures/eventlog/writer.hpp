@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "common/primitives/context.hpp"
 #include "common/structures/eventlog/format.hpp"
@@ -27,6 +28,8 @@ class LogWriter {
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
+  // Whether it has begun a chunk since it was asked last.
+  bool take_begun() { return std::exchange(begun_, false); }
   // That part is to be missed from now on. Throws NotApplied.
   void name_part(const PartName& name, const std::string& incarnation);
   // That part is not to be missed. Best effort: without it a reader reports a gap where nothing was lost.
@@ -50,6 +53,7 @@ class LogWriter {
   LogKeys keys_;
   bool alone_;
   bool may_begin_ = false;
+  bool begun_ = false;
   std::optional<PartName> missing_;             // certainly, when may_begin was asked for
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
 };
