@@ -26,8 +26,11 @@ class Progress {
 
   Request primitive() const {
     if (!composite()) return *request_;
-    Request primitive{
-        .op = step_, .key = request_->key, .flags = request_->flags, .server = request_->server};
+    Request primitive{.op = step_,
+                      .key = request_->key,
+                      .flags = request_->flags,
+                      .server = request_->server,
+                      .with = request_->with};
     primitive.must_expire = step_ != Op::get && request_->must_expire;
     if (step_ == Op::incr) primitive.delta = request_->delta;
     if (step_ == Op::append) primitive.value = request_->value;

@@ -138,3 +138,17 @@ TEST_CASE("tracing tells every request with its outcome and time") {
   tracing.execute(std::vector{Request::get("a"), Request::set("b", "1", Exptime::never())});
   CHECK(lines == std::vector<std::string>{"get a miss 0", "set b unreachable 0"});
 }
+
+TEST_CASE("composites: a part is looked for, and created, where the key is that it lies with") {
+  FakeClock clock;
+  MemoryCluster memory(clock.time(), 3);
+  Composites cluster(memory);
+  for (int i = 0; i < 20; ++i) {
+    const std::string owner = "log" + std::to_string(i);
+    const std::string part = owner + ".1";
+    cluster.execute(Request::append_or_create(part, "P", "a", Exptime::never()).lying_with(owner));
+    cluster.execute(Request::incr_or_create(part + "n", 1, 7, Exptime::never()).lying_with(owner));
+    CHECK(memory.server_for(owner).peek(part).has_value());
+    CHECK(memory.server_for(owner).peek(part + "n").has_value());
+  }
+}
