@@ -122,8 +122,8 @@ class Election final : public Distributor {
   std::vector<Member> members_;
 };
 
-Shares shares_of(const std::vector<Member>& members) {
-  Shares shares{members.size(), 0, false};
+Shares shares_of(const std::vector<Member>& members, std::size_t points_per_weight) {
+  Shares shares{members.size(), 0, false, points_per_weight};
   for (const auto& member : members) {
     shares.total_weight += member.weight;
     shares.weighted |= member.weight > 1;
@@ -144,7 +144,7 @@ std::vector<std::uint32_t> slots_of(const std::vector<Member>& members, bool rep
 }
 
 Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
-  const Shares shares = shares_of(members);
+  const Shares shares = shares_of(members, rule.points_per_weight);
   std::vector<Point> points;
   std::vector<std::uint64_t> values;
   for (const auto& member : members) {

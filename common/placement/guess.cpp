@@ -1,6 +1,7 @@
 #include "common/placement/guess.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 
@@ -11,38 +12,131 @@ namespace mcds {
 
 namespace {
 
-using Predictions = std::vector<std::uint32_t>;  // a server per sighting
-using Matches = std::vector<bool>;               // per sighting: it is where it was predicted
+// From here on a profile explains the keys; what is missing may be left over from before or written by others.
+constexpr double explains = 0.95;
+constexpr std::size_t fewest_keys = 12;
+constexpr double never_luck = 1e-6;
 
-std::optional<Predictions> predict(std::string_view profile, const Pool& pool,
-                                   const PlacementOptions& options, const std::vector<Sighting>& sightings) {
+using Matches = std::vector<bool>;  // per sighting: it is where it was predicted
+
+// Where a profile puts the keys: servers as text, to find those that put them alike.
+struct Prediction {
+  std::vector<std::string> places;
+  Matches matches;
+  double by_luck = 0;  // the average part of keys that would match wherever they are
+};
+
+void predict_one(const Placement& placement, const Sighting& sighting, Prediction& prediction) {
+  std::string place;
+  std::size_t owners = 1;
+  bool match = false;
+  const auto note = [&](std::size_t server) {
+    place += std::to_string(server) + ' ';
+    match |= std::find(sighting.servers.begin(), sighting.servers.end(), server) != sighting.servers.end();
+  };
+  if (placement.replicates()) {
+    const Owners all = placement.owners_of(sighting.key);
+    owners = all.list.size();
+    for (const Owner& owner : all.list) note(owner.server);
+  } else {
+    note(placement.server_of(sighting.key));
+  }
+  const auto servers = static_cast<double>(placement.pool().size());
+  prediction.by_luck += std::min(1.0, static_cast<double>(owners * sighting.servers.size()) / servers);
+  prediction.places.push_back(std::move(place));
+  prediction.matches.push_back(match);
+}
+
+std::optional<Prediction> predict(std::string_view profile, const Pool& pool, const PlacementOptions& options,
+                                  const std::vector<Sighting>& sightings) {
   try {
     const auto placement = make_placement(profile, pool, options);
-    Predictions predictions;
-    predictions.reserve(sightings.size());
-    for (const auto& sighting : sightings) {
-      predictions.push_back(static_cast<std::uint32_t>(placement->server_of(sighting.key)));
-    }
-    return predictions;
-  } catch (const InvalidInput&) {
+    if (placement->replicates() && placement->owners_of("key").list.size() == placement->pool().size())
+      return std::nullopt;
+    Prediction prediction;
+    for (const auto& sighting : sightings) predict_one(*placement, sighting, prediction);
+    prediction.by_luck /= static_cast<double>(std::max<std::size_t>(sightings.size(), 1));
+    return prediction;
+  } catch (const Failure&) {
     return std::nullopt;
   }
 }
 
-struct Group {
-  Candidate candidate;
-  Matches matches;
-};
-
-Group group_of(const Predictions& predictions, const std::vector<Sighting>& sightings) {
-  Group group;
-  for (std::size_t i = 0; i < sightings.size(); ++i) {
-    const auto& servers = sightings[i].servers;
-    const bool match = std::find(servers.begin(), servers.end(), predictions[i]) != servers.end();
-    group.matches.push_back(match);
-    group.candidate.explained += match ? 1 : 0;
+// The chance that of `keys`, each met by luck with `by_luck`, exactly `met` are. Factors above and below 1 take turns, so
+// that nothing overflows.
+double exactly(std::size_t met, std::size_t keys, double by_luck) {
+  double chance = 1;
+  std::size_t hits = 0, misses = 0;
+  while (hits < met || misses < keys - met) {
+    const bool miss = hits == met || (chance > 1 && misses < keys - met);
+    if (miss) ++misses;
+    if (!miss) ++hits;
+    chance *=
+        miss ? 1 - by_luck : by_luck * static_cast<double>(keys - met + hits) / static_cast<double>(hits);
   }
-  return group;
+  return chance;
+}
+
+// At least `met`.
+double tail(std::size_t met, std::size_t keys, double by_luck) {
+  if (met == 0 || by_luck >= 1) return 1;
+  double term = exactly(met, keys, by_luck), sum = 0;
+  for (std::size_t k = met; k <= keys && sum < 1; ++k) {
+    sum += term;
+    term *= static_cast<double>(keys - k) / static_cast<double>(k + 1) * by_luck / (1 - by_luck);
+  }
+  return std::min(sum, 1.0);
+}
+
+// Of what luck does not meet, how much is met: a profile of several copies meets many keys wherever they are.
+double beyond_luck(std::size_t met, std::size_t keys, double by_luck) {
+  if (by_luck >= 1) return 0;
+  return (static_cast<double>(met) - by_luck * static_cast<double>(keys)) / (1 - by_luck);
+}
+
+// What most people use comes first; then libmemcached's own names for what its bindings do alike.
+std::size_t fame_of(std::string_view profile) {
+  constexpr std::array<std::string_view, 24> known{"ketama",
+                                                   "libmemcached-default",
+                                                   "pymemcache-rendezvous",
+                                                   "python-memcached",
+                                                   "dalli",
+                                                   "gomemcache",
+                                                   "node-memcached",
+                                                   "spymemcached-default",
+                                                   "spymemcached-ketama",
+                                                   "twemproxy-default",
+                                                   "mcrouter-ch3",
+                                                   "mcrouter-crc32",
+                                                   "nginx-hash",
+                                                   "nginx-hash-consistent",
+                                                   "perl-cache-memcached",
+                                                   "php-memcached-session",
+                                                   "php-memcache-default",
+                                                   "php-memcache-session",
+                                                   "xmemcached-default",
+                                                   "memjs",
+                                                   "apr-memcache",
+                                                   "memcached-proxy-default",
+                                                   "libketama",
+                                                   "uhashring-default"};
+  const auto at = static_cast<std::size_t>(std::find(known.begin(), known.end(), profile) - known.begin());
+  return at + (at == known.size() && !profile.starts_with("libmemcached-") ? 1 : 0);
+}
+
+bool better_known(std::string_view a, std::string_view b) {
+  return fame_of(a) < fame_of(b);
+}
+
+// Whether two rules place keys alike on every pool.
+bool same_placing(Rule a, Rule b) {
+  for (Rule* rule : {&a, &b}) {
+    rule->failover = Failover::unknown;
+    rule->ejects = rule->any_byte = rule->takes_tag = rule->takes_salt = rule->takes_points = false;
+    rule->wire = nullptr;
+    if (rule->copies == 1) rule->replication = Replication::none;
+  }
+  return a == b;
 }
 
 // After how many keys `other` is behind `best` and stays so.
@@ -64,43 +158,207 @@ bool place_alike(const std::vector<std::string_view>& profiles, const Pool& pool
   std::vector<Sighting> others;
   for (int i = 0; i < enough; ++i) others.push_back({options.key_prefix + "key:" + std::to_string(i), {}});
   const auto first = predict(profiles.front(), pool, options, others);
-  return std::all_of(profiles.begin() + 1, profiles.end(), [&](std::string_view profile) {
-    return predict(profile, pool, options, others) == first;
-  });
+  return first && std::all_of(profiles.begin() + 1, profiles.end(), [&](std::string_view profile) {
+           const auto other = predict(profile, pool, options, others);
+           return other && other->places == first->places;
+         });
 }
 
-void tell_apart(std::vector<Group>& groups, bool best_is_one) {
-  std::optional<std::size_t> all = best_is_one ? std::optional<std::size_t>(0) : std::nullopt;
-  for (std::size_t i = 1; i < groups.size(); ++i) {
-    const auto needed = keys_until_behind(groups.front().matches, groups[i].matches);
-    groups[i].candidate.keys_needed = needed;
-    all = all && needed ? std::optional(std::max(*all, *needed)) : std::nullopt;
+// Beginnings that many keys have in common, longest last.
+std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings) {
+  constexpr std::size_t longest = 64;
+  std::string common = sightings.front().key.substr(0, longest);
+  std::map<std::string, std::size_t> groups;  // by what stands before the first separator, and with it
+  for (const Sighting& sighting : sightings) {
+    const auto differ = std::mismatch(common.begin(), common.end(), sighting.key.begin(), sighting.key.end());
+    common.erase(differ.first, common.end());
+    const auto separator = sighting.key.find_first_of(":./_-|");
+    if (separator < longest) ++groups[sighting.key.substr(0, separator + 1)];
   }
-  groups.front().candidate.keys_needed = all;
+  std::vector<std::string> prefixes;
+  for (std::size_t size = 1; size <= common.size(); ++size) prefixes.push_back(common.substr(0, size));
+  for (const auto& [prefix, keys] : groups) {
+    if (keys * 5 >= sightings.size() && prefix.size() > common.size()) prefixes.push_back(prefix);
+  }
+  return prefixes;
+}
+
+class Guess {
+ public:
+  Guess(const Pool& pool, const PlacementOptions& options, const std::vector<Sighting>& sightings)
+      : pool_(pool), options_(options), sightings_(sightings) {}
+
+  std::vector<Candidate> run() {
+    std::vector<std::size_t> seen(pool_.size());
+    for (const Sighting& sighting : sightings_) ++seen[sighting.servers.front()];
+    if (sightings_.size() >= fewest_keys)
+      largest_share_ = static_cast<double>(*std::max_element(seen.begin(), seen.end())) /
+                       static_cast<double>(sightings_.size());
+    for (const Profile& profile : all_profiles()) add(profile, options_);
+    if (options_.key_prefix.empty() && !sightings_.empty()) prefixes();
+    for (Candidate& candidate : candidates_) finish(candidate);
+    std::stable_sort(candidates_.begin(), candidates_.end(), [this](const Candidate& a, const Candidate& b) {
+      const double left = beyond_luck(a.explained, sightings_.size(), a.by_luck);
+      const double right = beyond_luck(b.explained, sightings_.size(), b.by_luck);
+      if (left != right) return left > right;
+      return a.explained != b.explained ? a.explained > b.explained
+                                        : better_known(a.profiles.front(), b.profiles.front());
+    });
+    if (!candidates_.empty()) tell_apart();
+    return std::move(candidates_);
+  }
+
+ private:
+  PlacementOptions with_prefix(const std::string& prefix) const {
+    PlacementOptions options = options_;
+    if (!prefix.empty()) options.key_prefix = prefix;
+    return options;
+  }
+
+  void add(const Profile& profile, const PlacementOptions& options) {
+    auto prediction = predict(profile.name, pool_, options, sightings_);
+    if (!prediction) return;
+    ++asked_;
+    const auto [at, is_new] = known_.emplace(std::move(prediction->places), candidates_.size());
+    if (is_new) {
+      Candidate candidate;
+      candidate.prefix = options.key_prefix == options_.key_prefix ? "" : options.key_prefix;
+      candidate.explained =
+          static_cast<std::size_t>(std::count(prediction->matches.begin(), prediction->matches.end(), true));
+      candidate.matches = std::move(prediction->matches);
+      candidate.by_luck = std::max(prediction->by_luck, largest_share_);
+      candidates_.push_back(std::move(candidate));
+    }
+    auto& alike = candidates_[at->second].profiles;
+    if (std::find(alike.begin(), alike.end(), profile.name) == alike.end()) alike.push_back(profile.name);
+  }
+
+  // Profiles that do not hash a prefix, with those that these keys may have: first by few keys.
+  void prefixes() {
+    constexpr std::size_t few = 40;
+    const std::vector<Sighting> some(
+        sightings_.begin(),
+        sightings_.begin() + static_cast<std::ptrdiff_t>(std::min(few, sightings_.size())));
+    for (const std::string& prefix : common_prefixes(sightings_)) {
+      for (const Profile& profile : all_profiles()) {
+        if (profile.rule.prefix != Prefix::stripped || profile.rule.own_prefix == prefix) continue;
+        const auto trial = predict(profile.name, pool_, with_prefix(prefix), some);
+        ++asked_;
+        if (!trial) continue;
+        const auto met = std::count(trial->matches.begin(), trial->matches.end(), true);
+        if (static_cast<std::size_t>(met) * 10 >= some.size() * 7) add(profile, with_prefix(prefix));
+      }
+    }
+  }
+
+  void finish(Candidate& candidate) const {
+    std::stable_sort(candidate.profiles.begin(), candidate.profiles.end(), better_known);
+    const Rule& first = profile_named(candidate.profiles.front()).rule;
+    for (const std::string_view profile : candidate.profiles) {
+      if (!same_placing(first, profile_named(profile).rule)) candidate.alike_here.push_back(profile);
+    }
+    candidate.lucky =
+        static_cast<double>(asked_) * tail(candidate.explained, sightings_.size(), candidate.by_luck);
+  }
+
+  void tell_apart() {
+    Candidate& best = candidates_.front();
+    const bool is_one = place_alike(best.profiles, pool_, with_prefix(best.prefix));
+    std::optional<std::size_t> all = is_one ? std::optional<std::size_t>(0) : std::nullopt;
+    for (std::size_t i = 1; i < candidates_.size(); ++i) {
+      const auto needed = keys_until_behind(best.matches, candidates_[i].matches);
+      candidates_[i].keys_needed = needed;
+      all = all && needed ? std::optional(std::max(*all, *needed)) : std::nullopt;
+    }
+    best.keys_needed = all;
+  }
+
+  const Pool& pool_;
+  const PlacementOptions& options_;
+  const std::vector<Sighting>& sightings_;
+  std::map<std::vector<std::string>, std::size_t> known_;
+  std::vector<Candidate> candidates_;
+  std::size_t asked_ = 0;
+  // Of the keys, on one server: so many a placement by chance may meet where one server has more than the others.
+  double largest_share_ = 0;
+};
+
+// The candidate that meets most of the keys in `left` beyond luck; `met`: how many.
+std::size_t best_for(const std::vector<Candidate>& candidates, const std::vector<std::size_t>& left,
+                     std::size_t& met) {
+  std::size_t best = 0;
+  double most = 0;
+  met = 0;
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const auto count = static_cast<std::size_t>(
+        std::count_if(left.begin(), left.end(), [&](std::size_t key) { return candidates[i].matches[key]; }));
+    const double beyond = beyond_luck(count, left.size(), candidates[i].by_luck);
+    const bool as_good = beyond == most && met > 0 &&
+                         better_known(candidates[i].profiles.front(), candidates[best].profiles.front());
+    if (beyond > most || as_good) most = beyond, met = count, best = i;
+  }
+  return best;
+}
+
+// What each wrote, most likely: a key that several would have put there counts for each by its share.
+void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>& writers) {
+  constexpr int rounds = 100;
+  const std::size_t keys = candidates.front().matches.size();
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<double> counts(writers.size());
+    double all = 0;
+    for (std::size_t key = 0; key < keys; ++key) {
+      double sum = 0;
+      for (const Writer& writer : writers)
+        sum += candidates[writer.candidate].matches[key] ? writer.share : 0;
+      if (sum == 0) continue;
+      all += 1;
+      for (std::size_t i = 0; i < writers.size(); ++i)
+        counts[i] += candidates[writers[i].candidate].matches[key] ? writers[i].share / sum : 0;
+    }
+    for (std::size_t i = 0; i < writers.size(); ++i) writers[i].share = counts[i] / all;
+  }
 }
 
 }  // namespace
 
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings) {
-  if (pool.size() < 2)
+  if (without_repeats(pool).size() < 2)
     throw InvalidInput("with one server every client puts every key there; name the whole pool");
-  std::map<Predictions, std::size_t> known;
-  std::vector<Group> groups;
-  for (const auto& profile : all_profiles()) {
-    auto predictions = predict(profile.name, pool, options, sightings);
-    if (!predictions) continue;
-    const auto [at, is_new] = known.emplace(std::move(*predictions), groups.size());
-    if (is_new) groups.push_back(group_of(at->first, sightings));
-    groups[at->second].candidate.profiles.push_back(profile.name);
+  return Guess(pool, options, sightings).run();
+}
+
+bool is_certain(const std::vector<Candidate>& candidates) {
+  const Candidate& best = candidates.front();
+  const std::size_t keys = best.matches.size();
+  return keys >= fewest_keys && best.lucky < never_luck && best.keys_needed &&
+         static_cast<double>(best.explained) >= explains * static_cast<double>(keys);
+}
+
+std::vector<Writer> writers_of(const std::vector<Candidate>& candidates) {
+  constexpr std::size_t most_writers = 4, fewest_left = 6;
+  constexpr double hardly_luck = 1e-3, most_of_left = 0.55;
+  const std::size_t keys = candidates.front().matches.size();
+  std::vector<std::size_t> left;
+  for (std::size_t key = 0; key < keys; ++key) left.push_back(key);
+  std::vector<Writer> writers;
+  while (left.size() >= fewest_left && writers.size() < most_writers) {
+    std::size_t met = 0;
+    const std::size_t best = best_for(candidates, left, met);
+    const double luck = tail(met, left.size(), candidates[best].by_luck);
+    const bool most_of_them =
+        writers.empty() || static_cast<double>(met) >= most_of_left * static_cast<double>(left.size());
+    if (luck * static_cast<double>(candidates.size()) > hardly_luck || !most_of_them) break;
+    writers.push_back({best, 1});
+    std::erase_if(left, [&](std::size_t key) { return candidates[best].matches[key]; });
   }
-  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-    return a.candidate.explained > b.candidate.explained;
-  });
-  if (!groups.empty()) tell_apart(groups, place_alike(groups.front().candidate.profiles, pool, options));
-  std::vector<Candidate> candidates;
-  for (auto& group : groups) candidates.push_back(std::move(group.candidate));
-  return candidates;
+  if (writers.size() < 2 || static_cast<double>(left.size()) > (1 - explains) * static_cast<double>(keys))
+    return {};
+  settle_shares(candidates, writers);
+  std::stable_sort(writers.begin(), writers.end(),
+                   [](const Writer& a, const Writer& b) { return a.share > b.share; });
+  return writers;
 }
 
 }  // namespace mcds

@@ -19,16 +19,35 @@ struct Sighting {
 
 // Profiles that place every key seen alike: these keys cannot tell them apart.
 struct Candidate {
-  std::vector<std::string_view> profiles;
-  std::size_t explained = 0;  // keys that are where these profiles put them
+  std::vector<std::string_view> profiles;    // the best known first
+  std::vector<std::string_view> alike_here;  // those of them that place alike on this pool only
+  std::string prefix = {};                   // where keys carry one that these profiles do not hash
+  std::size_t explained = 0;                 // keys that are where these profiles put them
   // So many keys, in the order seen, were needed until it fell behind the best for good; nullopt: it has not.
   // Of the best: until all others had; nullopt also when its profiles place other keys differently.
   std::optional<std::size_t> keys_needed = {};
+  double by_luck = 1;  // the part of keys that would match wherever they are
+  // How many of all profiles would be expected to explain as many of these keys by luck.
+  double lucky = 1;
+  std::vector<bool> matches = {};  // per sighting: it is where these profiles put it
 };
 
-// Best first; of equal ones in the order of the profiles' table. Profiles that cannot use the pool are left
-// out. Throws InvalidInput when the pool has one server: every client would put everything there.
+// Best first; of equal ones the best known. Profiles that cannot use the pool, and such as keep every key on all servers,
+// are left out. Where no prefix is configured, those that keys have in common are tried too. Throws InvalidInput when the
+// pool has one server: every client would put everything there.
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
+
+// Whether the best explains the keys, all others were told apart, and luck cannot be the reason.
+bool is_certain(const std::vector<Candidate>& candidates);
+
+// One of several clients that wrote the keys.
+struct Writer {
+  std::size_t candidate;  // an index
+  double share;           // of the keys
+};
+
+// Those that together explain what none does alone, the largest first; empty: one does, or too much stays unexplained.
+std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);
 
 }  // namespace mcds

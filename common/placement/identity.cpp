@@ -79,6 +79,19 @@ std::string host_port(const Server& server, std::size_t, const Resolver&) {
   return named(server, server.socket_path, [&] { return joined(server.host, server.port); });
 }
 
+std::string as_written(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path,
+               [&] { return server.has_port ? joined(server.host, server.port) : server.host; });
+}
+
+// connection-parse finds no port in an IPv6 address, and so leaves none out.
+std::string npm(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] {
+    return is_ipv6(server.host) ? joined(server.host, server.port)
+                                : without_default_port(server.host, server.port);
+  });
+}
+
 std::string elided(const Server& server, std::size_t, const Resolver&) {
   return named(server, server.socket_path, [&] { return without_default_port(server.host, server.port); });
 }
@@ -112,7 +125,7 @@ std::string pecl_memcache(const Server& server, std::size_t, const Resolver&) {
 }
 
 std::string bmemcached(const Server& server, std::size_t index, const Resolver& resolver) {
-  return server.name.empty() ? host_port(server, index, resolver) + "_None_None" : server.name;
+  return server.name.empty() ? as_written(server, index, resolver) + "_None_None" : server.name;
 }
 
 std::string evcache(const Server& server, std::size_t, const Resolver&) {

@@ -7,6 +7,10 @@ namespace mcds::identity {
 
 // HOST:PORT as configured; a unix socket's path alone.
 std::string host_port(const Server& server, std::size_t, const Resolver&);
+// The entry as the list has it: HOST or HOST:PORT.
+std::string as_written(const Server& server, std::size_t, const Resolver&);
+// As `elided`, but never of an IPv6 address.
+std::string npm(const Server& server, std::size_t, const Resolver&);
 // HOST alone when the port is 11211.
 std::string elided(const Server& server, std::size_t, const Resolver&);
 // As `elided`, and PATH:0 for a unix socket.
@@ -20,7 +24,7 @@ std::string numbered_node(const Server& server, std::size_t index, const Resolve
 // HOST:PORT with an IPv6 address in brackets; a unix socket's path alone.
 std::string bracketed(const Server& server, std::size_t, const Resolver&);
 std::string pecl_memcache(const Server& server, std::size_t, const Resolver&);
-// HOST:PORT_USER_PASSWORD without credentials.
+// As written, then _USER_PASSWORD, without credentials.
 std::string bmemcached(const Server& server, std::size_t, const Resolver&);
 // HOST/HOST:PORT.
 std::string evcache(const Server& server, std::size_t, const Resolver&);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "common/base/errors.hpp"
 #include "common/placement/distribution.hpp"
@@ -27,16 +28,20 @@ class ProfilePlacement final : public Placement {
   ProfilePlacement(std::string_view name, Pool pool, PlacementOptions options)
       : name_(name),
         profile_(profile_named(name)),
-        pool_(std::move(pool)),
+        listed_(std::move(pool)),
+        pool_(without_repeats(listed_)),
         options_(std::move(options)),
-        rule_(rule_with_parameters(profile_, name_, options_.hash_tag)) {
+        rule_(rule_with_parameters(profile_, name_, options_)) {
     if (name_.find(':') == std::string::npos) name_ = profile_.name;
+    if (!options_.any_pool) refuse_equal_names();
+    if (pool_.size() < listed_.size() && !options_.any_pool) take_repeats();
     // With one server there is nothing to choose: a hundred points would be a tenth of a cold start.
     if (pool_.size() > 1 || pool_.front().weight == 0) static_cast<void>(distributor());
   }
 
   const Pool& pool() const override { return pool_; }
   std::string_view profile() const override { return name_; }
+  bool takes_any_byte() const override { return rule_.any_byte; }
   bool replicates() const override { return rule_.copies > 1 && pool_.size() > 1; }
   Owners owners_of(std::string_view key) const override;
   const Continuum* continuum() const override { return distributor().continuum(); }
@@ -71,10 +76,41 @@ class ProfilePlacement final : public Placement {
   const Survivors& survivors(const std::vector<bool>& down) const;
 
   const Distributor& distributor() const {
-    if (distributor_ == nullptr) {
-      distributor_ = make_distributor(rule_, members_of(rule_, pool_, options_.resolver));
-    }
+    if (distributor_ == nullptr) distributor_ = make_distributor(rule_, listed_members());
     return *distributor_;
+  }
+
+  // As often as they are listed, by their indexes in pool().
+  std::vector<Member> listed_members() const {
+    std::vector<Member> members = members_of(rule_, listed_, options_.resolver);
+    if (pool_.size() == listed_.size()) return members;
+    const std::vector<std::size_t> firsts = first_of_each(listed_);
+    std::vector<std::uint32_t> indexes;
+    for (std::size_t i = 0, next = 0; i < firsts.size(); ++i)
+      indexes.push_back(firsts[i] == i ? static_cast<std::uint32_t>(next++) : indexes[firsts[i]]);
+    for (Member& member : members) member.index = indexes[member.index];
+    return members;
+  }
+
+  void refuse_equal_names() const {
+    std::set<std::string_view> names;
+    for (const Server& server : pool_) {
+      if (!server.name.empty() && !names.insert(server.name).second)
+        throw InvalidInput("two servers have the name " + server.name);
+    }
+  }
+
+  // A client that divides by the number of entries takes a server as often as it is listed; others were not made for it.
+  void take_repeats() {
+    const std::vector<std::size_t> firsts = first_of_each(listed_);
+    std::size_t twice = 0;
+    while (firsts[twice] == twice) ++twice;
+    if (rule_.distribution != Distribution::modulo || rule_.order != Order::as_given) {
+      throw Failure(ErrorCode::configuration,
+                    "the server list has twice " + listed_[twice].address() +
+                        ": list it once, with a weight; mcds ring check tells more");
+    }
+    if (rule_.failover != Failover::lost) rule_.failover = Failover::unknown;
   }
 
   std::string_view hashed_text(std::string_view key, std::string& buffer) const {
@@ -82,11 +118,13 @@ class ProfilePlacement final : public Placement {
     key = without_prefix(rule, options_.key_prefix, key);
     const std::string& tag = options_.hash_tag;
     if (rule.takes_tag && tag.size() == 2) key = rewrite::tagged(key, tag[0], tag[1]);
-    return rule.rewrite == nullptr ? key : rule.rewrite(key, buffer);
+    if (rule.rewrite != nullptr) key = rule.rewrite(key, buffer);
+    return options_.salt.empty() ? key : (buffer = std::string(key) + options_.salt);
   }
 
   std::string name_;
   const Profile& profile_;
+  Pool listed_;
   Pool pool_;
   PlacementOptions options_;
   Rule rule_;
@@ -141,7 +179,13 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
       add_once(servers, distributor().server_of(rule_.hash(tried), tried));
     }
   }
-  return copies_on(servers);
+  Owners owners = copies_on(servers);
+  std::string buffer;
+  if (rule_.wire == nullptr) return owners;
+  const std::string_view wire = rule_.wire(key, buffer);
+  if (wire == key) return owners;
+  for (Owner& owner : owners.list) owner.wire_key = wire;
+  return owners;
 }
 
 std::vector<std::size_t> ProfilePlacement::servers_of(std::string_view key, std::size_t count) const {

@@ -79,6 +79,9 @@ class Placement {
   virtual bool replicates() const { return false; }
   // All servers on which the client itself keeps the key: several where a proxy or a client replicates.
   virtual Owners owners_of(std::string_view key) const { return {Policy::one, {{server_of(key)}}}; }
+  // Whether its client can be given this key: some send servers another one in its stead (Owner::wire_key), some send
+  // spaces and control bytes as they are.
+  virtual bool takes_any_byte() const { return false; }
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
@@ -96,12 +99,17 @@ struct PlacementOptions {
   std::string key_prefix = {};
   // twemproxy's hash_tag: two characters; of a key that has something between them only that is hashed.
   std::string hash_tag = {};
+  // mcrouter's: hashed behind the key.
+  std::string salt = {};
+  // Pools that the client could not use are taken as well, to say what is wrong with them: servers that are listed twice.
+  bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;
 };
 
 // Throws InvalidInput with a `did you mean` for an unknown profile,
-// or when this client cannot use the pool (all weights 0, a name that does not resolve).
+// or when this client cannot use the pool (all weights 0, a name that does not resolve), Failure(configuration) when it
+// cannot because servers are listed twice. A client that takes a server as often as it is listed has it once in pool().
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options = {});
 

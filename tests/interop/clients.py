@@ -153,6 +153,7 @@ SPYMEMCACHED_HASHES = ("CRC", "FNV1-32", "FNV1-64", "FNV1A-32", "FNV1A-64")
 SPYMEMCACHED = configurations(
     ("spymemcached-default", ""),
     ("spymemcached-ketama", "ketama=plain"),
+    ("spymemcached-ketama-libmemcached-unweighted", "ketama=LIBMEMCACHED weights=none"),
     ("spymemcached-consistent-native", "locator=CONSISTENT"),
     *((f"spymemcached-consistent-{name.lower()}", f"locator=CONSISTENT hash={name.replace('-', '_')}_HASH")
       for name in SPYMEMCACHED_HASHES),

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 #include "common/base/errors.hpp"
 
@@ -53,7 +55,7 @@ TEST_CASE("guess: profiles that place alike are one candidate") {
 
 TEST_CASE("guess: too few keys tell nothing apart") {
   const auto candidates = guess_profiles(pool_of_three(), {}, placed_by("gomemcache", 1));
-  CHECK(candidates.size() <= 3);
+  CHECK(candidates.size() <= 9);
   CHECK(candidates.front().explained == 1);
   CHECK(contains(candidates.front(), "gomemcache"));
   CHECK(!candidates.front().keys_needed);
@@ -95,4 +97,114 @@ TEST_CASE("guess: the namespace is placed as each client does") {
 
 TEST_CASE("guess: one server tells nothing") {
   CHECK_THROWS_AS(static_cast<void>(guess_profiles(parse_pool("10.0.0.1"), {}, {})), InvalidInput);
+}
+
+namespace {
+
+// As a client with the odds of a die: no profile at all.
+std::vector<Sighting> thrown(std::mt19937& random, std::size_t keys, std::size_t servers) {
+  std::vector<Sighting> sightings;
+  for (std::size_t i = 0; i < keys; ++i)
+    sightings.push_back({"user:" + std::to_string(random()), {random() % servers}});
+  return sightings;
+}
+
+Pool pool_of(std::size_t servers) {
+  Pool pool;
+  for (std::size_t i = 0; i < servers; ++i) pool.push_back({.host = "10.0.0." + std::to_string(i + 1)});
+  return pool;
+}
+
+std::vector<Sighting> mixed(std::mt19937& random, const Pool& pool, const char* one, const char* other,
+                            std::size_t keys, double share) {
+  const auto first = make_placement(one, pool), second = make_placement(other, pool);
+  std::vector<Sighting> sightings;
+  for (std::size_t i = 0; i < keys; ++i) {
+    const std::string key = "user:" + std::to_string(random());
+    const bool by_first = static_cast<double>(i) < share * static_cast<double>(keys);
+    sightings.push_back({key, {(by_first ? first : second)->server_of(key)}});
+  }
+  std::shuffle(sightings.begin(), sightings.end(), random);
+  return sightings;
+}
+
+}  // namespace
+
+TEST_CASE("guess: keys that lie anywhere make no profile certain, however few they are") {
+  std::mt19937 random(1);
+  for (std::size_t servers = 2; servers <= 5; ++servers) {
+    for (std::size_t keys = 3; keys <= 12; ++keys) {
+      for (int again = 0; again < 3; ++again)
+        CHECK_FALSE(is_certain(guess_profiles(pool_of(servers), {}, thrown(random, keys, servers))));
+    }
+  }
+}
+
+TEST_CASE("guess: fewer than 12 keys are never enough, many are") {
+  CHECK_FALSE(is_certain(guess_profiles(pool_of_three(), {}, placed_by("gomemcache", 11))));
+  CHECK(is_certain(guess_profiles(pool_of_three(), {}, placed_by("gomemcache", 200))));
+}
+
+TEST_CASE("guess: the best known of those that place alike is named first") {
+  CHECK(
+      guess_profiles(pool_of_three(), {}, placed_by("twemproxy-ketama-md5", 300)).front().profiles.front() ==
+      "ketama");
+  CHECK(guess_profiles(pool_of_three(), {}, placed_by("php-memcached-modula-md5", 300))
+            .front()
+            .profiles.front() == "libmemcached-modula-md5");
+}
+
+TEST_CASE(
+    "guess: profiles that are one on this pool only are told apart from those that are one everywhere") {
+  const auto best = guess_profiles(pool_of_three(), {}, placed_by("ketama", 300)).front();
+  const auto here = [&](std::string_view name) {
+    return std::count(best.alike_here.begin(), best.alike_here.end(), name) == 1;
+  };
+  CHECK_FALSE(here("php-memcached-ketama-compatible"));
+  CHECK(here("node-memcached"));
+}
+
+TEST_CASE("guess: two writers are told with their shares") {
+  std::mt19937 random(2);
+  for (const double share : {0.5, 0.7, 0.9}) {
+    CAPTURE(share);
+    const auto candidates =
+        guess_profiles(pool_of(5), {}, mixed(random, pool_of(5), "dalli", "gomemcache", 1000, share));
+    const auto writers = writers_of(candidates);
+    REQUIRE(writers.size() == 2);
+    const bool first_is_dalli = candidates[writers[0].candidate].profiles.front() == "dalli";
+    CHECK(candidates[writers[first_is_dalli ? 0 : 1].candidate].profiles.front() == "dalli");
+    CHECK(candidates[writers[first_is_dalli ? 1 : 0].candidate].profiles.front() == "gomemcache");
+    CHECK(std::abs(writers[first_is_dalli ? 0 : 1].share - share) < 0.05);
+  }
+  CHECK(writers_of(guess_profiles(pool_of(5), {}, placed_by("dalli", 300))).empty());
+  CHECK(writers_of(guess_profiles(pool_of(3), {}, thrown(random, 500, 3))).empty());
+}
+
+TEST_CASE("guess: a prefix that the client does not hash is found, and named") {
+  const auto placement = make_placement("pymemcache-rendezvous-prefix", pool_of_three(), {{}, "shop"});
+  std::vector<Sighting> sightings;
+  for (int i = 0; i < 300; ++i) {
+    const std::string key = "shopuser:" + std::to_string(i);
+    sightings.push_back({key, {placement->server_of(key)}});
+  }
+  const auto best = guess_profiles(pool_of_three(), {}, sightings).front();
+  CHECK(best.explained == 300);
+  CHECK(best.prefix == "shop");
+  CHECK(contains(best, "pymemcache-rendezvous-prefix"));
+}
+
+TEST_CASE("guess: sessions in several copies are explained by the profile that keeps several") {
+  const auto placement = make_placement("php-memcache-session", pool_of(5));
+  std::vector<Sighting> sightings;
+  for (int i = 0; i < 300; ++i) {
+    Sighting sighting{"s" + std::to_string(i), {}};
+    for (const Owner& owner : placement->owners_of(sighting.key).list)
+      sighting.servers.push_back(owner.server);
+    sightings.push_back(sighting);
+  }
+  const auto candidates = guess_profiles(pool_of(5), {}, sightings);
+  CHECK(candidates.front().explained == 300);
+  CHECK(contains(candidates.front(), "php-memcache-session"));
+  CHECK(is_certain(candidates));
 }

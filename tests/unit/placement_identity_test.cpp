@@ -50,6 +50,18 @@ TEST_CASE("identity: clients that leave the default port out") {
         Names{"10.0.0.7", "10.0.0.7:1", "cache", "::1:1", "/m.sock:", "node"});
 }
 
+TEST_CASE("identity: clients that hash the entry as it is written") {
+  CHECK(written_by(identity::as_written) ==
+        Names{"10.0.0.7", "10.0.0.7:1", "cache", "::1:1", "/m.sock", "node"});
+  CHECK(identity::as_written(parse_pool("10.0.0.7:11211").front(), 0, resolver) == "10.0.0.7:11211");
+  CHECK(identity::bmemcached(parse_pool("10.0.0.7").front(), 0, resolver) == "10.0.0.7_None_None");
+}
+
+TEST_CASE("identity: npm memcached leaves the default port out, but never of an IPv6 address") {
+  CHECK(written_by(identity::npm) == Names{"10.0.0.7", "10.0.0.7:1", "cache", "::1:1", "/m.sock", "node"});
+  CHECK(identity::npm(parse_pool("[::1]:11211").front(), 0, resolver) == "::1:11211");
+}
+
 TEST_CASE("identity: clients that hash what names resolve to") {
   CHECK(written_by(identity::spymemcached) == Names{"10.0.0.7:11211", "10.0.0.7:1", "cache/10.0.0.7:11211",
                                                     "[0:0:0:0:0:0:0:1]:1", "/m.sock", "node"});

@@ -227,6 +227,76 @@ TEST_CASE("placement: keys that clients rewrite before hashing") {
   CHECK(hash("pymemcache-rendezvous-bytes", "it's") != hash("pymemcache-rendezvous-bytes", "its"));
 }
 
+TEST_CASE("placement: a longer key than servers take is placed and kept as its client does it") {
+  const std::string key(301, 'x');
+  const Pool pool = parse_pool("10.0.0.1,10.0.0.2,10.0.0.3");
+  const auto wire = [&](std::string_view profile, const std::string& text) {
+    return placed(profile, pool)->owners_of(text).list.front().wire_key;
+  };
+  CHECK(wire("node-memcached", key).size() == 32);
+  // npm memcached places it by the key, and keeps it under the MD5.
+  CHECK(placed("node-memcached", pool)->hash_of(key) !=
+        placed("node-memcached", pool)->hash_of(wire("node-memcached", key)));
+  CHECK(wire("dalli", key).starts_with(std::string(212, 'x') + ":md5:"));
+  CHECK(placed("dalli", pool)->hash_of(key) == placed("dalli", pool)->hash_of(wire("dalli", key)));
+  CHECK(wire("php-memcache-default", "a b") == "a_b");
+  CHECK(wire("dalli", "short").empty());
+  CHECK(wire("ketama", key).empty());
+}
+
+TEST_CASE(
+    "placement: a server listed twice counts twice where the list is divided, and is refused elsewhere") {
+  const Pool pool = parse_pool("10.0.0.1,10.0.0.2,10.0.0.1");
+  const auto placement = placed("gomemcache", pool);
+  CHECK(placement->pool().size() == 2);
+  std::size_t on_first = 0;
+  for (int i = 0; i < 3000; ++i) on_first += placement->server_of("key" + std::to_string(i)) == 0 ? 1 : 0;
+  CHECK(on_first > 1900);
+  CHECK(on_first < 2100);
+  CHECK_THROWS_AS(placed("ketama", pool), Failure);
+  CHECK_THROWS_AS(placed("twemproxy-modula-md5", pool), Failure);
+  CHECK_THROWS_AS(placed("ketama", parse_pool("x=10.0.0.1,x=10.0.0.2")), InvalidInput);
+}
+
+TEST_CASE("placement: an entry without a port is hashed as it is written, by clients that do so") {
+  const Pool bare = parse_pool("10.0.0.1,10.0.0.2,10.0.0.3");
+  const Pool full = parse_pool("10.0.0.1:11211,10.0.0.2:11211,10.0.0.3:11211");
+  const auto moved = [&](std::string_view profile) {
+    int count = 0;
+    for (int i = 0; i < 300; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      count += placed(profile, bare)->server_of(key) != placed(profile, full)->server_of(key) ? 1 : 0;
+    }
+    return count;
+  };
+  for (const char* profile :
+       {"bmemcached-distributed", "node-memcache-plus", "node-memcached-hash_ring", "uhashring-default"}) {
+    CAPTURE(profile);
+    CHECK(moved(profile) > 100);
+  }
+  for (const char* profile : {"ketama", "dalli", "pymemcache-rendezvous", "node-memcached", "libketama"}) {
+    CAPTURE(profile);
+    CHECK(moved(profile) == 0);
+  }
+}
+
+TEST_CASE("placement: parameters of a profile") {
+  const Pool pool = parse_pool("10.0.0.1,10.0.0.2,10.0.0.3");
+  CHECK(placed("perl-cache-memcached-fast-ketama:points=200", pool)->continuum()->points().size() == 600);
+  CHECK(placed("perl-cache-memcached-fast-ketama", pool)->continuum()->points().size() == 450);
+  CHECK(placed("twemproxy-default:tag={}", pool)->hash_of("a{b}c") ==
+        placed("twemproxy-default", pool)->hash_of("b"));
+  CHECK(placed("mcrouter-ch3:salt=s", pool)->hash_of("a") == placed("mcrouter-ch3", pool)->hash_of("as"));
+  CHECK(placed("ketama:copies=2", pool)->owners_of("a").list.size() == 2);
+  CHECK(placed("ketama:eject=yes", pool)->server_of_when_down("a", {true, true, false}) == 2);
+  for (const char* profile :
+       {"ketama:copies=0", "ketama:copies", "ketama:points=3", "ketama:", "gomemcache:eject=yes",
+        "twemproxy-default:tag=x", "mcrouter-ch3:salt=", "ketama:eject=maybe"}) {
+    CAPTURE(profile);
+    CHECK_THROWS_AS(placed(profile, pool), InvalidInput);
+  }
+}
+
 TEST_CASE("profiles: each name once, aliases point at profiles, a slip of the finger gets a suggestion") {
   std::set<std::string_view> names;
   for (const Profile& profile : all_profiles()) CHECK(names.insert(profile.name).second);

@@ -82,3 +82,64 @@ TEST_CASE("one server by two names is found where names resolve") {
   CHECK(words("ketama", "cache:1,10.0.0.1:1,10.0.0.2:1", options).find("+same_server") != std::string::npos);
   CHECK(words("ketama", "cache:2,10.0.0.1:1,10.0.0.2:1", options).find("+same_server") == std::string::npos);
 }
+
+namespace {
+
+// The checks of the list alone, "+word" for a problem, "-word" for a note.
+std::string listed(std::string_view profile, std::string_view servers, Resolver resolver = {}) {
+  PlacementOptions options{.resolver = std::move(resolver)};
+  options.any_pool = true;
+  const Pool pool = parse_pool(servers);
+  std::string text;
+  for (const Finding& finding : check_list(pool, *make_placement(profile, pool, options), options)) {
+    text += (text.empty() ? "" : " ") + std::string(finding.problem ? "+" : "-") + finding.check;
+    CHECK(finding.message.find(':') != std::string::npos);  // what to do stands behind it
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("what is wrong with a list is found in the list") {
+  CHECK(listed("ketama", "10.0.0.1,10.0.0.2") == "");
+  CHECK(listed("ketama", "10.0.0.1,10.0.0.2,10.0.0.1") == "+repeated_server");
+  CHECK(listed("ketama", "a.example,A.example") == "+repeated_server");
+  CHECK(listed("gomemcache", "10.0.0.1,10.0.0.2,10.0.0.1") == "-repeated_server");
+  CHECK(listed("ketama", "x=10.0.0.1,x=10.0.0.2") == "+equal_names");
+  CHECK(listed("ketama", "Cache1,cache2") == "+mixed_case");
+  CHECK(listed("ketama", "cache1.,cache2") == "+trailing_dot");
+  CHECK(listed("ketama", "cache1,10.0.0.2") == "+names_and_addresses");
+  CHECK(listed("ketama", "0.0.0.0,10.0.0.2") == "+any_address");
+  CHECK(listed("ketama", "127.0.0.1,10.0.0.2") == "+local_server");
+  CHECK(listed("ketama", "unix:/m.sock,10.0.0.2") == "+local_server");
+  CHECK(listed("ketama", "127.0.0.1:1,localhost:2") == "");
+  CHECK(listed("ketama", "tls://10.0.0.1,10.0.0.2") == "-some_tls");
+  CHECK(listed("ketama", "10.0.0.1/?0,10.0.0.2") == "+zero_weight");
+  CHECK(listed("nginx-hash", "10.0.0.1/?0,10.0.0.2") == "+zero_weight");
+  CHECK(listed("ketama:copies=2", "10.0.0.1,10.0.0.2") == "-all_copies");
+  CHECK(listed("ketama:copies=2", "10.0.0.1,10.0.0.2,10.0.0.3") == "-replicated");
+  const Resolver resolver{[](const std::string& name) {
+                            return name == "known" ? std::optional<std::string>("10.0.0.7") : std::nullopt;
+                          },
+                          {}};
+  CHECK(listed("ketama", "known,unknown", resolver) == "+unresolved");
+}
+
+TEST_CASE("more servers than libmemcached has room for on its ring") {
+  std::string servers;
+  for (int i = 1; i <= 101; ++i) servers += (i == 1 ? "" : ",") + std::string("10.0.0.") + std::to_string(i);
+  CHECK(listed("ketama", servers) == "+too_many_servers");
+  CHECK(listed("pylibmc-consistent", servers) == "+too_many_servers");
+  CHECK(listed("libmemcached-default", servers) == "");
+  CHECK(listed("dalli", servers) == "");
+}
+
+TEST_CASE("keys that are counted on the servers: lopsided when many lie where few should") {
+  const auto placement = make_placement("ketama", parse_pool("10.0.0.1:1,10.0.0.2:1,10.0.0.3:1/?2"));
+  CHECK(check_counts(*placement, {100, 100, 200}).empty());
+  CHECK(check_counts(*placement, {3, 0, 1}).empty());
+  const auto findings = check_counts(*placement, {0, 1000, 677});
+  REQUIRE(findings.size() == 2);
+  CHECK(findings[0].servers == std::vector<std::size_t>{0});
+  CHECK(findings[0].check == std::string("lopsided"));
+}

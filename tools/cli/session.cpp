@@ -211,21 +211,26 @@ PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
   const auto& routes = pool().routes;
   const bool any = routes == nullptr || parts_->operation == Operation::any;
-  return {system_resolver(), prefix, pool().hash_tag,
-          any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation))};
+  return {.resolver = system_resolver(),
+          .key_prefix = prefix,
+          .hash_tag = pool().hash_tag,
+          .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation))};
 }
 
 std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {
   return make_placement(profile, pool().pool, placement_options());
 }
 
-const std::shared_ptr<const Placement>& Session::placement() {
-  if (parts_->placement) return parts_->placement;
+std::string Session::profile_name() {
   const Settings settings(options_, config());
   const Text from_file = pool().profile.empty() ? std::nullopt : Text(pool().profile);
   const Text profile = first_of({options_.profile, settings.flag_pool.profile, environment("MCDS_PROFILE"),
                                  settings.config_pool.profile, config().defaults.profile, from_file});
-  parts_->placement = placement_as(profile.value_or("ketama"));
+  return profile.value_or("ketama");
+}
+
+const std::shared_ptr<const Placement>& Session::placement() {
+  if (!parts_->placement) parts_->placement = placement_as(profile_name());
   return parts_->placement;
 }
 
@@ -284,7 +289,7 @@ std::size_t Session::copies() {
                                : configured    ? parse_u64(*configured).value_or(0)
                                                : copies_of_pool();
   if (copies == 0) throw InvalidInput("--copies must be at least 1");
-  const std::size_t servers = pool().pool.size();
+  const std::size_t servers = without_repeats(pool().pool).size();
   if (copies > servers) {
     throw InvalidInput("--copies " + std::to_string(copies) + " needs as many servers; the pool has " +
                        std::to_string(servers));
@@ -309,7 +314,7 @@ Context Session::context_with_copies() {
 
 const std::string& Session::server_address(std::size_t server) {
   if (parts_->addresses.empty()) {
-    for (const Server& one : pool().pool) parts_->addresses.push_back(one.address());
+    for (const Server& one : without_repeats(pool().pool)) parts_->addresses.push_back(one.address());
   }
   return parts_->addresses.at(server);
 }

@@ -42,6 +42,8 @@ class Session {
   // Settled on first use: flags beat the environment, which beats the config. Throw Failure(configuration) or
   // InvalidInput.
   const std::shared_ptr<const Placement>& placement();
+  // The profile asked for, with its parameters.
+  std::string profile_name();
   // The same pool as another client places keys on it.
   std::shared_ptr<const Placement> placement_as(std::string_view profile);
   const std::string& key_prefix();

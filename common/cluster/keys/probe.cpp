@@ -32,16 +32,6 @@ bool equal(const KeyCopy& a, const KeyCopy& b) {
   return a.md5 == b.md5 && a.size_bytes == b.size_bytes && a.flags == b.flags;
 }
 
-bool differ(const KeyCopies& copies) {
-  const KeyCopy* first = nullptr;
-  for (const auto& copy : copies) {
-    if (!copy.found()) continue;
-    if (first == nullptr) first = &copy;
-    if (!equal(*first, copy)) return true;
-  }
-  return false;
-}
-
 struct Tally {
   std::size_t found = 0, missing = 0, unanswered = 0;
 
@@ -132,12 +122,22 @@ Verdict verdict_of(const KeyCopies& copies, const Owners& owners) {
   const Tally must = tally(copies, needed(owners));
   const bool any_will_do =
       std::none_of(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; });
-  if (differ(copies)) return Verdict::divergent;
+  if (copies_differ(copies)) return Verdict::divergent;
   if (held.found > 0 && all.found > held.found) return Verdict::duplicate;
   if (must.found + must.unanswered == 0 && all.found > 0) return Verdict::misplaced;
   if (all.unanswered > 0) return Verdict::unreachable;
   if (all.found == 0) return Verdict::missing;
   return must.missing == 0 || any_will_do ? Verdict::ok : Verdict::incomplete;
+}
+
+bool copies_differ(const KeyCopies& copies) {
+  const KeyCopy* first = nullptr;
+  for (const auto& copy : copies) {
+    if (!copy.found()) continue;
+    if (first == nullptr) first = &copy;
+    if (!equal(*first, copy)) return true;
+  }
+  return false;
 }
 
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys) {

@@ -54,6 +54,9 @@ Verdict verdict_of(const KeyCopies& copies, const Owners& owners);
 // One round trip for all. The values are in memory together: call with so many keys that they fit.
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);
 
+// Whether two of them are not the same bytes and flags.
+bool copies_differ(const KeyCopies& copies);
+
 // The servers whose copy the client will never look at. None while no holder has one, lest the only copies
 // there are go; unless `even_last`, and every holder said that it has none.
 std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);

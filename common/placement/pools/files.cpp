@@ -53,6 +53,9 @@ std::string nutcracker_entry(std::string_view text) {
   const std::string place(address.substr(0, colon));
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
+  if (port == std::string::npos) {
+    throw wrong("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+  }
   const bool bare_v6 = port != std::string::npos && place.find(':') < port && !place.starts_with('[');
   return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
 }

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "common/base/bytes.hpp"
@@ -12,7 +13,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint32_t max_weight = 65535;
+constexpr std::uint32_t max_weight = 100'000;
 
 [[noreturn]] void refuse(std::string_view entry, const std::string& why) {
   throw InvalidInput("server '" + std::string(entry) + "': " + why);
@@ -37,7 +38,7 @@ std::uint32_t take_weight(std::string_view entry, std::string_view& rest) {
   if (at == std::string_view::npos) return 1;
   const auto weight = parse_u64(rest.substr(at + 2));
   if (!weight || *weight > max_weight)
-    refuse(entry, "the weight after '/?' must be a number from 0 to 65535");
+    refuse(entry, "the weight after '/?' must be a number from 0 to 100000");
   rest = rest.substr(0, at);
   return static_cast<std::uint32_t>(*weight);
 }
@@ -104,6 +105,7 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
   server.host = rest.substr(1, end - 1);
   if (!is_ipv6(server.host)) refuse(entry, "between '[' and ']' there must be an IPv6 address");
   const auto after = rest.substr(end + 1);
+  server.has_port = !after.empty();
   if (after.empty()) return;
   if (!after.starts_with(':')) refuse(entry, "after ']' only ':PORT' may follow");
   server.port = port_of(entry, after.substr(1));
@@ -124,7 +126,8 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
   if (server.host.find_first_of("/?[]=@") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
   }
-  if (colon != std::string_view::npos) server.port = port_of(entry, rest.substr(colon + 1));
+  server.has_port = colon != std::string_view::npos;
+  if (server.has_port) server.port = port_of(entry, rest.substr(colon + 1));
 }
 
 void read_path(std::string_view entry, std::string_view path, Server& server) {
@@ -156,19 +159,6 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-void refuse_duplicates(const Pool& pool) {
-  std::vector<std::string> seen;
-  for (const auto& server : pool) {
-    seen.push_back("a" + (server.is_unix() ? server.address() : lower_case(server.address())));
-    if (!server.name.empty()) seen.push_back("n" + server.name);
-  }
-  std::sort(seen.begin(), seen.end());
-  const auto twice = std::adjacent_find(seen.begin(), seen.end());
-  if (twice == seen.end()) return;
-  throw InvalidInput((twice->front() == 'n' ? "two servers have the name " : "the server list has twice ") +
-                     twice->substr(1));
-}
-
 }  // namespace
 
 std::string Server::address() const {
@@ -186,8 +176,26 @@ Pool parse_pool(std::string_view text) {
     pool.push_back(parse_server(trimmed(text.substr(from, end - from))));
     from = end + 1;
   }
-  refuse_duplicates(pool);
   return pool;
+}
+
+std::vector<std::size_t> first_of_each(const Pool& pool) {
+  std::map<std::string, std::size_t> seen;
+  std::vector<std::size_t> firsts;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    const std::string address = pool[i].is_unix() ? pool[i].address() : lower_case(pool[i].address());
+    firsts.push_back(seen.emplace(address, i).first->second);
+  }
+  return firsts;
+}
+
+Pool without_repeats(const Pool& pool) {
+  const std::vector<std::size_t> firsts = first_of_each(pool);
+  Pool each;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    if (firsts[i] == i) each.push_back(pool[i]);
+  }
+  return each;
 }
 
 }  // namespace mcds

@@ -35,6 +35,11 @@ constexpr Rule without_weights(Rule rule) {
   return rule;
 }
 
+// Over the binary protocol keys with spaces and control bytes are sent as they are.
+constexpr Rule holding_any_byte(Rule rule) {
+  rule.any_byte = true;
+  return rule;
+}
 constexpr Rule rewriting(Rewrite rewrite, Rule rule) {
   rule.rewrite = rewrite;
   return rule;

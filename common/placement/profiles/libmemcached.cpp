@@ -27,6 +27,7 @@ constexpr Rule lm_ring(KeyHash hash, PointMaker points) {
   Rule rule = ring(hash, points, identity::libmemcached);
   rule.zero_weight_is_one = true;
   rule.failover = Failover::lost;
+  rule.ejects = true;                            // REMOVE_FAILED_SERVERS, AUTO_EJECT_HOSTS
   rule.replication = Replication::next_servers;  // NUMBER_OF_REPLICAS
   return rule;
 }
@@ -115,7 +116,7 @@ constexpr Profile profiles[] = {
     {"libmemcached-vbucket", &c, "DISTRIBUTION=VIRTUAL_BUCKET without a map", bucket_mask(modula(standard))},
 
     {"php-memcached-default", &php, "default", modula(standard)},
-    {"php-memcached-binary", &php, "OPT_BINARY_PROTOCOL", modula(standard)},
+    {"php-memcached-binary", &php, "OPT_BINARY_PROTOCOL", holding_any_byte(modula(standard))},
     {"php-memcached-modula-md5", &php, "OPT_HASH=HASH_MD5", modula(md5)},
     {"php-memcached-modula-crc", &php, "OPT_HASH=HASH_CRC", modula(crc)},
     {"php-memcached-modula-fnv1_64", &php, "OPT_HASH=HASH_FNV1_64", modula(fnv1_64)},
@@ -150,7 +151,7 @@ constexpr Profile profiles[] = {
     {"php-memcached-ketama-compatible-then-consistent", &php,
      "OPT_LIBKETAMA_COMPATIBLE, then OPT_DISTRIBUTION=CONSISTENT", consistent(md5)},
     {"php-memcached-binary-ketama-compatible", &php, "OPT_BINARY_PROTOCOL, OPT_LIBKETAMA_COMPATIBLE",
-     weighted(md5)},
+     holding_any_byte(weighted(md5))},
     {"php-memcached-session", &php_session, "session.save_handler=memcached",
      prefix_not_hashed(consistent_late(standard), "memc.sess.key.")},
 

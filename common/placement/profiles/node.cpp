@@ -12,22 +12,25 @@ constexpr Client plus{"npm memcache-plus", "0.3.1", "Node.js"};
 constexpr Client js{"npm memjs", "1.3.2", "Node.js"};
 
 constexpr Rule npm(KeyHash hash, PointMaker points, Identity identity) {
-  return rewriting(rewrite::npm_memcached, ring(hash, points, identity));
+  Rule rule = failing_over(Failover::lost, ring(hash, points, identity));
+  rule.wire = rewrite::npm_memcached;
+  rule.ejects = true;  // remove: true
+  return rule;
 }
 constexpr Rule npm_default() {
-  return npm(md5, points::ketama_of_hashring, identity::elided);
+  return npm(md5, points::ketama_of_hashring, identity::npm);
 }
 
 constexpr Profile profiles[] = {
     {"node-memcached", &memcached, "default", npm_default()},
     {"node-memcached-namespace", &memcached, "namespace", npm_default()},
     {"node-memcached-hash_ring", &memcached, "compatibility: 'hash_ring'",
-     npm(md5, points::hash_ring_of_hashring, identity::host_port)},
+     npm(md5, points::hash_ring_of_hashring, identity::as_written)},
     {"node-memcached-sha1", &memcached, "algorithm: 'sha1'",
-     npm(sha1, points::sha1_of_hashring, identity::elided)},
+     npm(sha1, points::sha1_of_hashring, identity::npm)},
     {"node-memcache-plus", &plus, "default",
-     without_weights(ring(md5, points::ketama_of_hashring, identity::host_port))},
-    {"memjs", &js, "default", failing_over(Failover::next_server, modulo(java_abs))},
+     without_weights(ring(md5, points::ketama_of_hashring, identity::as_written))},
+    {"memjs", &js, "default", holding_any_byte(failing_over(Failover::next_server, modulo(java_abs)))},
 };
 
 }  // namespace

@@ -7,37 +7,74 @@ namespace mcds {
 
 namespace {
 
-[[noreturn]] void refuse(const Profile& profile, std::string_view parameter) {
+// Makes of the rule what the value says; false: it cannot be that value.
+using Apply = bool (*)(std::string_view value, Rule& rule, PlacementOptions& options);
+
+bool take_number(std::string_view value, std::size_t most, std::size_t& number) {
+  const auto parsed = parse_u64(value);
+  if (!parsed || *parsed == 0 || *parsed > most) return false;
+  number = static_cast<std::size_t>(*parsed);
+  return true;
+}
+
+struct Parameter {
+  std::string_view name;
+  const char* values;
+  bool (*is_taken)(const Rule& rule);
+  Apply apply;
+};
+
+constexpr Parameter parameters[] = {
+    {"copies", "a number from 1 to 1000",
+     [](const Rule& rule) { return rule.replication != Replication::none; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       return take_number(value, 1000, rule.copies);
+     }},
+    {"points", "a number from 1 to 10000", [](const Rule& rule) { return rule.takes_points; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       return take_number(value, 10000, rule.points_per_weight);
+     }},
+    {"tag", "two characters", [](const Rule& rule) { return rule.takes_tag; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.hash_tag = value;
+       return value.size() == 2;
+     }},
+    {"salt", "some text", [](const Rule& rule) { return rule.takes_salt; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.salt = value;
+       return !value.empty();
+     }},
+    {"eject", "yes or no", [](const Rule& rule) { return rule.ejects; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       if (value == "yes") rule.failover = Failover::rebuilt;
+       return value == "yes" || value == "no";
+     }},
+};
+
+const Parameter& parameter_of(const Profile& profile, std::string_view name) {
   std::string known;
-  if (profile.rule.replication != Replication::none) known = "copies=N";
-  if (profile.rule.takes_tag) known += known.empty() ? "tag=XY" : ", tag=XY";
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.is_taken(profile.rule)) continue;
+    if (parameter.name == name) return parameter;
+    known += (known.empty() ? "" : ", ") + std::string(parameter.name) + '=';
+  }
   throw InvalidInput("the profile '" + std::string(profile.name) + "' takes no parameter '" +
-                     std::string(parameter) + "'; it takes " + (known.empty() ? "none" : known));
+                     std::string(name) + "'; it takes " + (known.empty() ? "none" : known));
 }
 
 }  // namespace
 
-Rule rule_with_parameters(const Profile& profile, std::string_view text, std::string& tag) {
+Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options) {
   Rule rule = profile.rule;
   for (auto colon = text.find(':'); colon != std::string_view::npos; colon = text.find(':')) {
     text.remove_prefix(colon + 1);
-    const std::string_view parameter = text.substr(0, text.find(':'));
-    const auto equals = parameter.find('=');
-    const std::string_view name = parameter.substr(0, equals);
+    const std::string_view assignment = text.substr(0, text.find(':'));
+    const auto equals = assignment.find('=');
+    const Parameter& parameter = parameter_of(profile, assignment.substr(0, equals));
     const std::string_view value =
-        equals == std::string_view::npos ? std::string_view() : parameter.substr(equals + 1);
-    if (name == "copies" && rule.replication != Replication::none) {
-      const auto copies = parse_u64(value);
-      if (!copies || *copies == 0 || *copies > 1000)
-        throw InvalidInput("copies= must be a number from 1 to 1000");
-      rule.copies = static_cast<std::size_t>(*copies);
-    } else if (name == "tag" && rule.takes_tag) {
-      if (value.size() != 2)
-        throw InvalidInput("tag= takes the two characters around the part that is hashed");
-      tag = value;
-    } else {
-      refuse(profile, name);
-    }
+        equals == std::string_view::npos ? std::string_view() : assignment.substr(equals + 1);
+    if (!parameter.apply(value, rule, options))
+      throw InvalidInput(std::string(parameter.name) + "= must be " + parameter.values);
   }
   return rule;
 }

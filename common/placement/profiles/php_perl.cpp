@@ -14,6 +14,7 @@ constexpr Client any_event{"AnyEvent::Memcached", "0.08", "Perl"};
 
 constexpr Rule pecl_rule(Rule rule) {
   rule.replication = Replication::next_tries;  // memcache.redundancy
+  rule.wire = rewrite::pecl_memcache;
   return failing_over(Failover::pecl_memcache, rewriting(rewrite::pecl_memcache, rule));
 }
 // A ring sampled at 1024 places.
@@ -37,7 +38,10 @@ constexpr Rule fast_slots() {
   return failing_over(Failover::lost, weighted_modulo(crc15));
 }
 constexpr Rule fast_ketama() {
-  return failing_over(Failover::lost, ring(crc32, points::crc_chain_150, identity::host_port));
+  Rule rule = failing_over(Failover::lost, ring(crc32, points::crc_chain, identity::host_port));
+  rule.points_per_weight = 150;
+  rule.takes_points = true;
+  return rule;
 }
 
 constexpr Profile profiles[] = {

@@ -26,6 +26,7 @@ struct Shares {
   std::size_t servers;
   std::uint64_t total_weight;
   bool weighted;  // some weight is above 1
+  std::size_t points_per_weight;
 };
 
 // What the client hashes for a server.
@@ -83,7 +84,10 @@ struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
   Rewrite rewrite = nullptr;
-  bool takes_tag = false;  // PlacementOptions::hash_tag applies
+  Rewrite wire = nullptr;   // what servers are told instead of the key
+  bool any_byte = false;    // keys may have spaces and control bytes
+  bool takes_tag = false;   // PlacementOptions::hash_tag applies
+  bool takes_salt = false;  // and PlacementOptions::salt
   Prefix prefix = Prefix::hashed;
   const char* own_prefix = "";
   Identity identity = nullptr;
@@ -93,12 +97,17 @@ struct Rule {
   bool no_weights = false;       // every server weighs 1, whatever the pool says
   PointMaker points = nullptr;   // ring, bucketed
   KeyHash point_hash = nullptr;  // of the points; null: as `hash`
+  std::size_t points_per_weight = 160;
+  bool takes_points = false;
   Search search = Search::at_or_after;
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
+  bool ejects = false;  // it can be told to place on the pool without the dead servers
   Replication replication = Replication::none;
   std::size_t copies = 1;  // the first included
+
+  bool operator==(const Rule&) const = default;
 };
 
 struct Client {
@@ -129,8 +138,8 @@ std::span<const Alias> all_aliases();
 // `did you mean` when there is none of that name or alias.
 const Profile& profile_named(std::string_view name);
 
-// What the parameters in NAME:PARAMETER=VALUE:… make of a rule: `copies=N`, `tag=XY` (returned in `tag`). Throws
-// InvalidInput for one that this client does not have.
-Rule rule_with_parameters(const Profile& profile, std::string_view text, std::string& tag);
+// What the parameters in NAME:PARAMETER=VALUE:… make of a rule; `tag=` and `salt=` go into the options. Throws InvalidInput
+// for one that this client does not have.
+Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options);
 
 }  // namespace mcds

@@ -39,9 +39,9 @@ constexpr Rule jump(KeyHash hash) {
 constexpr Rule proxy_ring(PointMaker points, KeyHash hash, Identity identity) {
   return without_weights(ring(hash, points, identity));
 }
-constexpr Rule ch3() {
-  return failing_over(Failover::lost,
-                      rewriting(rewrite::mcrouter, {.distribution = Distribution::furc, .hash = murmur64a}));
+constexpr Rule routed(Rule rule) {
+  rule.takes_salt = true;
+  return failing_over(Failover::lost, rewriting(rewrite::mcrouter, rule));
 }
 
 constexpr Profile profiles[] = {
@@ -76,9 +76,9 @@ constexpr Profile profiles[] = {
     {"twemproxy-modula-murmur", &twemproxy, "distribution: modula, hash: murmur", modula(murmur2)},
     {"twemproxy-modula-jenkins", &twemproxy, "distribution: modula, hash: jenkins", modula(jenkins)},
 
-    {"mcrouter-ch3", &router, "default (Ch3)", ch3()},
-    {"mcrouter-crc32", &router, "hash: Crc32",
-     failing_over(Failover::lost, rewriting(rewrite::mcrouter, modulo(crc31)))},
+    {"mcrouter-ch3", &router, "default (Ch3)",
+     routed({.distribution = Distribution::furc, .hash = murmur64a})},
+    {"mcrouter-crc32", &router, "hash: Crc32", routed(modulo(crc31))},
     {"mcrouter-routes",
      &router,
      "the routes of --servers-from mcrouter:FILE",
@@ -86,7 +86,7 @@ constexpr Profile profiles[] = {
 
     {"nginx-hash", &web, "hash $key", failing_over(Failover::cache_memcached, weighted_modulo(crc15))},
     {"nginx-hash-consistent", &web, "hash $key consistent",
-     failing_over(Failover::next_point, ring(crc32, points::crc_chain_160, identity::bracketed))},
+     failing_over(Failover::next_point, ring(crc32, points::crc_chain, identity::bracketed))},
 
     {"memcached-proxy-default", &own, "default", jump(xxh3)},
     {"memcached-proxy-jump-seed", &own, "seed = \"failover\"", jump(xxh3_seeded_failover)},

@@ -32,15 +32,16 @@ constexpr Rule md5_ring(Identity identity) {
   return rule;
 }
 constexpr Rule uhashring_ketama() {
-  Rule rule = last_added_stays(ring(md5, points::ketama_of_uhashring, identity::host_port));
+  Rule rule = last_added_stays(ring(md5, points::ketama_of_uhashring, identity::as_written));
   rule.search = Search::after;
   return rule;
 }
 constexpr Rule dalli_ring(Rewrite rewrite) {
   Rule rule = rewriting(rewrite, ring(crc32, points::dalli, identity::host_port));
   rule.search = Search::at_or_before;
+  rule.wire = rewrite;
   rule.failover = Failover::dalli;
-  return rule;
+  return holding_any_byte(rule);
 }
 
 constexpr Profile profiles[] = {
@@ -55,9 +56,9 @@ constexpr Profile profiles[] = {
     {"python-memcached-prefix", &python_memcached, "key_prefix of set_multi", slots(crc15_or_1)},
 
     {"bmemcached-distributed", &bmemcached, "DistributedClient without credentials",
-     without_weights(md5_ring(identity::bmemcached)),
+     holding_any_byte(failing_over(Failover::lost, without_weights(md5_ring(identity::bmemcached)))),
      "user and password are part of what is hashed for a server"},
-    {"uhashring-default", &uhashring, "default", md5_ring(identity::host_port)},
+    {"uhashring-default", &uhashring, "default", md5_ring(identity::as_written)},
     {"uhashring-ketama", &uhashring, "hash_fn=\"ketama\"", uhashring_ketama()},
 
     {"dalli", &ruby, "default", dalli_ring(rewrite::dalli)},

@@ -28,7 +28,8 @@ class Check {
         counted_(shares_.exact ? counted_shares(placement, options.key_prefix) : shares_.shares) {}
 
   std::vector<Finding> run() {
-    if (pool().size() > 1) {
+    if (pool().size() > 1 && rule_.distribution == Distribution::routes) loads();
+    if (pool().size() > 1 && rule_.distribution != Distribution::routes) {
       duplicate_identities();
       same_servers();
       weights();
@@ -107,13 +108,16 @@ class Check {
     for (Server& server : equal) server.weight = 1;
     weights_ignored_ = moved_on(equal) == 0;
     if (weights_ignored_)
-      add("weights_ignored", true, "this client ignores the weights: it places keys as if all were 1");
+      add("weights_ignored", true,
+          "this client ignores the weights: it places keys as if all were 1; leave them out, or choose a "
+          "client that has them");
   }
 
   void reach() {
-    if (placement_.continuum() == nullptr || shares_.exact) return;
+    if (placement_.continuum() == nullptr || shares_.exact || placement_.replicates()) return;
     add("hash_misses_ring", true,
-        "this client's key hash reaches only a part of its circle: what lies on the rest gets no keys");
+        "this client's key hash reaches only a part of its circle: what lies on the rest gets no keys; "
+        "choose another hash");
   }
 
   double fair(std::size_t server) const {
@@ -126,8 +130,12 @@ class Check {
       if (counted_[i] > 0) used.push_back(i);
       if (counted_[i] == 0 && fair(i) > 0) idle.push_back(i);
     }
-    if (used.size() == 1) return add("all_on_one", true, "every key goes to " + address(used.front()), used);
-    if (!idle.empty()) add("idle_server", true, "no key goes to " + addresses(idle), idle);
+    if (used.size() == 1)
+      return add("all_on_one", true,
+                 "every key goes to " + address(used.front()) + ": choose another hash or client", used);
+    if (!idle.empty())
+      add("idle_server", true,
+          "no key goes to " + addresses(idle) + ": leave it out, or choose another hash or weights", idle);
     for (const std::size_t server : used) load(server);
   }
 
@@ -136,7 +144,7 @@ class Check {
     if (times < much && times > little) return;
     add("uneven", true,
         address(server) + " gets " + format_percent(counted_[server]) + " of the keys; fair would be " +
-            format_percent(fair(server)),
+            format_percent(fair(server)) + ": choose other weights, names or another client",
         {server});
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,14 @@ struct Finding {
   std::vector<std::size_t> servers;  // those concerned; empty: all
 };
 
+// What can be seen in the list itself, as it was written. The indexes are those of without_repeats(listed).
+std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
+                                const PlacementOptions& options);
+
 // `options`: those the placement was made with.
 std::vector<Finding> check_ring(const Placement& placement, const PlacementOptions& options);
+
+// Keys that somebody counted, per server of the pool: whether they are as the weights want them.
+std::vector<Finding> check_counts(const Placement& placement, const std::vector<std::uint64_t>& counts);
 
 }  // namespace mcds

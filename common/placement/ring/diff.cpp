@@ -27,7 +27,24 @@ RingDiff::RingDiff(const Placement& before, const Placement& after)
   }
 }
 
+void RingDiff::add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found) {
+  const Owners before = before_.owners_of(key), after = after_.owners_of(key);
+  if (found && !before.has(*found)) return astray_.add(bytes);
+  all_.add(bytes);
+  const auto stays = [&](std::size_t to) {
+    return std::any_of(before.list.begin(), before.list.end(),
+                       [&](const Owner& from) { return same_[from.server][to]; });
+  };
+  for (const Owner& owner : after.list) {
+    if (stays(owner.server)) continue;
+    moved_.add(bytes);
+    pairs_[{found.value_or(before.list.front().server), owner.server}].add(bytes);
+    return;
+  }
+}
+
 void RingDiff::add(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found) {
+  if (before_.replicates() || after_.replicates()) return add_copies(key, bytes, found);
   const std::size_t from = before_.server_of(key);
   if (found && *found != from) return astray_.add(bytes);
   all_.add(bytes);

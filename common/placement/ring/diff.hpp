@@ -50,6 +50,9 @@ class RingDiff {
   double ideal_share() const;
 
  private:
+  // A key of several copies moves when one has to be written where none was.
+  void add_copies(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found);
+
   const Placement& before_;
   const Placement& after_;
   std::vector<std::string> addresses_before_, addresses_after_;

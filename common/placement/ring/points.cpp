@@ -66,7 +66,7 @@ std::string host_nul_port(const std::string& name) {
   return name.substr(0, colon) + '\0' + name.substr(colon + 1);
 }
 
-void crc_chain(const Member& member, std::size_t count, Values& values) {
+void chained_crcs(const Member& member, std::size_t count, Values& values) {
   const auto base = key_hash::crc32_continued(0, host_nul_port(member.name));
   std::uint32_t point = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -141,12 +141,8 @@ void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash
   shares.weighted ? ketama(member, shares, hash, values) : hash_100(member, shares, hash, values);
 }
 
-void crc_chain_150(const Member& member, const Shares&, KeyHash, Values& values) {
-  crc_chain(member, std::size_t{150} * member.weight, values);
-}
-
-void crc_chain_160(const Member& member, const Shares&, KeyHash, Values& values) {
-  crc_chain(member, std::size_t{160} * member.weight, values);
+void crc_chain(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  chained_crcs(member, shares.points_per_weight * member.weight, values);
 }
 
 void folsom(const Member& member, const Shares&, KeyHash, Values& values) {

@@ -28,10 +28,8 @@ void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& 
 // libmemcached CONSISTENT: hash_100, but ketama as soon as one weight is above 1.
 void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 
-// CRC-32 of HOST, NUL, PORT and the point before.
-void crc_chain_150(const Member& member, const Shares& shares, KeyHash,
-                   Values& values);  // Cache::Memcached::Fast
-void crc_chain_160(const Member& member, const Shares& shares, KeyHash, Values& values);  // nginx
+// CRC-32 of HOST, NUL, PORT and the point before: Shares::points_per_weight of them per weight.
+void crc_chain(const Member& member, const Shares& shares, KeyHash, Values& values);
 // murmur3 of NAME, then of the point before, in the order of signed integers.
 void folsom(const Member& member, const Shares& shares, KeyHash, Values& values);
 // The first 32 bits of sha1(NAME:J).

@@ -19,7 +19,7 @@ import net.spy.memcached.KetamaConnectionFactory;
 import net.spy.memcached.KetamaNodeKeyFormatter;
 import net.spy.memcached.MemcachedClient;
 
-/** locator=ARRAY_MOD|CONSISTENT and hash=NAME; ketama=plain; ketama=SPYMEMCACHED|LIBMEMCACHED with weights. */
+/** locator=ARRAY_MOD|CONSISTENT and hash=NAME; ketama=plain; ketama=SPYMEMCACHED|LIBMEMCACHED with weights, or weights=none. */
 public final class SpymemcachedWriter {
   private static ConnectionFactory factory(Map<String, String> options, Map<InetSocketAddress, Integer> weights) {
     String ketama = options.get("ketama");
@@ -33,7 +33,7 @@ public final class SpymemcachedWriter {
           DefaultConnectionFactory.DEFAULT_MAX_RECONNECT_DELAY,
           DefaultHashAlgorithm.KETAMA_HASH,
           KetamaNodeKeyFormatter.Format.valueOf(ketama),
-          weights);
+          "none".equals(options.get("weights")) ? new HashMap<>() : weights);
     }
     if (options.isEmpty()) {
       return new DefaultConnectionFactory();

@@ -1,9 +1,12 @@
 // mcds ring check: what is wrong with the pool as this client sees it.
 #include "common/placement/ring/check.hpp"
 
+#include <memory>
+
 #include "common/base/json.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/commands/ring/keys.hpp"
 #include "tools/commands/ring/options.hpp"
 
 namespace mcds {
@@ -18,28 +21,59 @@ JsonObject describe(const Finding& finding, const Pool& pool) {
   return line.bytes("message", finding.message).strings("servers", addresses);
 }
 
-ExitStatus run_check(Session& session) {
-  const Placement& placement = *session.placement();
+struct CheckOptions {
+  std::optional<std::string> keys;
+  bool live = false;
+};
+
+// Per server: what it was found to hold, or what is placed on it.
+std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& options,
+                                      const Placement& placement, ExitStatus& status) {
+  std::vector<std::uint64_t> counts(placement.pool().size());
+  if (options.keys)
+    status = read_keys_of(session, *options.keys,
+                          [&](const RingKey& key) { ++counts[placement.server_of(key.key)]; });
+  if (options.live) status = read_live_keys_of(session, [&](const RingKey& key) { ++counts[*key.server]; });
+  return counts;
+}
+
+ExitStatus run_check(Session& session, const CheckOptions& options) {
+  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  PlacementOptions placing = session.placement_options();
+  placing.any_pool = true;
+  const Pool& listed = session.pool().pool;
+  const auto placement = make_placement(session.profile_name(), listed, placing);
   std::uint64_t problems = 0, notes = 0;
-  for (const Finding& finding : check_ring(placement, session.placement_options())) {
-    ++(finding.problem ? problems : notes);
-    if (session.output().mode() != OutputMode::value)
-      session.output().answer(describe(finding, placement.pool()), "");
-  }
+  const auto tell = [&](const std::vector<Finding>& findings) {
+    for (const Finding& finding : findings) {
+      ++(finding.problem ? problems : notes);
+      if (session.output().mode() != OutputMode::value)
+        session.output().answer(describe(finding, placement->pool()), "");
+    }
+  };
+  tell(check_list(listed, *placement, placing));
+  tell(check_ring(*placement, placing));
+  ExitStatus read = ExitStatus::ok;
+  if (options.keys || options.live)
+    tell(check_counts(*placement, count_keys(session, options, *placement, read)));
   JsonObject summary;
   summary.boolean("ok", problems == 0).number("problems", problems).number("notes", notes);
-  summary.number("servers", placement.pool().size()).bytes("profile", placement.profile());
+  summary.number("servers", placement->pool().size()).bytes("profile", placement->profile());
   session.output().answer(summary, std::to_string(problems));
-  return problems == 0 ? ExitStatus::ok : ExitStatus::problem;
+  return worse(read, problems == 0 ? ExitStatus::ok : ExitStatus::problem);
 }
 
 }  // namespace
 
 void declare_ring_check(Verb& verb) {
+  const auto options = std::make_shared<CheckOptions>();
   verb.example("mcds ring check")
       .example("mcds --servers-from nutcracker:/etc/nutcracker.yml ring check -o text")
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
-      .action([](Session& session) { return run_check(session); });
+      .option("--keys", "FILE", "also whether these keys divide as the weights want it; - is standard input",
+              &options->keys)
+      .flag("--live", "the same for all keys that the servers hold now", options->live)
+      .action([options](Session& session) { return run_check(session, *options); });
 }
 
 }  // namespace mcds

@@ -80,7 +80,7 @@ class Foretelling {
 ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements) {
   Foretelling foretelling(session, placements, down_of(placements.front()->pool(), *options.down));
   return for_each_key(
-      session, options.keys, [&](const std::string& key) { return foretelling.print(key); },
+      session, placements, options, [&](const std::string& key) { return foretelling.print(key); },
       [] { return ExitStatus::ok; });
 }
 

@@ -2,8 +2,10 @@
 #include "common/placement/guess.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 
+#include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/output.hpp"
@@ -18,8 +20,6 @@ namespace {
 constexpr std::size_t keys_per_trip = 16;
 constexpr std::size_t most_shown = 5;
 constexpr std::uint64_t usual_sample = 2000;
-// From here on a profile explains the keys; what is missing may be left over from before or written by others.
-constexpr double explains = 0.95;
 
 // Two hundred profiles ask for the same few names, and a name server may be slow to say no.
 Resolver remembering(const Resolver& resolver) {
@@ -94,7 +94,7 @@ struct Sought {
 Sought seek(Session& session, const WhereOptions& options) {
   Seeker seeker(session, options.sample.value_or(usual_sample));
   const ExitStatus status = for_each_key(
-      session, options.keys, [&](const std::string& key) { return seeker.add(key); },
+      session, {session.placement()}, options, [&](const std::string& key) { return seeker.add(key); },
       [&] { return seeker.run(); });
   seeker.tell_silent_servers();
   if (seeker.nowhere() > 0) {
@@ -105,20 +105,64 @@ Sought seek(Session& session, const WhereOptions& options) {
 }
 
 // To four digits.
-double share_of(std::size_t part, std::size_t whole) {
-  return static_cast<double>((part * 10000 + whole / 2) / whole) / 10000;
+double share_of(double part) {
+  return static_cast<double>(static_cast<std::uint64_t>(part * 10000 + 0.5)) / 10000;
 }
 
-JsonObject describe(const Candidate& candidate, std::size_t keys, bool best) {
+std::vector<std::string> without_first(const std::vector<std::string_view>& profiles) {
+  return {profiles.begin() + 1, profiles.end()};
+}
+
+JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std::optional<double> share) {
   const Profile& profile = profile_named(candidate.profiles.front());
   JsonObject line;
-  line.bytes("profile", profile.name).real("agreement", share_of(candidate.explained, keys));
+  line.bytes("profile", profile.name)
+      .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
   line.number("explained", candidate.explained).number("keys", keys);
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
   if (!candidate.keys_needed) line.raw(when, "null");
   line.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
-  return line.strings("also", {candidate.profiles.begin() + 1, candidate.profiles.end()});
+  line.strings("also", without_first(candidate.profiles));
+  line.strings("alike_here_only", {candidate.alike_here.begin(), candidate.alike_here.end()});
+  if (!candidate.prefix.empty()) line.bytes("prefix", candidate.prefix);
+  if (share) line.real("share", *share);
+  return line;
+}
+
+// Where several clients wrote the keys these first; a bare answer is one name.
+void print_candidates(Session& session, const std::vector<Candidate>& candidates,
+                      const std::vector<Writer>& writers, std::size_t keys) {
+  std::size_t shown = 0;
+  const bool one = session.output().mode() == OutputMode::value;
+  const auto print = [&](std::size_t i, std::optional<double> share) {
+    if (shown++ < (one ? 1 : most_shown))
+      session.output().answer(describe(candidates[i], keys, i == 0, share), candidates[i].profiles.front());
+  };
+  for (const Writer& writer : writers) print(writer.candidate, share_of(writer.share));
+  for (std::size_t i = 0; i < candidates.size() && shown < most_shown; ++i) {
+    if (std::none_of(writers.begin(), writers.end(),
+                     [&](const Writer& writer) { return writer.candidate == i; }))
+      print(i, std::nullopt);
+  }
+}
+
+std::string why_not(const std::vector<Candidate>& candidates, const std::vector<Writer>& writers,
+                    std::size_t keys) {
+  const Candidate& best = candidates.front();
+  if (!writers.empty()) {
+    std::string names;
+    for (const Writer& writer : writers) {
+      names += (names.empty() ? "" : ", ") + std::string(candidates[writer.candidate].profiles.front()) +
+               ' ' + format_percent(writer.share);
+    }
+    return "several clients wrote these keys: " + names;
+  }
+  if (best.explained * 20 < keys * 19)
+    return "no profile explains these keys: the best does " + std::to_string(best.explained) + " of " +
+           std::to_string(keys) +
+           "; are the servers listed as the client lists them, in its order, with its weights?";
+  return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
 }  // namespace
@@ -139,14 +183,11 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   PlacementOptions placing = session.placement_options();
   placing.resolver = remembering(placing.resolver);
   const auto candidates = guess_profiles(pool, placing, sightings);
-  for (std::size_t i = 0; i < std::min(candidates.size(), most_shown); ++i) {
-    session.output().answer(describe(candidates[i], sightings.size(), i == 0),
-                            candidates[i].profiles.front());
-  }
-  const Candidate& best = candidates.front();
-  const bool explained =
-      static_cast<double>(best.explained) >= explains * static_cast<double>(sightings.size());
-  return worse(read, explained && best.keys_needed ? ExitStatus::ok : ExitStatus::no);
+  const auto writers = writers_of(candidates);
+  print_candidates(session, candidates, writers, sightings.size());
+  const bool certain = is_certain(candidates) && writers.empty();
+  if (!certain) session.output().warning(why_not(candidates, writers, sightings.size()));
+  return worse(read, certain ? ExitStatus::ok : ExitStatus::no);
 }
 
 }  // namespace mcds

@@ -1,6 +1,7 @@
 #include "tools/commands/where/live_keys.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "common/cluster/keys/live.hpp"
@@ -19,6 +20,21 @@ Sightings interleaved(std::vector<Sightings> of_servers) {
   for (std::size_t i = 0; i < most; ++i) {
     for (Sightings& one : of_servers) {
       if (i < one.size()) all.push_back(std::move(one[i]));
+    }
+  }
+  return all;
+}
+
+// A key that several servers list is one, on all of them.
+Sightings merged(Sightings sightings) {
+  std::unordered_map<std::string, std::size_t> known;
+  Sightings all;
+  for (Sighting& sighting : sightings) {
+    const auto [at, is_new] = known.emplace(sighting.key, all.size());
+    if (is_new) {
+      all.push_back(std::move(sighting));
+    } else {
+      all[at->second].servers.push_back(sighting.servers.front());
     }
   }
   return all;
@@ -59,7 +75,7 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) 
     return of_servers[key.server].size() < share;
   });
   report(session, pool, results);
-  return interleaved(std::move(of_servers));
+  return merged(interleaved(std::move(of_servers)));
 }
 
 std::vector<std::string> all_live_keys(Session& session, const Pool& pool) {

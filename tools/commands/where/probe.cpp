@@ -28,6 +28,7 @@ namespace {
 
 // So many keys' values are in memory at once, from every server that has them.
 constexpr std::size_t keys_per_trip = 16;
+using std::chrono_literals::operator""ms;
 
 ExitStatus status_of(Verdict verdict) {
   if (verdict == Verdict::ok) return ExitStatus::ok;
@@ -159,10 +160,28 @@ std::vector<KeyCopies> Probe::ask(std::span<const std::string> keys) {
   return probe_keys(*cluster_, wire_keys);
 }
 
+// Copies that are rewritten one after the other differ for a moment: those that still do after a while are divergent.
+void Probe::look_again(std::vector<KeyCopies>& copies) {
+  for (const std::chrono::milliseconds pause : {2ms, 10ms, 50ms}) {
+    std::vector<std::size_t> differing;
+    std::vector<std::string> keys;
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      if (!copies_differ(copies[i])) continue;
+      differing.push_back(i);
+      keys.push_back(keys_[i]);
+    }
+    if (keys.empty()) return;
+    session_.clock().sleep_for(pause);
+    std::vector<KeyCopies> again = ask(keys);
+    for (std::size_t i = 0; i < keys.size(); ++i) copies[differing[i]] = std::move(again[i]);
+  }
+}
+
 ExitStatus Probe::run() {
   if (keys_.empty()) return ExitStatus::ok;
   ExitStatus status = ExitStatus::ok;
-  const std::vector<KeyCopies> copies = ask(keys_);
+  std::vector<KeyCopies> copies = ask(keys_);
+  look_again(copies);
   for (std::size_t i = 0; i < keys_.size(); ++i) {
     for (const auto& placement : placements_) status = worse(status, finish(*placement, keys_[i], copies[i]));
   }

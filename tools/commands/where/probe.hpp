@@ -30,6 +30,7 @@ class Probe {
 
  private:
   std::vector<KeyCopies> ask(std::span<const std::string> keys);
+  void look_again(std::vector<KeyCopies>& copies);
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
   Owners owners_of(const Placement& placement, const std::string& key);

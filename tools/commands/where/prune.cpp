@@ -76,7 +76,7 @@ std::vector<std::string> all_keys(Session& session, const WhereOptions& options,
   if (options.live) return all_live_keys(session, placements.front()->pool());
   std::vector<std::string> keys;
   status = for_each_key(
-      session, options.keys,
+      session, placements, options,
       [&](const std::string& key) {
         keys.push_back(key);
         return ExitStatus::ok;
@@ -110,7 +110,7 @@ ExitStatus where_probe(Session& session, const WhereOptions& options, const Plac
   if (options.prune || options.live) return probe_in_two_passes(session, options, placements);
   Probe probe(session, options, placements);
   return for_each_key(
-      session, options.keys, [&](const std::string& key) { return probe.add(key); },
+      session, placements, options, [&](const std::string& key) { return probe.add(key); },
       [&] { return probe.run(); });
 }
 

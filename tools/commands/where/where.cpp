@@ -58,7 +58,7 @@ ExitStatus print_profiles(Session& session) {
 }
 
 // How the client comes to its answer, step by step.
-JsonObject explanation(const Placement& placement, std::string_view key) {
+JsonObject explanation(const Placement& placement, const Pool& listed, std::string_view key) {
   const Profile& profile = profile_named(placement.profile());
   JsonObject steps;
   steps.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
@@ -69,10 +69,10 @@ JsonObject explanation(const Placement& placement, std::string_view key) {
     steps.number("points", ring->points().size()).number("point_index", position);
     steps.bytes("point", std::to_string(ring->points()[position].value));
   } else if (profile.rule.distribution == Distribution::modulo) {
-    std::uint64_t slots = placement.pool().size();
+    std::uint64_t slots = listed.size();
     if (profile.rule.repeats) {
       slots = 0;
-      for (const Server& server : placement.pool()) slots += server.weight;
+      for (const Server& server : listed) slots += server.weight;
     }
     steps.bytes("step",
                 std::to_string(hash) + " % " + std::to_string(slots) + " = " + std::to_string(hash % slots));
@@ -95,7 +95,8 @@ void print_key(Session& session, const WhereOptions& options, const Placements& 
     if (session.output().mode() != OutputMode::value) {
       line = where_line(session, *placement, part, place);
       add_owners(session, line, *placement, part.placed_by());
-      if (options.explain) line.object("explain", explanation(*placement, part.placed_by()));
+      if (options.explain)
+        line.object("explain", explanation(*placement, session.pool().pool, part.placed_by()));
     }
     session.output().answer(line, session.server_address(place.server));
   }
@@ -141,7 +142,7 @@ ExitStatus where(Session& session, const WhereOptions& options) {
     print_key(session, options, placements, key);
     return ExitStatus::ok;
   };
-  return for_each_key(session, options.keys, print, [] { return ExitStatus::ok; });
+  return for_each_key(session, placements, options, print, [] { return ExitStatus::ok; });
 }
 
 }  // namespace

@@ -1,0 +1,233 @@
+// What is wrong with a list of servers before a key is placed on it.
+#include <algorithm>
+#include <numeric>
+
+#include "common/base/units.hpp"
+#include "common/placement/profiles/profile.hpp"
+#include "common/placement/ring/check.hpp"
+#include "common/placement/ring/shares.hpp"
+
+namespace mcds {
+
+namespace {
+
+// libmemcached's ring has room for so many.
+constexpr std::size_t libmemcached_ring = 100;
+
+bool is_ipv6(const std::string& host) {
+  return host.find(':') != std::string::npos;
+}
+
+bool is_address(const std::string& host) {
+  return is_ipv6(host) || host.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+bool is_loopback(const Server& server) {
+  return !server.is_unix() &&
+         (server.host.starts_with("127.") || server.host == "::1" || server.host == "localhost");
+}
+
+bool has_capital(const Server& server) {
+  return std::any_of(server.host.begin(), server.host.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+}
+
+class ListCheck {
+ public:
+  ListCheck(const Pool& listed, const Placement& placement, const PlacementOptions& options)
+      : listed_(listed),
+        pool_(without_repeats(listed)),
+        placement_(placement),
+        options_(options),
+        rule_(profile_named(placement.profile()).rule) {}
+
+  std::vector<Finding> run() {
+    repeats();
+    equal_names();
+    spellings();
+    unresolved();
+    reachable();
+    too_many();
+    zero_weights();
+    copies();
+    return std::move(findings_);
+  }
+
+ private:
+  void add(const char* check, bool problem, std::string message, std::vector<std::size_t> servers = {}) {
+    findings_.push_back({check, problem, std::move(message), std::move(servers)});
+  }
+
+  template <typename Is>
+  std::vector<std::size_t> those(Is is) const {
+    std::vector<std::size_t> servers;
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      if (is(pool_[i])) servers.push_back(i);
+    }
+    return servers;
+  }
+
+  bool divides_list() const {
+    return rule_.distribution == Distribution::modulo && rule_.order == Order::as_given;
+  }
+
+  void repeats() {
+    const std::vector<std::size_t> firsts = first_of_each(listed_);
+    std::vector<std::size_t> times(listed_.size());
+    for (const std::size_t first : firsts) ++times[first];
+    for (std::size_t i = 0, index = 0; i < listed_.size(); ++i) {
+      if (firsts[i] != i) continue;
+      if (times[i] > 1 && divides_list())
+        add("repeated_server", false,
+            listed_[i].address() + " is listed " + std::to_string(times[i]) +
+                " times: this client gives it as many shares; list it so in every client",
+            {index});
+      if (times[i] > 1 && !divides_list())
+        add("repeated_server", true,
+            listed_[i].address() + " is listed " + std::to_string(times[i]) +
+                " times: clients disagree about what that means; list it once, with a weight",
+            {index});
+      ++index;
+    }
+  }
+
+  void equal_names() {
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      for (std::size_t j = i + 1; j < pool_.size(); ++j) {
+        if (pool_[i].name.empty() || pool_[i].name != pool_[j].name) continue;
+        add("equal_names", true,
+            pool_[i].address() + " and " + pool_[j].address() + " have the name " + pool_[i].name +
+                ": give each a NAME of its own",
+            {i, j});
+      }
+    }
+  }
+
+  void spellings() {
+    const auto named = [](const Server& server) { return !server.is_unix() && !is_address(server.host); };
+    for (const std::size_t i : those(has_capital))
+      add("mixed_case", true,
+          pool_[i].host +
+              " is written with capitals: clients hash a name as it is written; write it in small letters, "
+              "alike in all clients",
+          {i});
+    for (const std::size_t i : those([](const Server& server) { return server.host.ends_with('.'); }))
+      add("trailing_dot", true,
+          pool_[i].host +
+              " ends with a dot: clients hash it with the dot; leave the dot away, in all clients",
+          {i});
+    const auto names = those([&](const Server& server) { return named(server) && !is_loopback(server); });
+    const auto addresses =
+        those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
+    if (!names.empty() && !addresses.empty())
+      add("names_and_addresses", true,
+          "some servers are given by name and some by address: " + pool_[names.front()].host + ", " +
+              pool_[addresses.front()].host +
+              "; write all of them in one way, as the client's configuration does",
+          names);
+  }
+
+  void unresolved() {
+    if (!options_.resolver.address_of) return;
+    for (const std::size_t i :
+         those([](const Server& server) { return !server.is_unix() && !is_address(server.host); })) {
+      if (options_.resolver.address_of(pool_[i].host)) continue;
+      add("unresolved", true,
+          "the name " + pool_[i].host + " has no address here: correct it, or see to the name server", {i});
+    }
+  }
+
+  void reachable() {
+    for (const std::size_t i :
+         those([](const Server& server) { return server.host == "0.0.0.0" || server.host == "::"; }))
+      add("any_address", true,
+          pool_[i].host +
+              " is where a server listens, not where it is: write the address that clients connect to",
+          {i});
+    const auto local = those([](const Server& server) { return server.is_unix() || is_loopback(server); });
+    if (!local.empty() && local.size() < pool_.size())
+      add("local_server", true,
+          pool_[local.front()].address() +
+              " is another server on every machine, the rest of the list is not: write an address that all "
+              "clients reach",
+          local);
+    const auto by_tls = those([](const Server& server) { return server.tls; });
+    if (!by_tls.empty() && by_tls.size() < pool_.size())
+      add("some_tls", false,
+          "only some of the servers are reached by TLS: what goes to the others can be read on the way",
+          by_tls);
+  }
+
+  void too_many() {
+    const std::string_view client = profile_named(placement_.profile()).client->name;
+    const bool libmemcached = client.starts_with("libmemcached") || client.starts_with("pylibmc") ||
+                              client.starts_with("php-memcached");
+    if (libmemcached && rule_.distribution == Distribution::ring && pool_.size() > libmemcached_ring)
+      add("too_many_servers", true,
+          std::to_string(pool_.size()) +
+              " servers: libmemcached 1.1.4 aborts with more than 100 on a ring; divide the pool");
+  }
+
+  void zero_weights() {
+    const auto zero = those([](const Server& server) { return server.weight == 0; });
+    if (zero.empty() || pool_.size() == 1) return;
+    const bool counts =
+        rule_.zero_weight_is_one || rule_.no_weights || (!rule_.repeats && rule_.points == nullptr);
+    add("zero_weight", true,
+        pool_[zero.front()].address() +
+            (counts ? " has the weight 0, which this client takes for 1: leave it out of the list to give it "
+                      "no keys"
+                    : " has the weight 0 and gets no keys: leave it out of the list"),
+        zero);
+  }
+
+  void copies() {
+    if (!placement_.replicates()) return;
+    const std::size_t copies = placement_.owners_of(options_.key_prefix + "key").list.size();
+    if (placement_.owners_of(options_.key_prefix + "key").policy == Policy::all && copies == pool_.size() &&
+        copies > 1)
+      add("all_copies", false,
+          "each key is kept on all " + std::to_string(copies) +
+              " servers: together they hold no more than one does",
+          {});
+    if (placement_.owners_of(options_.key_prefix + "key").policy == Policy::all && copies < pool_.size())
+      add("replicated", false,
+          "each key is kept on " + std::to_string(copies) + " of " + std::to_string(pool_.size()) +
+              " servers: together they hold one part in " + std::to_string(copies) + " of their memory");
+  }
+
+  const Pool& listed_;
+  Pool pool_;
+  const Placement& placement_;
+  const PlacementOptions& options_;
+  const Rule& rule_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
+                                const PlacementOptions& options) {
+  return ListCheck(listed, placement, options).run();
+}
+
+std::vector<Finding> check_counts(const Placement& placement, const std::vector<std::uint64_t>& counts) {
+  constexpr std::uint64_t few_keys_of_a_server = 20;
+  constexpr double much = 1.5, little = 0.5;
+  const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  if (counts.size() < 2 || all < few_keys_of_a_server * counts.size()) return {};
+  const std::vector<double> fair = fair_shares(placement);
+  std::vector<Finding> findings;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const double share = static_cast<double>(counts[i]) / static_cast<double>(all);
+    if (fair[i] == 0 || (share < much * fair[i] && share > little * fair[i])) continue;
+    findings.push_back({"lopsided",
+                        true,
+                        placement.pool()[i].address() + " has " + std::to_string(counts[i]) + " of the " +
+                            std::to_string(all) + " keys (" + format_percent(share) + "); fair would be " +
+                            format_percent(fair[i]) + ": look for keys that hash alike, or for a hash tag",
+                        {i}});
+  }
+  return findings;
+}
+
+}  // namespace mcds
