@@ -21,7 +21,9 @@ ANSWERS = [b"STORED\r\n", b"NOT_STORED\r\n", b"EXISTS\r\n", b"NOT_FOUND\r\n", b"
            b"OK\r\n", b"5\r\n", b"VALUE k 0 1\r\nv\r\nEND\r\n", b"HD\r\n", b"EN\r\n", b"NF\r\n", b"EX\r\n",
            b"VA 1 kk\r\n5\r\n", b"MN\r\n", b"ERROR\r\n", b"ERROR no matching command\r\n", b"CLIENT_ERROR bad\r\n",
            b"SERVER_ERROR down\r\n", b"220 smtp ready\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"-ERR unknown command\r\n",
-           b"SSH-2.0-OpenSSH_9\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\r\n", b"VERSION 1.6.18\r\n", b""]
+           b"SSH-2.0-OpenSSH_9\r\n", b"\x15\x03\x03\x00\x02\x02\x28", b"\r\n", b"VERSION 1.6.18\r\n", b"",
+           b"18446744073709551616\r\n", b"-1\r\n", b"VALUE k 0 99999999999999999999\r\n", b"VALUE k 0 18446744073709551615\r\n",
+           b"VA 18446744073709551615 kk\r\n", b"STAT a b\r\nEND\r\n", b"STORED\n", b"5\n"]
 
 # The words of the server with which a verb may end well, or say that there is none.
 VERBS = {
@@ -44,6 +46,16 @@ VERBS = {
     "visitors hit k": {b"5\r\n", b"STORED\r\n"},
     "visitors value k": {b"END\r\n"},
     "cache remove k": {b"DELETED\r\n", b"NOT_FOUND\r\n"},
+    "counter set k 5": {b"STORED\r\n"},
+    "counter take k": {b"END\r\n"},
+    "lock show k": {b"END\r\n", b"EN\r\n"},
+    "lock release k --force": {b"DELETED\r\n", b"NOT_FOUND\r\n", b"END\r\n", b"EN\r\n"},
+    "hash fetch k": {b"END\r\n"},
+    "table has k a": {b"END\r\n"},
+    "array count k": {b"END\r\n"},
+    "cache show k": {b"END\r\n"},
+    "eventlog tail k": {b"END\r\n"},
+    "eventlog info k": {b"END\r\n"},
 }
 HONEST = {65, 69, 75, 76, 77, 79, 80}
 
@@ -97,9 +109,9 @@ def main():
         path = os.path.join(directory, "odd")
         server = OddServer(path)
         for number, answer in enumerate(ANSWERS):
-            for protocol, greets in (("auto", False), ("auto", True), ("classic", False)):
+            for protocol, greets in (("auto", False), ("auto", True), ("meta", True), ("classic", False)):
                 for place, verb in enumerate(VERBS):
-                    if not FULL and (number + place) % 3:
+                    if not FULL and (number + place) % 4:
                         continue
                     server.answer, server.greets = answer, greets
                     judge(path, verb, answer, protocol, greets)

@@ -11,6 +11,7 @@ namespace {
 
 // Of third and further parts, of which a directory may name more than anybody has.
 constexpr std::size_t requests_per_trip = 8192;
+constexpr std::int64_t parts_per_round = 128;  // of each chunk
 
 bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
   const auto part = copy.parts.find({0, name.part});
@@ -136,7 +137,7 @@ bool ChunkReader::ask_further() {
     const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
     const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
     if (goes_on) end = std::max(end, next_part_[i] + 1);
-    end = std::min(end, most_parts);
+    end = std::min({end, most_parts, next_part_[i] + parts_per_round});
     if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
     for (std::int64_t part = next_part_[i]; part < end; ++part) {
       asked.push_back({i, {chunk, part}});
@@ -162,9 +163,10 @@ void ChunkReader::ask_holes() {
       asked.push_back({i, {chunks_[i].chunk, part}});
       const PartName name{chunks_[i].chunk, part};
       batch.push_back(keys_.of_part(Request::get(keys_.part(name)), name));
+      if (batch.size() == requests_per_trip) ask_these(batch, asked);
     }
   }
-  if (!batch.empty()) execute(batch, asked, {});
+  ask_these(batch, asked);
 }
 
 // Versions before 0.2 placed further parts by their own bytes: one that is named and not where it belongs may be there.
@@ -183,9 +185,16 @@ void ChunkReader::ask_misplaced() {
       if (context_.cluster.server_of(request) == server) continue;
       asked.push_back({i, {chunk, part}});
       batch.push_back(std::move(request));
+      if (batch.size() == requests_per_trip) ask_these(batch, asked);
     }
   }
+  ask_these(batch, asked);
+}
+
+void ChunkReader::ask_these(std::vector<Request>& batch, std::vector<Asked>& asked) {
   if (!batch.empty()) execute(batch, asked, {});
+  batch.clear();
+  asked.clear();
 }
 
 // Parts first, then directories, then the conf key if there is one more.

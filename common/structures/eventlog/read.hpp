@@ -95,6 +95,7 @@ class ChunkReader {
                std::span<const std::int64_t> groups);
   void take_part(const Asked& asked, Reply reply);
   void take_directory(std::int64_t group, const Reply& reply);
+  void ask_these(std::vector<Request>& batch, std::vector<Asked>& asked);
   bool usable(const Reply& reply);
   void hold(const Reply& reply);
   void find_lost_directories();
