@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 const RingShape shape{10, 2};
 
 struct Put {
+  WallTime at;
   std::size_t ended = exhaustive::never;  // never: perhaps put
 };
 
@@ -25,6 +26,7 @@ struct Read {
   std::vector<std::string> texts;
   std::size_t gaps;
   bool delivers;
+  WallTime at;  // its end
 };
 
 struct History {
@@ -32,7 +34,38 @@ struct History {
   std::vector<Read> reads;
 };
 
-enum class Mistake { none, blind_repetition, article };
+enum class Mistake {
+  none,
+  blind_repetition,
+  article,
+  slot_modulo_n,
+  exptime_from_creation,
+  cursor_by_time,
+  cursor_without_incarnation
+};
+
+bool plain_ring(Mistake mistake) {
+  return mistake == Mistake::slot_modulo_n || mistake == Mistake::exptime_from_creation;
+}
+
+std::string slot_of(std::int64_t chunk, Mistake mistake) {
+  return "r:" + std::to_string(mistake == Mistake::slot_modulo_n ? chunk % (shape.chunks + 2) : chunk);
+}
+
+// No directory, no parts: one item for each chunk.
+void fetch_plainly(const Context& context, Mistake mistake, CollectingSink& sink) {
+  const std::int64_t now = shape.chunk_of(context.clock.wall());
+  std::set<std::string> keys;
+  for (std::int64_t chunk = now - shape.chunks - 1; chunk <= now + 1; ++chunk)
+    keys.insert(slot_of(chunk, mistake));
+  for (const std::string& key : keys) {
+    const Reply reply = expect(context.cluster, context.cluster.execute(Request::get(key)));
+    std::string_view lines = reply.value;
+    while (!lines.empty()) {
+      if (const auto event = parse_event_line(take_line(lines))) sink.event(*event);
+    }
+  }
+}
 
 // One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f fetches, d delivers
 // by a cursor of its own.
@@ -43,28 +76,73 @@ class Party {
 
   void act(char letter) {
     if (letter == 'p' || letter == 'b') return put(letter == 'b' ? 200 : 0);
-    Read read{0, {}, 0, letter == 'd'};
+    Read read{0, {}, 0, letter == 'd', {}};
     CollectingSink sink;
     const bool done = client_.operation(read.delivers ? "deliver" : "fetch", [&] {
-      read.delivers ? log_.deliver(cursor_, sink) : log_.fetch({}, sink);
+      read.delivers ? deliver(sink) : fetch(sink);
       return std::to_string(sink.events.size()) + " events, " + std::to_string(sink.gaps.size()) + " gaps";
     });
     read.begun = client_.begun();
+    read.at = client_.wall();
     read.texts = sink.texts();
     read.gaps = sink.gaps.size();
     if (done) history_.reads.push_back(read);
   }
 
  private:
+  void fetch(CollectingSink& sink) {
+    if (plain_ring(mistake_)) return fetch_plainly(context_, mistake_, sink);
+    log_.fetch({}, sink);
+  }
+
+  void deliver(CollectingSink& sink) {
+    if (mistake_ == Mistake::cursor_by_time) {
+      LogRange range;
+      range.after = last_;
+      log_.fetch(range, sink);
+      if (!sink.events.empty()) last_ = sink.events.back().id;
+      return;
+    }
+    if (mistake_ == Mistake::cursor_without_incarnation) believe_every_part();
+    log_.deliver(cursor_, sink);
+    if (mistake_ == Mistake::cursor_without_incarnation) sink.gaps.clear();
+  }
+
+  void believe_every_part() {
+    for (auto& [name, consumed] : cursor_.parts) {
+      const Reply reply =
+          expect(context_.cluster, context_.cluster.execute(Request::get(log_.keys().part(name))));
+      const auto header = parse_part_header(reply.value, name);
+      if (header && consumed.bytes <= reply.value.size()) consumed.incarnation = header->incarnation;
+    }
+  }
+
   void put(std::size_t padding) {
     const std::string text =
         std::to_string(client_.index()) + '.' + std::to_string(next_++) + std::string(padding, '.');
-    history_.puts[text];
+    history_.puts[text].at = client_.wall();
     const bool done = client_.operation("put", [&] {
-      mistake_ == Mistake::none ? void(log_.put(text, EventData::text)) : append(text);
+      if (plain_ring(mistake_))
+        put_plainly(text);
+      else if (mistake_ == Mistake::blind_repetition || mistake_ == Mistake::article)
+        append(text);
+      else
+        log_.put(text, EventData::text);
       return text.substr(0, 3);
     });
     if (done) history_.puts[text].ended = client_.ended();
+  }
+
+  void put_plainly(const std::string& text) {
+    const WallTime now = client_.wall();
+    const std::int64_t chunk = shape.chunk_of(now);
+    const Exptime exptime = mistake_ == Mistake::exptime_from_creation
+                                ? Exptime::after(shape.kept(), now)
+                                : Exptime::at(shape.expiry_of(chunk), now);
+    std::string line;
+    append_event_line(line, EventIdSource(context_.random).next(now), text, EventData::text);
+    expect(context_.cluster,
+           context_.cluster.execute(Request::append_or_create(slot_of(chunk, mistake_), "", line, exptime)));
   }
 
   // As a new event each time, when the reply is lost.
@@ -89,6 +167,7 @@ class Party {
   Mistake mistake_;
   EventLog log_;
   CursorState cursor_;
+  std::optional<EventId> last_;  // instead of a cursor
   int next_ = 0;
 };
 
@@ -104,7 +183,7 @@ std::optional<std::string> violation(const History& history, bool lost_data) {
     if (read.gaps != 0 && !lost_data) return "a gap although nothing was lost";
     for (const auto& [text, put] : history.puts) {
       const bool seen = read.delivers ? delivered.contains(text) : times.contains(text);
-      if (put.ended < read.begun && !seen && read.gaps == 0)
+      if (put.ended < read.begun && put.at >= read.at - shape.kept() && !seen && read.gaps == 0)
         return text.substr(0, 3) + " is missing, and no gap told";
     }
   }
@@ -114,7 +193,6 @@ std::optional<std::string> violation(const History& history, bool lost_data) {
   return std::nullopt;
 }
 
-// The last client's cursor delivers once more when all is done.
 Scenario parties(std::vector<std::string> lives, Mistake mistake = Mistake::none) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
@@ -126,10 +204,16 @@ Scenario parties(std::vector<std::string> lives, Mistake mistake = Mistake::none
     }
     run.check([history, &run, mistake](Context& observer) -> std::optional<std::string> {
       CollectingSink sink;
-      EventLog(observer, "x", shape).fetch({}, sink);
-      history->reads.push_back({exhaustive::never, sink.texts(), sink.gaps.size(), false});
-      // A log without a directory looks like one that lost it.
-      return violation(*history, run.lost_data() || mistake != Mistake::none);
+      if (plain_ring(mistake))
+        fetch_plainly(observer, mistake, sink);
+      else
+        EventLog(observer, "x", shape).fetch({}, sink);
+      history->reads.push_back(
+          {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
+      // A log without a directory looks like one that lost it; a part named long before it is there, like a lost one.
+      const bool lost =
+          run.lost_data() || mistake != Mistake::none || run.time().elapsed() >= EventLog::grace;
+      return violation(*history, lost);
     });
   };
 }
@@ -152,15 +236,26 @@ TEST_CASE("exhaustive eventlog: puts against puts, fetches and a cursor") {
   holds("eventlog: b b (two parts) | f", parties({"bb", "f"}), small_items(1));
   holds("eventlog: b b (two parts) | d", parties({"bb", "d"}), small_items(1));
   holds("eventlog: b | b (two parts)", parties({"b", "b"}), small_items(0));
+  // A put that stands still for longer than its chunk, or nearly for as long as it is kept.
+  holds("eventlog: p | p f, time passes", parties({"p", "pf"}), {.pauses = {6s, 13s}, .most_pauses = 1});
 }
 
 TEST_CASE("exhaustive eventlog: caught when broken") {
   using exhaustive::caught;
   caught("eventlog, broken: a blind repetition", parties({"p"}, Mistake::blind_repetition), small_items(1));
+  caught("eventlog, broken: slots that do not carry their lap", parties({"pp"}, Mistake::slot_modulo_n),
+         {.pauses = {5s, 32s}, .most_pauses = 3, .stalls = true});
+  caught("eventlog, broken: exptimes counted from the creation",
+         parties({"p", "p"}, Mistake::exptime_from_creation),
+         {.pauses = {5s, 16s}, .most_pauses = 2, .stalls = true});
+  caught("eventlog, broken: a cursor that goes by time", parties({"p", "pdd"}, Mistake::cursor_by_time),
+         {.pauses = {1s}, .most_pauses = 1});
   Bounds losing{.faults = 1, .kinds = Happenings::none()};
   losing.kinds.evictions = true;
   caught("eventlog, the articles': no directory, an evicted chunk is silence",
          parties({"p"}, Mistake::article), losing);
+  caught("eventlog, broken: a cursor without incarnations",
+         parties({"pp", "dd"}, Mistake::cursor_without_incarnation), losing);
 }
 
 }  // namespace mcds

@@ -1,6 +1,7 @@
 // Locks: never two leases before their deadlines, and fences that grow from holder to holder.
 #include "common/structures/lock/lock.hpp"
 #include "tests/exhaustive/pairs.hpp"
+#include "tests/exhaustive/tenures.hpp"
 #include "tests/support/cluster_doubles.hpp"
 
 namespace mcds {
@@ -14,39 +15,20 @@ constexpr Duration ttl = 1s;
 constexpr Duration lapse = 4s;
 
 // That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
-struct Claim {
-  std::size_t client;
-  std::uint64_t fence;
-  std::size_t from_step, until_step;
-  Duration from, until;
-};
+using exhaustive::Tenures;
 
-struct History {
-  std::vector<Claim> claims;
-
-  static bool before(const Claim& a, const Claim& b) {
-    return a.until <= b.from || a.until_step <= b.from_step;
-  }
-  std::optional<std::string> violation() const {
-    for (const Claim& a : claims) {
-      for (const Claim& b : claims) {
-        if (a.client >= b.client) continue;
-        if (!before(a, b) && !before(b, a)) return "two holders";
-        const Claim& first = before(a, b) ? a : b;
-        const Claim& second = before(a, b) ? b : a;
-        if (first.fence >= second.fence) return "the fence did not grow";
-      }
-    }
-    return std::nullopt;
-  }
-};
+std::optional<std::string> violation(const Tenures& tenures) {
+  if (tenures.two_at_a_time()) return "two holders";
+  if (!tenures.fences_grow()) return "the fence did not grow";
+  return std::nullopt;
+}
 
 // One client's life with the lock, as letters: a acquire, w acquire waiting, r renew, t renew by token, f release, F release
 // by token, x release by force.
 class Holder {
  public:
-  Holder(Context& context, ExploredClient& client, History& history)
-      : lock_(context, "l"), client_(client), history_(history) {}
+  Holder(Context& context, ExploredClient& client, Tenures& tenures)
+      : lock_(context, "l"), client_(client), tenures_(tenures) {}
 
   void live(const std::string& letters) {
     for (const char letter : letters) act(letter);
@@ -65,7 +47,7 @@ class Holder {
       case 'x':
         client_.operation("force", [&] { return told(lock_.force_release().result); });
         // Whoever is forced off is told by the next renewal only.
-        for (Claim& claim : history_.claims) claim.until_step = std::min(claim.until_step, client_.begun());
+        tenures_.end_all(client_.begun());
         return;
       default:
         return release(letter == 'F');
@@ -76,13 +58,7 @@ class Holder {
     return result == Lock::Freed::Result::released ? "released" : "not released";
   }
 
-  void claim(std::uint64_t fence) {
-    const Duration now = client_.run().time().elapsed();
-    const Duration left = lease_->deadline - client_.steady();
-    if (left > Duration::zero())
-      history_.claims.push_back(
-          {client_.index(), fence, client_.run().steps(), std::size_t(-1), now, now + left});
-  }
+  void claim(std::uint64_t fence) { tenures_.begin(client_, lease_->deadline - client_.steady(), fence); }
 
   void acquire(Duration wait) {
     lease_.reset();
@@ -116,28 +92,26 @@ class Holder {
     client_.operation("release", [&] {
       return told((by_token ? lock_.release(lease_->token) : lock_.release(*lease_)).result);
     });
-    for (Claim& claim : history_.claims) {
-      if (claim.client == client_.index()) claim.until_step = std::min(claim.until_step, client_.begun());
-    }
+    tenures_.end(client_, client_.begun());
   }
 
   Lock lock_;
   ExploredClient& client_;
-  History& history_;
+  Tenures& tenures_;
   std::optional<Lease> lease_;
 };
 
 Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr) {
   return [letters = std::move(letters), spoil](Exploration& run) {
-    auto history = std::make_shared<History>();
+    auto tenures = std::make_shared<Tenures>();
     for (const std::string& life : letters) {
-      run.client([&life, history, spoil](Context& honest, ExploredClient& client) {
+      run.client([&life, tenures, spoil](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, spoil);
         Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
-        Holder(context, client, *history).live(life);
+        Holder(context, client, *tenures).live(life);
       });
     }
-    run.check([history](Context&) { return history->violation(); });
+    run.check([tenures](Context&) { return violation(*tenures); });
   };
 }
 

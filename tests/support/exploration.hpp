@@ -24,7 +24,8 @@
 //   - Clients talk to each other through the servers. What they note for check() is read there, or in the same client; who
 //     compares times uses steps() at an operation's begin and end (ExploredClient::begun, ended): an operation begins
 //     with its first request and ends with its last, so that intervals are as tight as can be.
-//   - Sleeping advances everybody's time; less than `shortest_sleep` is a back-off and passes none.
+//   - Sleeping advances everybody's time. Less than `shortest_sleep`, also in sum since an operation's last longer one, is a
+//     back-off and passes none.
 //
 // One step is one request at one server. Requests of one batch to one server are executed in order, with others' requests
 // in between; those to different servers in any order. A step has variants when faults are left (see Happenings); a delayed
@@ -74,6 +75,9 @@ struct Bounds {
   int most_pauses = 0;                // in one run
   bool stalls =
       false;  // clients stand still before their first request, and between a reply and the next, too
+  // Who backs off goes on at once so often in one operation, if what it looked at has changed since; then only when nobody
+  // else can go on. Without it, at any time: where loops are long, nobody sees the end of their interleavings.
+  std::optional<int> hasty_attempts = {};
   std::size_t servers = 1;
   MemoryServerOptions server = {};
   bool native = true;  // composites are one request (meta), else sequences (classic)
@@ -94,7 +98,7 @@ struct Verdict {
   std::optional<std::string> violation;
   std::vector<std::string> story;
   std::set<std::uint64_t> finals;  // digests of what was left on the servers and told by operations
-  double seconds = 0;
+  double seconds = 0;              // of the processor
 
   std::string told() const;  // violation and story, in lines
   std::string line() const;  // schedules, pruned, verdict, seconds
@@ -106,7 +110,7 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds);
 
 class ExploredClient final : public Clock {
  public:
-  static constexpr Duration shortest_sleep = std::chrono::milliseconds(20);
+  static constexpr Duration shortest_sleep = std::chrono::milliseconds(100);
 
   ~ExploredClient() override;
   // `act` answers what it tells; Failure is caught and told. False: it failed.

@@ -1,12 +1,13 @@
 // The exploration's parts, shared by its sources only.
 #pragma once
 
+#include <set>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "common/base/fiber.hpp"
 #include "tests/support/exploration.hpp"
+#include "tests/support/memory_client.hpp"
 
 namespace mcds {
 
@@ -36,6 +37,25 @@ struct Footprint {
   std::uint64_t item = 0;  // digest of server and key
 };
 bool dependent(const Footprint& a, const Footprint& b);
+// A request that changed nothing is a look.
+Footprint footprint_of(const Request& request, std::size_t server, Outcome outcome);
+bool reads(const Request& request);
+std::uint64_t digest_of(std::string_view text, std::uint64_t seed = 14695981039346656037U);
+inline std::uint64_t item_at(std::string_view key, std::size_t server) {
+  return digest_of(key, server + 1);
+}
+
+// For the story.
+std::string shortened(std::string_view text);
+std::string told_request(const Request& request);
+std::string told_reply(const Reply& reply);
+
+// Process numbers: a client's lane to each server, its waking up, the environment, ghosts.
+constexpr int lanes_per_client = 16;
+constexpr int first_environment = 1000;
+constexpr int last_process = 1999;
+constexpr int first_ghost = 2000;
+constexpr int trips_per_client = 1000;
 
 // One of the things that may happen next. Each process has at most one next step, in some variants.
 struct Transition {
@@ -86,11 +106,6 @@ struct GhostLane {
   std::size_t position = 0;
 };
 
-struct ExploredConnection {
-  std::uint64_t incarnation = 0;
-  std::unordered_map<std::string, CasUnique> uniques = {};
-};
-
 struct ExploredClient::Inside {
   Inside(std::size_t number, std::function<void()> body)
       : index(number), random(0x5eed + 977 * number), fiber(std::move(body)) {}
@@ -109,7 +124,14 @@ struct ExploredClient::Inside {
   std::optional<Duration> wakes;
   bool stands = false;  // has its replies and did not go on yet
   std::size_t trip = 0;
-  std::vector<ExploredConnection> connections;
+  std::vector<MemoryConnection> connections;
+  // Backing off.
+  Duration slept{0};       // since the last sleep that passed time
+  int back_offs = 0;       // of the operation that runs
+  bool backs_off = false;  // since its last request
+  bool held = false;       // so that its next waits
+  bool changed = false;    // what it looked at before that
+  std::set<std::uint64_t> looked_at = {};
   // The operation that runs.
   std::string operation;
   bool in_operation = false;
@@ -117,8 +139,6 @@ struct ExploredClient::Inside {
   bool ended_now = false;
   std::size_t begun = 0;
   std::size_t ended = 0;
-
-  bool waits() const { return !lanes.empty() || wakes.has_value(); }
 };
 
 struct Exploration::Inside {
@@ -144,14 +164,18 @@ struct Exploration::Inside {
   std::vector<std::string> told;   // by each client's operations
   std::vector<std::string> story;  // of a run that is told
   bool telling = false;
-  std::unique_ptr<Clock> observer_clock;
-  std::unique_ptr<SeededRandom> observer_random;
-  std::unique_ptr<Context> observer;
+  Observer observer;
 
-  void tell(const std::string& line);
+  // `line`: made only when somebody listens.
+  template <typename Line>
+  void tell(const Line& line) {
+    if (telling) story.push_back(line());
+  }
   std::string who(const ExploredClient::Inside& client) const;
 
  private:
+  bool may_go_on(const ExploredClient::Inside& client) const;
+  void note_change(const Executed& done);
   void offer(std::vector<Transition>& all, const ExploredClient::Inside& client, std::size_t lane) const;
   void offer_environment(std::vector<Transition>& all) const;
   void execute_request(const Transition& transition, Executed& done);

@@ -1,27 +1,6 @@
-#include <cassert>
-
 #include "tests/support/simulation_inside.hpp"
 
 namespace mcds {
-
-namespace {
-
-bool compares(const Request& request) {
-  return request.op == Op::cas || request.op == Op::remove_if;
-}
-
-}  // namespace
-
-bool SimulatedWire::Connection::allows(const Request& request) const {
-  if (!compares(request)) return true;
-  const auto unique = uniques.find(request.key);
-  return unique != uniques.end() && unique->second == request.cas;
-}
-
-void SimulatedWire::Connection::learn(const Request& request, const Reply& reply) {
-  if (compares(request)) uniques.erase(request.key);
-  if (reply.cas.value != 0) uniques[request.key] = reply.cas;
-}
 
 SimulatedWire::SimulatedWire(SimulatedClient& client)
     : client_(client), simulation_(*client.simulation().inside_), connections_(simulation_.cluster.size()) {}
@@ -105,7 +84,7 @@ void SimulatedWire::plan(Trip& trip, Lane& lane) {
 
 void SimulatedWire::advance(Trip& trip, Lane& lane) {
   MemoryServer& server = simulation_.cluster.server(lane.server);
-  Connection& connection = connections_[lane.server];
+  MemoryConnection& connection = connections_[lane.server];
   if (connection.incarnation == 0) connection.incarnation = server.incarnation();
   const Duration stalled_until = simulation_.stalled_until[lane.server];
   if (stalled_until > simulation_.now()) {
@@ -124,9 +103,7 @@ void SimulatedWire::advance(Trip& trip, Lane& lane) {
   }
   if (lane.position < lane.applied_to) {
     const std::size_t index = lane.requests[lane.position];
-    Reply reply = connection.allows(trip.batch[index]) ? server.execute(trip.batch[index])
-                                                       : Reply::of(Outcome::exists, lane.server);
-    connection.learn(trip.batch[index], reply);
+    Reply reply = connection.execute(server, lane.server, trip.batch[index]);
     if (lane.position < lane.answered_to) {
       trip.replies[index] = std::move(reply);
       ++lane.position;
@@ -159,7 +136,7 @@ void SimulatedWire::close(Trip& trip, Lane& lane, ReplyFailure::Kind kind, const
 
 // What was sent and not applied yet will be, later.
 void SimulatedWire::haunt(Trip& trip, Lane& lane, Duration due) {
-  const Connection& connection = connections_[lane.server];
+  const MemoryConnection& connection = connections_[lane.server];
   for (std::size_t i = lane.position; i < lane.applied_to; ++i) {
     const Request& request = trip.batch[lane.requests[i]];
     if (!connection.allows(request)) continue;

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 
@@ -18,17 +19,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t nobody = std::numeric_limits<std::size_t>::max();
-
-class ObserverClock final : public Clock {
- public:
-  explicit ObserverClock(VirtualTime& time) : time_(time) {}
-  WallTime wall() const override { return time_.wall(); }
-  SteadyTime steady() const override { return time_.steady(); }
-  void sleep_for(Duration duration) override { time_.advance(std::max(duration, Duration(0))); }
-
- private:
-  VirtualTime& time_;
-};
 
 std::uint64_t environment_number(const char* name, std::uint64_t fallback) {
   const char* text = std::getenv(name);
@@ -54,9 +44,7 @@ Simulation::Inside::Inside(std::uint64_t seed, const SimulationOptions& given)
       server.clock_skew = std::chrono::microseconds(between(0s, 4s).count() / 1000) - 2s;
     cluster.restart(i);
   }
-  observer_clock = std::make_unique<ObserverClock>(time);
-  observer_random = std::make_unique<SeededRandom>(random.bits());
-  observer = std::make_unique<Context>(Context{cluster, *observer_clock, *observer_random, {}});
+  observer = std::make_unique<Observer>(cluster, time, random.bits());
 }
 
 void Simulation::Inside::draw_faults() {
@@ -250,7 +238,7 @@ const VirtualTime& Simulation::time() const {
   return inside_->time;
 }
 Context& Simulation::observer() {
-  return *inside_->observer;
+  return inside_->observer->context();
 }
 const FaultCounts& Simulation::happened() const {
   return inside_->counts;

@@ -1,10 +1,8 @@
 // The simulation's parts, shared by its two sources only.
 #pragma once
 
-#include <array>
-#include <unordered_map>
-
 #include "common/base/fiber.hpp"
+#include "tests/support/memory_client.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
@@ -56,9 +54,7 @@ struct Simulation::Inside {
   FaultCounts counts;
   std::size_t steps = 0;
   std::string error;
-  std::unique_ptr<Clock> observer_clock;
-  std::unique_ptr<SeededRandom> observer_random;
-  std::unique_ptr<Context> observer;
+  std::unique_ptr<Observer> observer;
 
   void evict_one(MemoryServer& server);
   void restart(MemoryServer& server);
@@ -93,13 +89,6 @@ class SimulatedWire final : public Cluster {
   static void wait_until(SimulatedClient& client, Duration due);
 
  private:
-  struct Connection {
-    std::uint64_t incarnation = 0;                            // of the server it leads to; 0: there is none
-    std::unordered_map<std::string, CasUnique> uniques = {};  // fetched on it; others compare as another's
-
-    bool allows(const Request& request) const;
-    void learn(const Request& request, const Reply& reply);
-  };
   // What goes to one server in one trip, in order.
   struct Lane {
     std::size_t server = 0;
@@ -127,7 +116,7 @@ class SimulatedWire final : public Cluster {
 
   SimulatedClient& client_;
   Simulation::Inside& simulation_;
-  std::vector<Connection> connections_;  // to each server
+  std::vector<MemoryConnection> connections_;  // to each server
 };
 
 }  // namespace mcds

@@ -1,0 +1,243 @@
+// Caches: one rebuild at a time; no invalidation undone, nothing older over newer; nobody waits for the dead.
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/structures/cache/cache.hpp"
+#include "tests/exhaustive/pairs.hpp"
+#include "tests/exhaustive/tenures.hpp"
+#include "tests/support/cluster_doubles.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr Duration rebuild_ttl = 4s;
+// Past a rebuild's lease and what its key lives longer.
+constexpr Duration lapse = 8s;
+const std::string source = "source";
+
+// What the entry is made from: an item, so that reading and changing it are steps like others.
+std::uint64_t read_source(const Context& context) {
+  return parse_u64(expect_read(context.cluster, context.cluster.execute(Request::get(source))).value).value();
+}
+
+void change_source(const Context& context) {
+  expect(context.cluster, context.cluster.execute(Request::incr(source, 1)));
+}
+
+// An entry of this version, or a newer one, is all that may be fresh for who asks from `since` on.
+struct Due {
+  std::size_t since;
+  std::uint64_t version;
+};
+
+struct Seen {
+  std::size_t begun;
+  std::uint64_t version;
+};
+
+struct History {
+  std::vector<Due> due;
+  std::vector<Seen> fresh;
+  exhaustive::Tenures held;  // the right to rebuild: from the answer until it gives back
+
+  std::optional<std::string> violation() const {
+    for (const Seen& seen : fresh) {
+      for (const Due& one : due) {
+        if (one.since < seen.begun && seen.version < one.version)
+          return "version " + std::to_string(seen.version) + " is fresh after one that it must give way to";
+      }
+    }
+    if (held.two_at_a_time()) return "two rebuilds at a time";
+    return std::nullopt;
+  }
+};
+
+// One client's operations, as letters: a asks, and rebuilds if that falls to it; w asks, waiting; f asks, wanting it anew;
+// d asks, and dies if it is to rebuild; l asks, and rebuilds for longer than its lease; k asks, and rebuilds for so long,
+// renewing; e expires, r removes the entry, either because the source has changed.
+class Caller {
+ public:
+  Caller(Context context, ExploredClient& client, History& history)
+      : context_(std::move(context)), client_(client), history_(history), cache_(context_, "k") {}
+
+  void live(const std::string& letters) {
+    for (const char letter : letters) {
+      if (letter == 'e' || letter == 'r')
+        invalidate(letter == 'e');
+      else if (!ask(letter))
+        return;
+    }
+  }
+
+ private:
+  void invalidate(bool keeps_stale) {
+    const bool changed =
+        client_.operation("change the source", [&] { return change_source(context_), "done"; });
+    if (!changed) return;
+    bool reached = false;
+    const bool done = client_.operation(keeps_stale ? "expire" : "remove", [&] {
+      reached = !(keeps_stale ? cache_.expire() : cache_.remove()).failure;
+      return reached ? "done" : "not everywhere";
+    });
+    if (done && reached) history_.due.push_back({client_.ended(), 2});
+  }
+
+  // False: it died.
+  bool ask(char letter) {
+    CacheTerms terms{.ttl = 60s, .stale = 60s, .rebuild_ttl = rebuild_ttl, .holder = {}};
+    terms.wait = letter == 'w' ? 150ms : 0ms;
+    terms.refresh = letter == 'f';
+    std::optional<Cache::Answer> answer;
+    client_.operation("ask", [&]() -> std::string {
+      answer.emplace(cache_.ask(terms));
+      if (answer->kind == Cache::Answer::Kind::rebuild) return hold(*answer->rebuild), "rebuild";
+      const std::string told = answer->record ? answer->record->out : "nothing";
+      return (answer->kind == Cache::Answer::Kind::fresh ? "fresh: " : "busy: ") + told;
+    });
+    if (!answer) return true;
+    if (answer->kind == Cache::Answer::Kind::fresh)
+      history_.fresh.push_back({client_.begun(), parse_u64(answer->record->out).value()});
+    if (answer->rebuild && letter == 'd') return false;
+    if (answer->rebuild) rebuild(*answer->rebuild, letter);
+    return true;
+  }
+
+  void hold(CacheRebuild& rebuild) {
+    if (!rebuild.lease()) return;
+    history_.held.begin(client_, rebuild.lease()->deadline - client_.steady());
+  }
+
+  void let_go() { history_.held.end(client_, client_.run().steps()); }
+
+  void rebuild(CacheRebuild& rebuild, char letter) {
+    CacheRecord record;
+    if (!client_.operation("build", [&] { return record.out = std::to_string(read_source(context_)); }))
+      return;
+    for (int slept = 0; (letter == 'l' || letter == 'k') && slept < 2; ++slept) {
+      client_.sleep_for(letter == 'k' ? rebuild_ttl / 4 : rebuild_ttl);
+      if (letter == 'k') renew(rebuild);
+    }
+    bool stored = false;
+    client_.operation("store", [&] {
+      stored = rebuild.store(record) == CacheRebuild::Stored::stored;
+      return stored ? "stored " + record.out : "superseded";
+    });
+    if (stored) history_.due.push_back({client_.ended(), parse_u64(record.out).value()});
+    let_go();
+    client_.operation("end", [&] { return rebuild.end(stored), "done"; });
+  }
+
+  void renew(CacheRebuild& rebuild) {
+    if (!rebuild.lease()) return;
+    client_.operation("renew", [&] {
+      if (rebuild.lock().renew(*rebuild.lease(), rebuild.lease_ttl()) != Lock::Renewal::renewed)
+        return "lost";
+      let_go();
+      hold(rebuild);
+      rebuild.keep();
+      return "renewed";
+    });
+  }
+
+  Context context_;
+  ExploredClient& client_;
+  History& history_;
+  Cache cache_;
+};
+
+enum class Before { nothing, stale, fresh };
+
+void build_before(const Context& context) {
+  Cache cache(context, "k");
+  auto answer = cache.ask({.ttl = 1s, .stale = 600s, .rebuild_ttl = rebuild_ttl, .holder = {}});
+  CacheRecord record;
+  record.out = "1";
+  answer.rebuild->store(record);
+  answer.rebuild->end(true);
+}
+
+struct Setting {
+  Before before = Before::stale;
+  std::size_t copies = 1;
+  test::Spoiled::Spoil spoil = nullptr;
+};
+
+Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
+  return [=](Exploration& run) {
+    auto history = std::make_shared<History>();
+    Context before = run.observer();
+    before.copies = setting.copies;
+    before.cluster.execute(Request::set(source, "1", Exptime::never()));
+    if (setting.before != Before::nothing) build_before(before);
+    if (setting.before == Before::stale) run.time().advance(2s);
+    for (const std::string& life : lives) {
+      run.client([&life, &setting, history](Context& honest, ExploredClient& client) {
+        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        Caller({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client, *history)
+            .live(life);
+      });
+    }
+    run.check([history, copies = setting.copies, &run](Context& observer) -> std::optional<std::string> {
+      Context context = observer;
+      context.copies = copies;
+      const auto shown = Cache(context, "k").show();
+      if (shown.record && shown.record->fresh(observer.clock.wall()))
+        history->fresh.push_back({run.steps() + 1, parse_u64(shown.record->out).value()});
+      return history->violation();
+    });
+  };
+}
+
+bool is_entry(const Request& request) {
+  return request.key == "cache:k";
+}
+
+void store_by_set(Request& request) {
+  if (request.op == Op::cas && is_entry(request)) request.op = Op::set;
+}
+
+void lock_by_set(Request& request) {
+  if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
+}
+
+// A late one, or another's, is then taken for the one that was invalidated.
+void placeholder_of_nobody(Request& request) {
+  if (request.op == Op::add && is_entry(request))
+    request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
+}
+
+}  // namespace
+
+TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each other") {
+  using exhaustive::holds;
+  for (const Before before : {Before::nothing, Before::stale}) {
+    const std::string state = before == Before::nothing ? ", missing" : ", stale";
+    const auto pair = [&](const std::string& name, std::vector<std::string> lives, const Bounds& bounds) {
+      holds("cache: " + name + state, callers(std::move(lives), {.before = before}), bounds);
+    };
+    pair("ask | ask", {"a", "a"}, {.faults = 1});
+    pair("ask | ask waiting", {"a", "w"}, {.faults = 1, .hasty_attempts = 1});
+    pair("ask | expire ask", {"a", "ea"}, {.faults = 1});
+    pair("ask | remove ask", {"a", "ra"}, {.faults = 1});
+    pair("expire | remove", {"e", "r"}, {.faults = 1});
+    pair("ask dying | ask waiting", {"d", "w"}, {.faults = 1, .hasty_attempts = 1});
+    pair("ask, stored late | ask, a lapse anywhere", {"a", "a"}, {.pauses = {lapse}, .most_pauses = 1});
+    pair("ask, building long | ask", {"l", "a"}, {.faults = 1});
+    pair("ask, building long, renewing | ask", {"k", "a"}, {.faults = 1});
+  }
+  holds("cache: ask anew | ask anew, fresh", callers({"f", "f"}, {.before = Before::fresh}), {.faults = 1});
+  holds("cache: ask anew | expire ask, fresh", callers({"f", "ea"}, {.before = Before::fresh}),
+        {.faults = 1});
+}
+
+TEST_CASE("exhaustive cache: caught when broken") {
+  using exhaustive::caught;
+  caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = store_by_set}), {});
+  caught("cache, broken: a lock that is no lock", callers({"a", "a"}, {.spoil = lock_by_set}), {});
+  caught("cache, broken: a placeholder like any other",
+         callers({"a", "ra"}, {.before = Before::nothing, .spoil = placeholder_of_nobody}), {.faults = 1});
+}
+
+}  // namespace mcds

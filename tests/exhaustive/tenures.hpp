@@ -1,0 +1,62 @@
+// Who held something that only one may hold: between two steps, and between two times; either order proves them apart.
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/exhaustive/linearizability.hpp"
+
+namespace mcds::exhaustive {
+
+struct Tenure {
+  std::size_t client;
+  std::size_t from_step, until_step;
+  Duration from, until;
+  std::uint64_t fence = 0;
+
+  bool before(const Tenure& other) const { return until <= other.from || until_step <= other.from_step; }
+};
+
+class Tenures {
+ public:
+  // From now on, for `left` at most. What a client is told in vain, too late, is nothing.
+  void begin(ExploredClient& client, Duration left, std::uint64_t fence = 0) {
+    const Duration now = client.run().time().elapsed();
+    if (left > Duration::zero())
+      all_.push_back({client.index(), client.run().steps(), never, now, now + left, fence});
+  }
+  // It gave back, from this step on.
+  void end(const ExploredClient& client, std::size_t step) {
+    for (Tenure& one : all_) {
+      if (one.client == client.index()) one.until_step = std::min(one.until_step, step);
+    }
+  }
+  // Everybody was forced off.
+  void end_all(std::size_t step) {
+    for (Tenure& one : all_) one.until_step = std::min(one.until_step, step);
+  }
+
+  bool two_at_a_time() const {
+    return any_two([](const Tenure& a, const Tenure& b) { return !a.before(b) && !b.before(a); });
+  }
+  bool fences_grow() const {
+    return !any_two([](const Tenure& a, const Tenure& b) {
+      return a.before(b) ? a.fence >= b.fence : b.fence >= a.fence;
+    });
+  }
+
+ private:
+  template <typename Check>
+  bool any_two(const Check& check) const {
+    for (const Tenure& a : all_) {
+      for (const Tenure& b : all_) {
+        if (a.client < b.client && check(a, b)) return true;
+      }
+    }
+    return false;
+  }
+
+  std::vector<Tenure> all_;
+};
+
+}  // namespace mcds::exhaustive
