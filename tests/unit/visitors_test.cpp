@@ -112,11 +112,29 @@ TEST_CASE("visitors: a dead server costs only the ids it holds") {
 TEST_CASE("visitors: round trips") {
   World world;
   const auto trips = [&](auto&& action) { return world.trips.trips_of(action); };
-  CHECK(trips([&] { world.site().hit(); }) == 1);
+  CHECK(trips([&] { world.site(Visitors::usual_period).hit(); }) == 1);
+  CHECK(trips([&] { world.site().hit(); }) == 3);
   CHECK(trips([&] { world.site().hit(); }) == 1);
   CHECK(trips([&] { world.site().hit("v"); }) == 2);
   CHECK(trips([&] { world.site().hit("v"); }) == 1);
   CHECK(trips([&] { world.site().value(); }) == 1);
+}
+
+TEST_CASE("visitors: the period in use is known until its counts are gone, and several are named") {
+  World world;
+  const auto in_use = [&] { return Visitors::period_in_use(world.context, "site"); };
+  CHECK(in_use() == Visitors::usual_period);
+  world.site(1h).hit();
+  CHECK(world.trips.trips_of([&] { CHECK(in_use() == 1h); }) == 1);
+  world.site(10s).hit();
+  world.site().hit();
+  CHECK_THROWS_WITH_AS(in_use(), doctest::Contains("1h, 10s"), InvalidInput);
+  world.clock.advance(30s);
+  CHECK(in_use() == 1h);
+  world.site(Visitors::usual_period).hit();
+  CHECK_THROWS_WITH_AS(in_use(), doctest::Contains("5m, 1h"), InvalidInput);
+  world.clock.advance(3h);
+  CHECK(in_use() == Visitors::usual_period);
 }
 
 TEST_CASE("visitors: a foreign value is an error, a strange period is refused") {

@@ -23,7 +23,7 @@ constexpr std::size_t ids_per_batch = 1000;
 
 struct Options {
   std::string name;
-  Duration period = std::chrono::minutes(5);
+  std::optional<Duration> period;
   std::optional<std::string> id;
   bool estimate = false, fail_fast = false;
   std::optional<std::string> jitter;
@@ -31,7 +31,19 @@ struct Options {
 
 void common_options(Verb& verb, const std::shared_ptr<Options>& options) {
   verb.argument("NAME", "what is visited", &options->name)
-      .option("--period", "D", "how long one count lasts, whole seconds; 5m without it", &options->period);
+      .option("--period", "D", "how long one count lasts, whole seconds; default: the one in use, else 5m",
+              &options->period);
+}
+
+// hit begins counts: it never guesses.
+Visitors visitors_to_hit(Session& session, const Options& options) {
+  return {session.context_with_copies(), options.name, options.period.value_or(Visitors::usual_period)};
+}
+
+Visitors visitors_to_read(Session& session, const Options& options) {
+  const Context context = session.context_with_copies();
+  return {context, options.name,
+          options.period ? *options.period : Visitors::period_in_use(context, options.name)};
 }
 
 JsonObject start_answer(const Options& options) {
@@ -40,18 +52,18 @@ JsonObject start_answer(const Options& options) {
   return answer;
 }
 
-void period_fields(JsonObject& answer, const Options& options, WallTime started) {
-  answer.number("period_s", static_cast<std::uint64_t>(ceil_seconds(options.period)))
+void period_fields(JsonObject& answer, const Visitors& visitors, WallTime started) {
+  answer.number("period_s", static_cast<std::uint64_t>(ceil_seconds(visitors.period())))
       .time("period_started_at", started);
 }
 
-void answer_hit(Session& session, const Options& options, const Visitors::Hit& hit,
+void answer_hit(Session& session, const Options& options, const Visitors& visitors, const Visitors::Hit& hit,
                 const std::optional<std::string>& id) {
   JsonObject answer = start_answer(options);
   if (id) answer.bytes("id", *id);
   answer.boolean("counted", hit.counted);
   if (hit.counted) answer.number("current", hit.current);
-  period_fields(answer, options, hit.period_started_at);
+  period_fields(answer, visitors, hit.period_started_at);
   answer.bytes("server", session.server_address(hit.server));
   add_copies(answer, session, hit.copies);
   const std::string bare = id ? (hit.counted ? "1" : "0") : std::to_string(hit.current);
@@ -77,7 +89,7 @@ class VisitorLines final : public LineBatch {
     for (std::size_t i = 0; i < hits.size(); ++i) {
       try {
         if (hits[i].failure) std::rethrow_exception(hits[i].failure);
-        answer_hit(session_, options_, hits[i], ids_[i]);
+        answer_hit(session_, options_, visitors_, hits[i], ids_[i]);
       } catch (const Failure& failure) {
         if (failure.code() == ErrorCode::output_failed) throw;
         fail(failure, first_line_ + i);
@@ -93,14 +105,14 @@ class VisitorLines final : public LineBatch {
 };
 
 ExitStatus hit(Session& session, const Options& options) {
-  Visitors visitors(session.context_with_copies(), options.name, options.period);
+  Visitors visitors = visitors_to_hit(session, options);
   if (!options.id) {
-    answer_hit(session, options, visitors.hit(), std::nullopt);
+    answer_hit(session, options, visitors, visitors.hit(), std::nullopt);
   } else if (*options.id == "-") {
     return VisitorLines(session, options, visitors).run();
   } else {
     const std::string id = value_of(*options.id);
-    answer_hit(session, options, visitors.hit(id), id);
+    answer_hit(session, options, visitors, visitors.hit(id), id);
   }
   return ExitStatus::ok;
 }
@@ -121,12 +133,12 @@ double rounded(double value) {
 
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
-  Visitors visitors(session.context_with_copies(), options.name, options.period);
+  Visitors visitors = visitors_to_read(session, options);
   const Visitors::Value value = visitors.value();
   JsonObject answer = start_answer(options);
   answer.number("value", value.visitors);
   std::string bare = std::to_string(value.visitors);
-  period_fields(answer, options, value.period_started_at);
+  period_fields(answer, visitors, value.period_started_at);
   answer.number("current", value.current);
   double shown = static_cast<double>(value.visitors);
   if (options.estimate) {
@@ -146,7 +158,7 @@ ExitStatus value(Session& session, const Options& options) {
 }
 
 ExitStatus where(Session& session, const Options& options) {
-  return print_where(session, Visitors(session.context_with_copies(), options.name, options.period).keys());
+  return print_where(session, visitors_to_read(session, options).keys());
 }
 
 }  // namespace
@@ -155,7 +167,7 @@ void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
   Verb& hit_verb = command.verb("hit", "count one visit in the running period");
   hit_verb.example("mcds visitors hit site")
-      .example("mcds visitors hit site --id \"$SESSION\" --period 1h")
+      .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
   common_options(hit_verb, options);
   hit_verb

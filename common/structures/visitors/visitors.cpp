@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
+#include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
@@ -14,6 +15,7 @@ namespace mcds {
 namespace {
 
 constexpr int claim_attempts = 3;
+constexpr std::uint64_t longest_period_s = std::uint64_t{1} << 32;
 
 std::int64_t whole_seconds(Duration period) {
   const std::int64_t seconds = ceil_seconds(period);
@@ -43,6 +45,11 @@ std::uint64_t count_in(const Cluster& cluster, const std::vector<Reply>& replies
   return largest.value_or(0);
 }
 
+// No period's key: those end in a number, or an id behind one.
+std::string conf_key(const std::string& key) {
+  return key + ":conf";
+}
+
 bool is_stored(const Reply& reply) {
   return reply.outcome == Outcome::stored;
 }
@@ -60,7 +67,9 @@ std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
 
 Visitors::Visitors(Context context, std::string_view name, Duration period)
     : context_(std::move(context)), period_s_(whole_seconds(period)) {
-  base_ = structure_key(context_, "visitors", name) + ':' + std::to_string(period_s_);
+  const std::string key = structure_key(context_, "visitors", name);
+  conf_ = conf_key(key);
+  base_ = key + ':' + std::to_string(period_s_);
 }
 
 std::int64_t Visitors::period_of(WallTime time) const {
@@ -90,7 +99,37 @@ Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
     if (is_stored(reply)) hit.current = std::max(hit.current, reply.number);
   }
   hit.copies = copy_outcomes(context_, replies);
+  if (std::any_of(replies.begin(), replies.end(), [](const Reply& reply) { return reply.created; }))
+    note_period(period);
   return hit;
+}
+
+void Visitors::note_period(std::int64_t period) const {
+  if (std::chrono::seconds(period_s_) == usual_period) return;
+  note_in_use(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
+}
+
+Duration Visitors::period_in_use(const Context& context, std::string_view name) {
+  const Visitors usual(context, name, usual_period);
+  const WallTime now = context.clock.wall();
+  const std::int64_t period = usual.period_of(now);
+  const std::vector<Request> batch{Request::get(usual.conf_), Request::get(usual.key_of(period - 1)),
+                                   Request::get(usual.key_of(period))};
+  const auto replies = execute_copies(context, batch);
+  std::vector<Duration> periods;
+  const auto is_hit = [](const Reply& reply) { return reply.outcome == Outcome::hit; };
+  if (std::any_of(replies[1].begin(), replies[1].end(), is_hit) ||
+      std::any_of(replies[2].begin(), replies[2].end(), is_hit))
+    periods.push_back(usual_period);
+  for (const InUse& one : parse_in_use(replies[0].front().value, now)) {
+    const auto seconds = parse_u64(one.what);
+    if (seconds && *seconds > 0 && *seconds < longest_period_s)
+      periods.emplace_back(std::chrono::seconds(*seconds));
+  }
+  if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
+  std::string list;
+  for (const Duration one : periods) list += (list.empty() ? "" : ", ") + format_duration(one);
+  throw InvalidInput("--period: this name is counted by " + list + "; say which");
 }
 
 Visitors::Hit Visitors::hit() {

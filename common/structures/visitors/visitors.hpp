@@ -5,6 +5,7 @@
 //                                    seconds
 //   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the
 //                                    digits are the hit's own
+//   visitors:<name>:conf             which T other than 300 are in use: common/primitives/in_use.hpp
 //   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
 //     shadow), `value` reads visitors:site:300:5984112 (the active one).
 //   Every exptime is the end of period p + 1, plus 2 s, plus half a period, counted from the boundary.
@@ -20,7 +21,8 @@
 // Round trips (steady / worst)
 //   hit 1 / 1; with id 2, or 1 if already counted / 2 more per lost reply, three times at most; value 1
 //     / 1. A batch of ids costs what one id costs. A server without meta commands takes 3 for the first
-//     hit of a period.
+//     hit of a period. The first hit of a period of another T than 300 takes 2 more. Without a T, value takes 1 more where
+//     another than 300 is in use.
 //
 // With several copies
 //   Every copy of a counter counts; the largest is the value, as for plain counters (counter.hpp). An id is added to all
@@ -99,6 +101,11 @@ class Visitors {
   // `visitors` with normal noise of `fraction` times its value: for display.
   std::uint64_t jittered(double visitors, double fraction);
 
+  static constexpr Duration usual_period = std::chrono::minutes(5);
+  // The period in use under this name; the usual one if none is. Throws InvalidInput, which names them, when there are several.
+  static Duration period_in_use(const Context& context, std::string_view name);
+
+  Duration period() const { return std::chrono::seconds(period_s_); }
   // The active and the shadow counter's keys now.
   std::vector<std::string> keys() const;
 
@@ -112,11 +119,13 @@ class Visitors {
   Hit count(std::int64_t period, std::uint64_t hits);
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
   std::string mark() const;
+  void note_period(std::int64_t period) const;
   std::optional<ClaimState> decide(Claim& one, const std::vector<Reply>& replies) const;
   void add_open(std::vector<Claim>& claims);
   void look_up_open(std::vector<Claim>& claims);
 
   Context context_;
+  std::string conf_;  // visitors:<name>:conf
   std::string base_;  // visitors:<name>:<T>
   std::int64_t period_s_;
 };

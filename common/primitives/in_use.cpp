@@ -1,0 +1,81 @@
+#include "common/primitives/in_use.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/primitives/record.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view mark = "P1 ";
+constexpr std::size_t most = 32;  // the oldest of more are forgotten
+constexpr int attempts = 3;
+constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
+
+std::int64_t seconds_of(WallTime time) {
+  return std::chrono::ceil<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+std::optional<InUse> parse_line(std::string_view line) {
+  auto body = unseal(line);
+  if (!body || !body->starts_with(mark)) return std::nullopt;
+  body->remove_prefix(mark.size());
+  const std::size_t space = body->find(' ');
+  const std::string what(body->substr(0, space));
+  if (what.empty() || space == std::string_view::npos) return std::nullopt;
+  const auto until = parse_i64(body->substr(space + 1));
+  if (!until || *until < 0 || *until > latest_second) return std::nullopt;
+  return InUse{what, WallTime(std::chrono::seconds(*until))};
+}
+
+}  // namespace
+
+std::vector<InUse> parse_in_use(std::string_view value, WallTime now) {
+  std::vector<InUse> all;
+  while (!value.empty()) {
+    const std::size_t end = std::min(value.find('\n'), value.size());
+    auto one = parse_line(value.substr(0, end));
+    value.remove_prefix(std::min(end + 1, value.size()));
+    if (!one) continue;
+    std::erase_if(all, [&](const InUse& other) { return other.what == one->what; });
+    if (one->until > now) all.push_back(std::move(*one));
+  }
+  return all;
+}
+
+std::string in_use_value(const std::vector<InUse>& all) {
+  std::string value;
+  for (const InUse& one : all) {
+    const std::size_t start = value.size();
+    append_all(value, {mark, one.what, " ", std::to_string(seconds_of(one.until))});
+    append_seal(value, start);
+    value += '\n';
+  }
+  return value;
+}
+
+Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now) {
+  auto all = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);
+  std::erase_if(all, [&](const InUse& other) { return other.what == noted.what; });
+  if (all.size() >= most) all.erase(all.begin());
+  all.push_back(noted);
+  WallTime until = noted.until;
+  for (const InUse& one : all) until = std::max(until, one.until);
+  const Exptime exptime = Exptime::at(until, now);
+  if (seen.outcome != Outcome::hit) return Request::add(key, in_use_value(all), exptime);
+  return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);
+}
+
+void note_in_use(const Context& context, const std::string& key, const InUse& noted) {
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const Reply seen = context.cluster.execute(Request::gets(key));
+    if (seen.failed()) return;
+    const Reply stored = context.cluster.execute(note_in_use(key, seen, noted, context.clock.wall()));
+    if (stored.outcome == Outcome::stored || stored.failed()) return;
+  }
+}
+
+}  // namespace mcds
