@@ -338,6 +338,22 @@ TEST_CASE("cache, copies: show tells which copy gave no answer") {
   CHECK(world.cache().show().copies.at(1).failure.has_value());
 }
 
+TEST_CASE("cache, copies: word of a removal that is executed late is not the word that somebody claimed") {
+  World world;
+  build(world.they_ask(), "x");
+  std::vector<std::string> words;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (world.trips.server_of(request) == world.server(1)) return test::Mishap::unreachable;
+    if (request.op != Op::add || request.key != key) return std::nullopt;
+    words.push_back(request.value);
+    return words.size() == 1 ? std::optional(test::Mishap::lost_request) : std::nullopt;
+  });
+  CHECK(world.cache().remove().found);
+  REQUIRE(words.size() == 2);
+  CHECK(words[0] != words[1]);
+  CHECK(world.stored_on(world.server(0), key) == words[1]);
+}
+
 TEST_CASE("cache, copies: more of them than servers are refused") {
   World world;
   world.context.copies = 4;

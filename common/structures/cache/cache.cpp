@@ -190,14 +190,17 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
 }
 
 // Whoever claimed the entry since is not to store over it: a placeholder is replaced. A build that began later stands.
+// Each attempt has its own build, as in expire_copy.
 void Cache::leave_word(const Context& context, const Invalidated& newest) const {
   const WallTime now = context.clock.wall();
+  std::vector<std::string> builds;
   CacheRecord word;
-  word.build = context.random.token();
   word.begun_at = std::max(now, newest.after + std::chrono::milliseconds(1));
   const Duration left = std::max<Duration>(newest.until - now, shortest_word);
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     const auto there = observed.found ? decode_cache_record(observed.value) : std::nullopt;
+    if (there && std::find(builds.begin(), builds.end(), there->build) != builds.end()) return std::nullopt;
+    word.build = builds.emplace_back(context.random.token());
     if (there && !there->placeholder && (there->expired_by_hand() || !word.newer_than(*there)))
       return std::nullopt;
     return Write{encode(word), Exptime::after(left + cache_slack, now), 0};

@@ -72,6 +72,7 @@ void declare_ring_check(Verb& verb) {
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
       .option("--keys", "FILE", "also whether these keys divide as the weights want it; - is standard input",
               &options->keys)
+      .dash()
       .flag("--live", "the same for all keys that the servers hold now", options->live)
       .action([options](Session& session) { return run_check(session, *options); });
 }
