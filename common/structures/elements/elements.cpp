@@ -161,7 +161,8 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
   std::vector<ElementResult> results(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
-    if ((results[i].failure = item.failure_of_read())) continue;
+    results[i].failure = item.failure_of_read();
+    if (results[i].failure) continue;
     results[i].yes = item.live();
     const bool anywhere =
         std::any_of(item.copies.begin(), item.copies.end(), [](const auto& copy) { return copy.live(); });

@@ -29,7 +29,7 @@ struct KeyRules {
   bool sent;
 
   std::string checked(const std::string& text) const {
-    const std::string whole = prefix + text;
+    std::string whole = prefix + text;
     if (fits(whole, false)) return whole;
     for (const auto& placement : placements) {
       if (text.empty() || !is_taken(*placement, whole, sent)) return whole_key(prefix, text);
