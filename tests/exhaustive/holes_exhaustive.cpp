@@ -2,101 +2,15 @@
 // shortest story. What else is known of them needs arithmetic instead of an order (clocks' skew over a period, exptimes of
 // more than a month as sums, counters at 2^63), or a connection that mixes up two servers' cas uniques, which no Cluster
 // allows; how often the windows are hit is for the bench.
-#include "common/base/bytes.hpp"
-#include "tests/exhaustive/pairs.hpp"
-#include "tests/exhaustive/tenures.hpp"
+#include "tests/exhaustive/naive.hpp"
 
 namespace mcds {
 
 namespace {
 
+using namespace exhaustive;
+
 using namespace std::chrono_literals;
-
-struct Facts {
-  exhaustive::Tenures held;
-  std::uint64_t done = 0;   // acknowledged
-  std::uint64_t tried = 0;  // and those that may have been done
-  std::vector<std::string> told;
-};
-
-class Naive {
- public:
-  Naive(Context& context, ExploredClient& client, Facts& facts)
-      : client(client), facts(facts), context_(context) {}
-
-  Reply ask(const Request& request) { return context_.cluster.execute(request); }
-  std::vector<Reply> ask_all(const std::vector<Request>& batch) { return context_.cluster.execute(batch); }
-  std::optional<std::string> get(const std::string& key) {
-    const Reply reply = ask(Request::get(key));
-    return reply.outcome == Outcome::hit ? std::optional(reply.value) : std::nullopt;
-  }
-  std::uint64_t number(const std::string& key) { return parse_padded(get(key).value_or("0")); }
-  bool set(const std::string& key, const std::string& value) {
-    return ask(Request::set(key, value, Exptime::never())).outcome == Outcome::stored;
-  }
-  bool add(const std::string& key, const std::string& value, Exptime exptime = Exptime::never()) {
-    return ask(Request::add(key, value, exptime)).outcome == Outcome::stored;
-  }
-  bool append(const std::string& key, const std::string& value) {
-    return ask(Request::append(key, value)).outcome == Outcome::stored;
-  }
-  bool incr(const std::string& key) { return ask(Request::incr(key, 1)).outcome == Outcome::stored; }
-  void remove(const std::string& key) { ask(Request::remove(key)); }
-  std::string name() const { return std::to_string(client.index()); }
-
-  bool acquire(Exptime exptime = Exptime::after(1s, WallTime{})) {
-    if (!add("lock", name(), exptime)) return false;
-    facts.held.begin(client, 1s);
-    return true;
-  }
-  // From the call on it does not count as held.
-  void let_go() { facts.held.end(client, client.run().steps()); }
-  void acknowledge(bool done) {
-    ++facts.tried;
-    facts.done += done ? 1 : 0;
-  }
-
-  ExploredClient& client;
-  Facts& facts;
-
- private:
-  static std::uint64_t parse_padded(std::string text) {
-    while (text.ends_with(' ')) text.pop_back();
-    return parse_u64(text).value_or(0);
-  }
-
-  Context& context_;
-};
-
-using Part = std::function<void(Naive&)>;
-// Whether the end is wrong.
-using Wrong = std::function<bool(Context&, const Facts&)>;
-
-// With what is stored before, as key and value.
-void hole(const std::string& name, const std::vector<Part>& parts, const Wrong& wrong, const Bounds& bounds,
-          const std::vector<std::pair<std::string, std::string>>& before = {}) {
-  exhaustive::caught(
-      name,
-      [&](Exploration& run) {
-        auto facts = std::make_shared<Facts>();
-        for (const auto& [key, value] : before)
-          run.observer().cluster.execute(Request::set(key, value, Exptime::never()));
-        for (const Part& part : parts) {
-          run.client([facts, &part](Context& context, ExploredClient& client) {
-            client.operation("", [&] {
-              Naive naive(context, client, *facts);
-              part(naive);
-              return "done";
-            });
-          });
-        }
-        run.check([facts, &wrong](Context& observer) -> std::optional<std::string> {
-          if (wrong(observer, *facts)) return "wrong";
-          return std::nullopt;
-        });
-      },
-      bounds);
-}
 
 std::string left(Context& context, const std::string& key) {
   return context.cluster.execute(Request::get(key)).value;
