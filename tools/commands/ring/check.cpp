@@ -26,6 +26,16 @@ struct CheckOptions {
   bool live = false;
 };
 
+// Whether there are servers enough for the copies that structures are to have.
+std::vector<Finding> check_copies(Session& session) {
+  try {
+    static_cast<void>(session.copies());
+  } catch (const InvalidInput& failure) {
+    return {{"too_few_servers", true, failure.what(), {}}};
+  }
+  return {};
+}
+
 // Per server: what it was found to hold, or what is placed on it.
 std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& options,
                                       const Placement& placement, ExitStatus& status) {
@@ -53,6 +63,7 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
   };
   tell(check_list(listed, *placement, placing));
   tell(check_ring(*placement, placing));
+  tell(check_copies(session));
   ExitStatus read = ExitStatus::ok;
   if (options.keys || options.live)
     tell(check_counts(*placement, count_keys(session, options, *placement, read)));
