@@ -189,13 +189,6 @@ std::optional<std::string> json_field(std::string_view text, std::string_view na
   return std::move(last->value);
 }
 
-std::vector<std::string> json_names(std::string_view text) {
-  std::vector<std::string> names;
-  for (JsonMember& member : json_members(text).value_or(std::vector<JsonMember>()))
-    names.push_back(std::move(member.name));
-  return names;
-}
-
 std::string quote_bytes(std::string_view bytes) {
   return is_utf8(bytes) ? json_quote(bytes) : "b\"" + base64(bytes) + '"';
 }

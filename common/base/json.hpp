@@ -82,7 +82,4 @@ std::optional<std::vector<JsonMember>> json_members(std::string_view text);
 // The compact JSON text of one field of a JSON object, the last of its name; nullopt when there is none or `text` is no object.
 std::optional<std::string> json_field(std::string_view text, std::string_view name);
 
-// The member names of a JSON object in their order; empty when `text` is no object.
-std::vector<std::string> json_names(std::string_view text);
-
 }  // namespace mcds

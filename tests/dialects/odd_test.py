@@ -4,14 +4,13 @@
 No answer of another command is success, nothing loops, nothing crashes.
 """
 import os
-import socket
 import subprocess
 import sys
 import tempfile
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish  # noqa: E402
+from stub import Stub  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 FULL = os.environ.get("MCDS_TEST_FULL") == "1"
@@ -60,24 +59,16 @@ VERBS = {
 HONEST = {65, 69, 75, 76, 77, 79, 80}
 
 
-class OddServer:
+class OddServer(Stub):
     """`greets`: it answers the greeting as memcached does, and the rest oddly. An empty answer closes."""
 
     def __init__(self, path):
         self.answer, self.greets = b"", False
-        self.listener = socket.socket(socket.AF_UNIX)
-        self.listener.bind(path)
-        self.listener.listen(64)
-        threading.Thread(target=self.accept, daemon=True).start()
+        super().__init__(self.answer_all, path)
 
-    def accept(self):
-        while True:
-            client, _ = self.listener.accept()
-            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
-
-    def serve(self, client):
+    def answer_all(self, client):
         try:
-            with client, client.makefile("rb") as requests:
+            with client.makefile("rb") as requests:
                 while line := requests.readline():
                     words = line.split()
                     if words and words[0] in STORES and len(words) > 4:
@@ -87,7 +78,7 @@ class OddServer:
                     if not answer:
                         return
                     client.sendall(answer)
-        except (OSError, ValueError):
+        except ValueError:  # half a command
             pass
 
 

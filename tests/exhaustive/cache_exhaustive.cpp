@@ -5,6 +5,7 @@
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/exhaustive/tenures.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
@@ -192,24 +193,6 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
   };
 }
 
-bool is_entry(const Request& request) {
-  return request.key == "cache:k";
-}
-
-void store_by_set(Request& request) {
-  if (request.op == Op::cas && is_entry(request)) request.op = Op::set;
-}
-
-void lock_by_set(Request& request) {
-  if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
-}
-
-// A late one, or another's, is then taken for the one that was invalidated.
-void placeholder_of_nobody(Request& request) {
-  if (request.op == Op::add && is_entry(request))
-    request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
-}
-
 }  // namespace
 
 TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each other") {
@@ -247,10 +230,11 @@ TEST_CASE("exhaustive cache: two copies") {
 
 TEST_CASE("exhaustive cache: caught when broken") {
   using exhaustive::caught;
-  caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = store_by_set}), {});
-  caught("cache, broken: a lock that is no lock", callers({"a", "a"}, {.spoil = lock_by_set}), {});
+  caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = test::store_by_set}), {});
+  caught("cache, broken: a lock that is no lock", callers({"a", "a"}, {.spoil = test::lock_by_set}), {});
   caught("cache, broken: a placeholder like any other",
-         callers({"a", "ra"}, {.before = Before::nothing, .spoil = placeholder_of_nobody}), {.faults = 1});
+         callers({"a", "ra"}, {.before = Before::nothing, .spoil = test::placeholder_of_nobody}),
+         {.faults = 1});
 }
 
 }  // namespace mcds

@@ -3,6 +3,7 @@
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/exhaustive/tenures.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
@@ -115,19 +116,6 @@ Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nu
   };
 }
 
-void expire_with_the_ttl(Request& request) {
-  const std::int64_t seconds = request.exptime.wire();
-  if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
-}
-
-void release_without_comparing(Request& request) {
-  if (request.op == Op::remove_if) request.op = Op::remove;
-}
-
-void renew_without_comparing(Request& request) {
-  if (request.op == Op::cas) request.op = Op::set;
-}
-
 // The server's clock ticks just before the clients' second ends.
 MemoryServerOptions ticking_late() {
   return {.tick_phase = 999ms};
@@ -162,11 +150,12 @@ TEST_CASE("exhaustive lock: a lease that lapsed, between two others") {
 TEST_CASE("exhaustive lock: caught when broken") {
   using exhaustive::caught;
   const Bounds two_lapses{.pauses = {lapse}, .most_pauses = 2, .stalls = true};
-  caught("lock, broken: the key expires with the ttl", lives({"a", "a"}, expire_with_the_ttl),
+  caught("lock, broken: the key expires with the ttl", lives({"a", "a"}, test::expire_with_the_ttl),
          {.pauses = {1ms, 998ms}, .most_pauses = 2, .server = ticking_late()});
-  caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, release_without_comparing),
+  caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, test::release_without_comparing),
          two_lapses);
-  caught("lock, broken: renew without comparing", lives({"at", "a"}, renew_without_comparing), two_lapses);
+  caught("lock, broken: renew without comparing", lives({"at", "a"}, test::renew_without_comparing),
+         two_lapses);
 }
 
 }  // namespace mcds

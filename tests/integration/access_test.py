@@ -10,13 +10,13 @@ import ssl
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 for room in ("support", "conformance"):
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", room))
 from certificates import Authority
 from checks import check, finish
+from stub import Stub
 from suite import Suite
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -68,38 +68,6 @@ class Memcached:
     def __exit__(self, *_):
         self.process.kill()
         self.process.wait()
-
-
-class Stub:
-    """Hands every connection to `serve` in a thread; what that receives is its own affair."""
-
-    def __init__(self, serve):
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.serve = serve
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            threading.Thread(target=self.handle, args=(connection,), daemon=True).start()
-
-    def handle(self, connection):
-        with connection:
-            try:
-                self.serve(connection)
-            except OSError:
-                pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
 
 
 def tls_options(certificate, key, *more):

@@ -9,6 +9,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/structures/cache/cache.hpp"
+#include "tests/support/mistakes.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
@@ -53,10 +54,6 @@ std::uint64_t version_of(const CacheRecord& record) {
 
 const std::string lock_key = "cache:k:rebuild";
 
-bool is_entry(const Request& request) {
-  return request.key == "cache:k";
-}
-
 enum class Mistake { none, no_look_behind, filling_readers };
 
 // Spoils the requests on their way, to see that the simulation would notice.
@@ -73,7 +70,7 @@ class Spoiled final : public Cluster {
     note_question(requests);
     auto replies = reach(requests);
     note_silence(requests, replies);
-    if (requests.front().op == Op::add && is_entry(requests.front()))
+    if (requests.front().op == Op::add && test::is_entry(requests.front()))
       fresh_at_claim_ = fresh_until == world_.fresh_until && all_answered(replies) ? fresh_until : WallTime{};
     return replies;
   }
@@ -311,20 +308,6 @@ void lose_servers(Context& context, SimulatedClient& client, World& world) {
   }
 }
 
-void store_by_set(Request& request) {
-  if (request.op == Op::cas && is_entry(request)) request.op = Op::set;
-}
-
-void lock_by_set(Request& request) {
-  if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
-}
-
-// A late one, or another's, is then taken for the one that was invalidated.
-void placeholder_of_nobody(Request& request) {
-  if (request.op == Op::add && is_entry(request))
-    request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
-}
-
 struct Setup {
   Faults faults = {};
   bool exclusive = true;  // one rebuild at a time
@@ -400,7 +383,7 @@ TEST_CASE("cache: nobody rebuilds what was fresh when it had the lock") {
 
 TEST_CASE(
     "cache: the simulation finds a store by set, a lock that is no lock, a placeholder like any other") {
-  for (const auto spoil : {store_by_set, lock_by_set, placeholder_of_nobody}) {
+  for (const auto spoil : {test::store_by_set, test::lock_by_set, test::placeholder_of_nobody}) {
     CHECK(finds({.spoil = spoil}));
   }
 }
@@ -427,7 +410,7 @@ TEST_CASE(
     "cache, copies: the simulation finds a store by set, who does not look behind a server that came back, "
     "and readers "
     "that fill lost copies") {
-  CHECK(finds({.exclusive = false, .copies = copy_count, .spoil = store_by_set}));
+  CHECK(finds({.exclusive = false, .copies = copy_count, .spoil = test::store_by_set}));
   CHECK(finds(
       {.faults = calm(), .copies = copy_count, .loses_servers = true, .mistake = Mistake::no_look_behind}));
   CHECK(finds({.faults = calm(),

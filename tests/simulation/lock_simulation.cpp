@@ -4,6 +4,7 @@
 #include "common/base/errors.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/mistakes.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
@@ -61,19 +62,6 @@ void hold(Context& context, SimulatedClient& client, Lock& lock, Lease lease, Hi
   if (left() <= Duration::zero()) return;
   history.tenures[tenure].until = now();
   if (context.random.below(4) != 0) lock.release(lease);
-}
-
-void expire_with_the_ttl(Request& request) {
-  const std::int64_t seconds = request.exptime.wire();
-  if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
-}
-
-void release_without_comparing(Request& request) {
-  if (request.op == Op::remove_if) request.op = Op::remove;
-}
-
-void renew_without_comparing(Request& request) {
-  if (request.op == Op::cas) request.op = Op::set;
 }
 
 std::optional<std::string> schedule(std::uint64_t seed, const Faults& faults, bool exclusive,
@@ -142,7 +130,8 @@ TEST_CASE("lock: the simulation finds two holders where servers lose data") {
 }
 
 TEST_CASE("lock: the simulation finds two holders without the two seconds, or without comparing") {
-  for (const auto spoil : {expire_with_the_ttl, release_without_comparing, renew_without_comparing}) {
+  for (const auto spoil :
+       {test::expire_with_the_ttl, test::release_without_comparing, test::renew_without_comparing}) {
     CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, Faults{}, true, spoil); }));
   }
 }

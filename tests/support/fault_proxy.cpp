@@ -399,11 +399,4 @@ std::string FaultProxy::received() const {
   return loop_->received_;
 }
 
-void FaultProxy::reset_counts() {
-  loop_->change([&] {
-    loop_->trips_ = loop_->connections_ = loop_->faults_ = 0;
-    loop_->received_.clear();
-  });
-}
-
 }  // namespace mcds::test

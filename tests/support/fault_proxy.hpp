@@ -56,7 +56,6 @@ class FaultProxy {
   std::size_t connections() const;  // ever accepted
   std::size_t faults() const;       // trips that were not honest
   std::string received() const;     // everything clients sent, up to 1 MiB
-  void reset_counts();
 
  private:
   class Loop;

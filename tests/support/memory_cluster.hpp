@@ -36,7 +36,6 @@ class MemoryCluster final : public Cluster {
   void proceed(std::size_t server);
   // SIGKILL; restart() brings it back.
   void kill(std::size_t server);
-  bool is_stopped(std::size_t server) const { return states_.at(server) == State::stopped; }
 
  private:
   enum class State { running, stopped, dead };

@@ -32,7 +32,6 @@ struct Simulation::Inside {
 
   void draw_faults();
   void disturb();
-  void hit_server(std::size_t index);
   SimulatedClient* next_client();
   std::size_t next_ghost() const;
   void apply_ghost(std::size_t index);

@@ -21,16 +21,6 @@ constexpr std::size_t most_spent = 16;
 
 }  // namespace
 
-LockValue LockValue::parse(std::string_view stored) {
-  const std::size_t space = stored.find(' ');
-  LockValue value{std::string(stored.substr(0, space)), {}};
-  if (space == std::string_view::npos) return value;
-  if (auto holder = compact_json(stored.substr(space + 1)); holder && holder->starts_with('{')) {
-    value.holder = std::move(*holder);
-  }
-  return value;
-}
-
 std::string new_lock_token(Random& random) {
   while (true) {
     std::string token = random.token();

@@ -11,17 +11,9 @@
 #include <vector>
 
 #include "common/primitives/context.hpp"
+#include "common/structures/lock/value.hpp"
 
 namespace mcds {
-
-// `<token> <holder as JSON>`, as stored.
-struct LockValue {
-  std::string token;
-  std::string holder;  // a JSON object; empty when another program left none
-
-  // Total: whatever is stored under a lock's key holds the lock.
-  static LockValue parse(std::string_view stored);
-};
 
 class LockExchange {
  public:

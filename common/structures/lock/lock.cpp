@@ -20,7 +20,6 @@ constexpr Duration first_poll = std::chrono::milliseconds(50);
 constexpr Duration slowest_poll = std::chrono::seconds(1);
 constexpr int most_splits = 8;    // in a row, each followed by a short pause
 constexpr int most_vanished = 3;  // adds of which nothing was found are followed by another at once
-constexpr std::size_t max_note_size = 1024;
 constexpr std::string_view fence_part = ":fence";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -28,54 +27,6 @@ std::string checked_key(const Context& context, std::string_view name) {
     throw InvalidInput("a lock's name must not end in \":fence\"; such a key may be another lock's fence");
   }
   return structure_key(context, "lock", name);
-}
-
-void add_ttl(JsonObject& holder, Duration ttl) {
-  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(ttl);
-  if (whole == ttl)
-    holder.number("ttl_s", static_cast<std::uint64_t>(whole.count()));
-  else
-    holder.real("ttl_s", std::chrono::duration<double>(ttl).count());
-}
-
-// What a lock's value says of its ttl.
-std::optional<Duration> ttl_of(const LockValue& stored) {
-  const auto field = json_field(stored.holder, "ttl_s");
-  const auto seconds = field ? parse_double(*field) : std::nullopt;
-  if (!seconds || !(*seconds >= 0.001 && *seconds < 1e9)) return std::nullopt;
-  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*seconds));
-}
-
-// The value with this ttl among the holder's fields; one without such fields as it is.
-std::string with_ttl(const std::string& value, Duration ttl) {
-  const LockValue stored = LockValue::parse(value);
-  if (stored.holder.empty()) return value;
-  JsonObject holder;
-  for (const JsonMember& member : json_members(stored.holder).value_or(std::vector<JsonMember>())) {
-    if (member.name != "ttl_s") holder.raw(member.name, member.value);
-  }
-  add_ttl(holder, ttl);
-  return stored.token + ' ' + holder.text();
-}
-
-std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
-  if (holder.note.size() > max_note_size)
-    throw InvalidInput("the note is longer than 1024 bytes; shorten it");
-  JsonObject json;
-  json.bytes("host", holder.host).number("pid", holder.pid).bytes("user", holder.user);
-  if (!holder.note.empty()) json.bytes("note", holder.note);
-  json.time("acquired_at", now);
-  add_ttl(json, ttl);
-  return json.text();
-}
-
-// `{…}` with `finished_at` added, whatever the fields are.
-std::string finished(const std::string& value, WallTime now) {
-  const LockValue stored = LockValue::parse(value);
-  JsonObject end;
-  end.time("finished_at", now);
-  if (stored.holder.size() <= 2) return stored.token + ' ' + end.text();
-  return stored.token + ' ' + stored.holder.substr(0, stored.holder.size() - 1) + ',' + end.text().substr(1);
 }
 
 Duration until(SteadyTime deadline, SteadyTime now) {

@@ -66,12 +66,6 @@
 
 namespace mcds {
 
-// Who will hold it, for people.
-struct LockHolder {
-  std::string host, user, note;
-  std::uint64_t pid = 0;
-};
-
 struct Lease {
   // One server's copy and its stamp on the value last stored there, if known on this connection.
   struct Copy {

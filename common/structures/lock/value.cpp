@@ -1,0 +1,72 @@
+#include "common/structures/lock/value.hpp"
+
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t max_note_size = 1024;
+
+void add_ttl(JsonObject& holder, Duration ttl) {
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(ttl);
+  if (whole == ttl)
+    holder.number("ttl_s", static_cast<std::uint64_t>(whole.count()));
+  else
+    holder.real("ttl_s", std::chrono::duration<double>(ttl).count());
+}
+
+}  // namespace
+
+LockValue LockValue::parse(std::string_view stored) {
+  const std::size_t space = stored.find(' ');
+  LockValue value{std::string(stored.substr(0, space)), {}};
+  if (space == std::string_view::npos) return value;
+  if (auto holder = compact_json(stored.substr(space + 1)); holder && holder->starts_with('{')) {
+    value.holder = std::move(*holder);
+  }
+  return value;
+}
+
+std::optional<Duration> ttl_of(const LockValue& stored) {
+  const auto field = json_field(stored.holder, "ttl_s");
+  const auto seconds = field ? parse_double(*field) : std::nullopt;
+  if (!seconds || !(*seconds >= 0.001 && *seconds < 1e9)) return std::nullopt;
+  return std::chrono::duration_cast<Duration>(std::chrono::duration<double>(*seconds));
+}
+
+std::string with_ttl(const std::string& value, Duration ttl) {
+  const LockValue stored = LockValue::parse(value);
+  if (stored.holder.empty()) return value;
+  JsonObject holder;
+  for (const JsonMember& member : json_members(stored.holder).value_or(std::vector<JsonMember>())) {
+    if (member.name != "ttl_s") holder.raw(member.name, member.value);
+  }
+  add_ttl(holder, ttl);
+  return stored.token + ' ' + holder.text();
+}
+
+std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
+  if (holder.note.size() > max_note_size)
+    throw InvalidInput("the note is longer than 1024 bytes; shorten it");
+  JsonObject json;
+  json.bytes("host", holder.host).number("pid", holder.pid).bytes("user", holder.user);
+  if (!holder.note.empty()) json.bytes("note", holder.note);
+  json.time("acquired_at", now);
+  add_ttl(json, ttl);
+  return json.text();
+}
+
+std::string finished(const std::string& value, WallTime now) {
+  const LockValue stored = LockValue::parse(value);
+  JsonObject end;
+  end.time("finished_at", now);
+  if (stored.holder.size() <= 2) return stored.token + ' ' + end.text();
+  return stored.token + ' ' + stored.holder.substr(0, stored.holder.size() - 1) + ',' + end.text().substr(1);
+}
+
+}  // namespace mcds

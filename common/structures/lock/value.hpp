@@ -1,0 +1,37 @@
+// What is stored under a lock's key: who has it, for programs and for people. lock.hpp has the layout.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+// Who will hold it, for people.
+struct LockHolder {
+  std::string host, user, note;
+  std::uint64_t pid = 0;
+};
+
+// `<token> <holder as JSON>`, as stored.
+struct LockValue {
+  std::string token;
+  std::string holder;  // a JSON object; empty when another program left none
+
+  // Total: whatever is stored under a lock's key holds the lock.
+  static LockValue parse(std::string_view stored);
+};
+
+// Throws InvalidInput for a note that is too long.
+std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
+// What it says of its ttl.
+std::optional<Duration> ttl_of(const LockValue& stored);
+// A stored value with this ttl among the holder's fields; one without such fields as it is.
+std::string with_ttl(const std::string& value, Duration ttl);
+// A stored value with `finished_at` among the holder's fields, whatever these are.
+std::string finished(const std::string& value, WallTime now);
+
+}  // namespace mcds

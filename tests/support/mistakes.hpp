@@ -1,0 +1,44 @@
+// Requests that a careless client would have sent instead: what simulation and exploration must both notice.
+#pragma once
+
+#include <chrono>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/request.hpp"
+
+namespace mcds::test {
+
+// A lock's.
+inline void expire_with_the_ttl(Request& request) {
+  const std::int64_t seconds = request.exptime.wire();
+  if (seconds > 2) request.exptime = Exptime::after(std::chrono::seconds(seconds - 2), WallTime{});
+}
+
+inline void release_without_comparing(Request& request) {
+  if (request.op == Op::remove_if) request.op = Op::remove;
+}
+
+inline void renew_without_comparing(Request& request) {
+  if (request.op == Op::cas) request.op = Op::set;
+}
+
+// A cache's, whose entry is `k`.
+inline bool is_entry(const Request& request) {
+  return request.key == "cache:k";
+}
+
+inline void store_by_set(Request& request) {
+  if (request.op == Op::cas && is_entry(request)) request.op = Op::set;
+}
+
+inline void lock_by_set(Request& request) {
+  if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
+}
+
+// A late one, or another's, is then taken for the one that was invalidated.
+inline void placeholder_of_nobody(Request& request) {
+  if (request.op == Op::add && is_entry(request))
+    request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
+}
+
+}  // namespace mcds::test
