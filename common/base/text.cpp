@@ -83,17 +83,28 @@ std::string visible(std::string_view text) {
   return shown;
 }
 
-void append_visible_json(std::string& out, std::string_view json) {
+void make_json_visible(std::string& out, std::size_t start) {
   constexpr std::string_view marks = "\x7f\xc2";
-  while (true) {
-    const std::size_t plain = std::min({json.find(marks[0]), json.find(marks[1]), json.size()});
-    out += json.substr(0, plain);
-    json.remove_prefix(plain);
-    if (json.empty()) return;
-    const auto escape = escape_of(json);
-    out += escape.value_or(std::string(json.substr(0, 1)));
-    json.remove_prefix(escape && json.front() != del ? 2 : 1);
+  if (out.find(marks[0], start) == std::string::npos && out.find(marks[1], start) == std::string::npos)
+    return;
+  const std::string json = out.substr(start);
+  out.resize(start);
+  std::string_view rest = json;
+  while (!rest.empty()) {
+    const std::size_t plain = std::min(rest.find_first_of(marks), rest.size());
+    out += rest.substr(0, plain);
+    rest.remove_prefix(plain);
+    if (rest.empty()) break;
+    const auto escape = escape_of(rest);
+    out += escape.value_or(std::string(rest.substr(0, 1)));
+    rest.remove_prefix(escape && rest.front() != del ? 2 : 1);
   }
+}
+
+void append_visible_json(std::string& out, std::string_view json) {
+  const std::size_t start = out.size();
+  out += json;
+  make_json_visible(out, start);
 }
 
 }  // namespace mcds

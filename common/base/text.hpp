@@ -18,5 +18,7 @@ bool is_visible(std::string_view text);
 
 // Appends JSON text, with DEL and C1 controls escaped: in strings, the only place where they are, JSON lets them stand.
 void append_visible_json(std::string& out, std::string_view json);
+// The same with what stands in `out` from `start` on.
+void make_json_visible(std::string& out, std::size_t start);
 
 }  // namespace mcds

@@ -40,12 +40,14 @@ class AutomaticTransport final : public Transport {
     return replies;
   }
 
-  // What may have to be asked again goes at once.
+  // What is sure to be asked again goes at once, and so does the first batch that a server ever gets.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    const bool settled = std::none_of(batch.begin(), batch.end(), [&](const Request& request) {
-      return speaks(request) == Words::unknown || request.op == Op::incr_or_create;
+    const bool settled = std::all_of(batch.begin(), batch.end(), [&](const Request& request) {
+      const Words words = speaks(request);
+      return words == Words::meta || (words == Words::classic && request.op != Op::incr_or_create);
     });
-    return settled ? wire_->begin(std::move(batch)) : Cluster::begin(std::move(batch));
+    if (!settled) return Cluster::begin(std::move(batch));
+    return std::make_unique<Begun>(*this, wire_->begin(std::move(batch)));
   }
 
   const Placement& placement() const override { return *placement_; }
@@ -53,6 +55,23 @@ class AutomaticTransport final : public Transport {
 
  private:
   using Words = Dialect::Words;
+
+  // A server may have been replaced by an older one meanwhile.
+  class Begun final : public Pending {
+   public:
+    Begun(AutomaticTransport& transport, std::unique_ptr<Pending> pending)
+        : transport_(transport), pending_(std::move(pending)) {}
+    std::span<const Request> batch() const override { return pending_->batch(); }
+    std::vector<Reply> finish() override {
+      std::vector<Reply> replies = pending_->finish();
+      transport_.take_over_refused(pending_->batch(), replies);
+      return replies;
+    }
+
+   private:
+    AutomaticTransport& transport_;
+    std::unique_ptr<Pending> pending_;
+  };
 
   Words speaks(const Request& request) const { return wire_->dialect(server_of(request)).words; }
 

@@ -23,29 +23,34 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
 
 namespace {
 
-// So many replies in a row are those of one request.
-std::vector<std::vector<Reply>> by_request(std::vector<Reply> replies, std::size_t copies) {
-  std::vector<std::vector<Reply>> result(replies.size() / copies);
-  for (std::size_t i = 0; i < replies.size(); ++i) result[i / copies].push_back(std::move(replies[i]));
-  return result;
-}
-
-}  // namespace
-
-std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests) {
-  // Without copies there is nothing to direct: the requests go as they are.
-  if (context.copies == 1) return by_request(context.cluster.execute(requests), 1);
+std::vector<Request> for_copies(const Context& context, std::span<const Request> requests) {
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
     for (const std::size_t server : copy_servers(context, request.placed_by()))
       batch.push_back(Request(request).on(server));
   }
-  return by_request(context.cluster.execute(batch), context.copies);
+  return batch;
+}
+
+}  // namespace
+
+CopyReplies execute_copies(const Context& context, std::span<const Request> requests) {
+  // Without copies there is nothing to direct: the requests go as they are.
+  if (context.copies == 1) return {context.cluster.execute(requests), 1};
+  return {context.cluster.execute(for_copies(context, requests)), context.copies};
+}
+
+CopiesOnTheWay::CopiesOnTheWay(const Context& context, std::vector<Request> requests)
+    : copies_(context.copies),
+      pending_(context.cluster.begin(copies_ == 1 ? std::move(requests) : for_copies(context, requests))) {}
+
+CopyReplies CopiesOnTheWay::finish() {
+  return {pending_->finish(), copies_};
 }
 
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {
-  return std::move(execute_copies(context, std::span(&request, 1)).front());
+  return execute_copies(context, std::span(&request, 1)).take_all();
 }
 
 CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
@@ -58,7 +63,7 @@ CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
   return outcome;
 }
 
-std::vector<CopyOutcome> copy_outcomes(const Context& context, const std::vector<Reply>& replies) {
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies) {
   std::vector<CopyOutcome> outcomes;
   if (replies.size() < 2) return outcomes;
   for (const Reply& reply : replies) {
@@ -80,7 +85,7 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view 
   return outcomes;
 }
 
-const Reply& telling(const std::vector<Reply>& replies) {
+const Reply& telling(std::span<const Reply> replies) {
   for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); },
                              +[](const Reply& reply) { return reply.failed(); }}) {
     const auto found = std::find_if(replies.begin(), replies.end(), matches);

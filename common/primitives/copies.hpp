@@ -33,21 +33,53 @@ struct CopyOutcome {
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
 std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key);
 
-// Replies of each request's copies, in the order of copy_servers. One batch.
-std::vector<std::vector<Reply>> execute_copies(const Context& context, std::span<const Request> requests);
+// Replies of each request's copies, in the order of copy_servers.
+class CopyReplies {
+ public:
+  // Of the first request's copies, of the second's …
+  CopyReplies(std::vector<Reply> replies, std::size_t copies)
+      : replies_(std::move(replies)), copies_(copies) {}
+  std::size_t size() const { return replies_.size() / copies_; }
+  std::span<Reply> operator[](std::size_t request) {
+    return std::span(replies_).subspan(request * copies_, copies_);
+  }
+  std::span<const Reply> operator[](std::size_t request) const {
+    return std::span(replies_).subspan(request * copies_, copies_);
+  }
+  std::vector<Reply> take_all() && { return std::move(replies_); }
+
+ private:
+  std::vector<Reply> replies_;
+  std::size_t copies_;
+};
+
+// One batch.
+CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
+
+// The same, on its way (Pending): other requests may be begun before its replies are waited for.
+class CopiesOnTheWay {
+ public:
+  CopiesOnTheWay(const Context& context, std::vector<Request> requests);
+  // Once.
+  CopyReplies finish();
+
+ private:
+  std::size_t copies_;
+  std::unique_ptr<Pending> pending_;
+};
 
 // What `reply` says of its copy: a failure, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
-std::vector<CopyOutcome> copy_outcomes(const Context& context, const std::vector<Reply>& replies);
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
 // For one key's copies after Copies::run.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
                                        std::span<const std::optional<Failure>> failures);
 
 // The reply that stands for all copies when none did what was wanted: one that may have been applied before one that was
 // not, and a failure before a miss.
-const Reply& telling(const std::vector<Reply>& replies);
+const Reply& telling(std::span<const Reply> replies);
 
 // Of a write's failures the one that tells its outcome: nullopt if any copy was written; else a copy that may have been
 // comes before those that were not.

@@ -141,9 +141,9 @@ std::vector<VersionedItem> Versions::finish_read(Pending& pending) const {
   return items;
 }
 
-VersionedItem Versions::item_of(std::string key, std::vector<Reply> replies) const {
+VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies) const {
   VersionedItem item{.key = std::move(key), .copies = {}};
-  for (Reply& reply : replies) take(item.copies.emplace_back(), std::move(reply));
+  for (const Reply& reply : replies) take(item.copies.emplace_back(), reply);
   return item;
 }
 

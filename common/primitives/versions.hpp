@@ -112,7 +112,7 @@ class Versions {
   void write(std::span<VersionedWrite> writes) const;
 
   // What was read elsewhere: the replies to one key's gets, one per copy.
-  VersionedItem item_of(std::string key, std::vector<Reply> replies) const;
+  VersionedItem item_of(std::string key, std::span<const Reply> replies) const;
 
   // What a reader owes the copies that differ.
   static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);

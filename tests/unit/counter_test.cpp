@@ -76,10 +76,10 @@ TEST_CASE("counter: a batch sums equal names, and one bad line does not stop the
   world.memory.execute(Request::set("counter:text", "abc", Exptime::never()));
   const std::vector<Increment> batch{{"a", 1},    {"b c", 1}, {"a", 2},
                                      {"text", 1}, {"e", 4},   {"big", 1ull << 63}};
-  const auto results = counter.incr(batch);
+  const auto [results, of_lines] = counter.incr(batch);
   REQUIRE(results.size() == 5);
   CHECK(results[0].delta == 3);
-  CHECK(results[0].lines == std::vector<std::size_t>{0, 2});
+  CHECK(of_lines == std::vector<std::size_t>{0, 1, 0, 2, 3, 4});
   CHECK(results[0].value->value == 3);
   CHECK(results[1].failure->code() == ErrorCode::usage);
   CHECK(results[2].failure->code() == ErrorCode::bad_data);
@@ -92,7 +92,7 @@ TEST_CASE("counter: a lost reply is unknown for that name only") {
   Counter counter = world.counter();
   world.faults.once(Op::incr_or_create, test::Mishap::lost_reply, 1);
   const std::vector<Increment> batch{{"a", 1}, {"b", 1}, {"c", 1}};
-  const auto results = counter.incr(batch);
+  const auto results = counter.incr(batch).of_names;
   CHECK(results[0].value);
   CHECK(results[1].failure->code() == ErrorCode::unknown_outcome);
   CHECK(results[2].value);

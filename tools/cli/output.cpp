@@ -58,7 +58,9 @@ std::string readable(std::string_view text) {
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (mode_ == OutputMode::json) {
-    append_visible_json(pending_, object.text());
+    const std::size_t start = pending_.size();
+    object.append_to(pending_);
+    make_json_visible(pending_, start);
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {

@@ -17,7 +17,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t window_lines = 2048;
+constexpr std::size_t window_lines = 1024;
 constexpr std::uint64_t largest_exact_json = std::uint64_t{1} << 53;
 
 struct CounterOptions {
@@ -97,27 +97,50 @@ class IncrementLines final : public LineBatch {
     checked([&] { return counter_.key_of(increment.name); });
     increments_.push_back(std::move(increment));
     numbers_.push_back(line_number());
-    if (increments_.size() >= window_lines) send();
+    if (increments_.size() >= window_lines) begin();
   }
 
   void send() override {
+    begin();
+    finish();
+  }
+
+  // The answers to a window are printed while the next one is on its way.
+  void begin() {
     if (increments_.empty()) return;
-    for (const IncrementResult& result : counter_.incr(increments_, incr_options(options_))) {
-      if (result.value) {
-        session_.output().answer(increment_line(session_, result.name, result.delta, *result.value),
-                                 std::to_string(result.value->value));
-        continue;
-      }
-      for (const std::size_t line : result.lines) fail(*result.failure, numbers_[line]);
-    }
+    Window next{counter_.begin_incr(increments_, incr_options(options_)), std::move(numbers_)};
+    finish();
+    begun_.emplace(std::move(next));
     increments_.clear();
     numbers_.clear();
   }
+
+  void finish() {
+    if (!begun_) return;
+    Window window = std::move(*begun_);
+    begun_.reset();
+    const IncrementResults results = window.increments.finish();
+    for (const IncrementResult& result : results.of_names) {
+      if (!result.value) continue;
+      session_.output().answer(increment_line(session_, result.name, result.delta, *result.value),
+                               std::to_string(result.value->value));
+    }
+    for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
+      const auto& failure = results.of_names[results.of_lines[i]].failure;
+      if (failure) fail(*failure, window.numbers[i]);
+    }
+  }
+
+  struct Window {
+    Counter::Incrementing increments;
+    std::vector<std::size_t> numbers;  // of its lines
+  };
 
   const CounterOptions& options_;
   Counter counter_;
   std::vector<Increment> increments_;
   std::vector<std::size_t> numbers_;
+  std::optional<Window> begun_;
 };
 
 ExitStatus incr(Session& session, const CounterOptions& options) {

@@ -21,6 +21,12 @@ bool of_the_server(const Reply& reply) {
   return reply.is(Kind::unreachable) || reply.unknown();
 }
 
+// These commute with whatever was begun after them; another change would be tried again behind a later one.
+bool only_counts(std::span<const Request> batch) {
+  return std::all_of(batch.begin(), batch.end(),
+                     [](const Request& request) { return request.op == Op::incr_or_create; });
+}
+
 }  // namespace
 
 // Its failures are settled once they are known.
@@ -31,7 +37,8 @@ class HealthGuard::Watched final : public Pending {
   std::span<const Request> batch() const override { return pending_->batch(); }
   std::vector<Reply> finish() override {
     std::vector<Reply> replies = pending_->finish();
-    if (pending_->batch().size() == replies.size()) guard_.settle(pending_->batch(), {}, replies, false);
+    if (pending_->batch().size() == replies.size())
+      guard_.settle(pending_->batch(), {}, replies, only_counts(pending_->batch()));
     return replies;
   }
 

@@ -45,8 +45,10 @@ class WireTransport final : public Transport {
   std::vector<Reply> execute(std::span<const Request> batch) override {
     std::vector<Reply> replies = unsent(batch);
     if (!in_two_trips(batch)) {
+      const bool counts = std::any_of(batch.begin(), batch.end(), creates_numbers);
+      if (counts) finish_others();
       wait_for(start(batch, replies, IncrForm::whole, not_refused));
-      if (std::any_of(batch.begin(), batch.end(), creates_numbers)) {
+      if (counts) {
         count_without_room(batch, replies);
         put_back_texts(batch, replies);
       }
@@ -54,13 +56,13 @@ class WireTransport final : public Transport {
     }
     finish_others();
     wait_for(start(batch, replies, IncrForm::incr_only, not_refused));
-    wait_for(start(batch, replies, IncrForm::create,
-                   [](const Reply& reply) { return reply.outcome == Outcome::not_found; }));
+    create_missing(batch, replies);
     return replies;
   }
 
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override {
-    if (std::any_of(batch.begin(), batch.end(), creates_numbers)) return Cluster::begin(std::move(batch));
+    const bool counts = std::any_of(batch.begin(), batch.end(), creates_numbers);
+    if (counts && !in_two_trips(batch)) return Cluster::begin(std::move(batch));
     return std::make_unique<Begun>(*this, std::move(batch));
   }
 
@@ -76,7 +78,9 @@ class WireTransport final : public Transport {
         : transport_(transport),
           batch_(std::move(batch)),
           replies_(transport.unsent(batch_)),
-          trip_(transport.start(batch_, replies_, IncrForm::whole, not_refused)) {}
+          counts_(in_two_trips(batch_)),
+          trip_(transport.start(batch_, replies_, counts_ ? IncrForm::incr_only : IncrForm::whole,
+                                not_refused)) {}
     // The lanes would write to replies that are gone.
     ~Begun() override {
       for (const Awaited& one : trip_) {
@@ -89,6 +93,7 @@ class WireTransport final : public Transport {
     std::span<const Request> batch() const override { return batch_; }
     std::vector<Reply> finish() override {
       transport_.wait_for(trip_);
+      if (counts_) transport_.create_missing(batch_, replies_);
       return std::move(replies_);
     }
 
@@ -96,11 +101,21 @@ class WireTransport final : public Transport {
     WireTransport& transport_;
     std::vector<Request> batch_;
     std::vector<Reply> replies_;
+    bool counts_;
     Trip trip_;
   };
 
   static bool in_two_trips(std::span<const Request> batch) {
     return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_numbers);
+  }
+
+  // The second of two trips, for what the first did not find. Nothing else is on its way meanwhile: a lane sends all
+  // incr_or_create in one form.
+  void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
+    const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
+    if (std::none_of(replies.begin(), replies.end(), missing)) return;
+    finish_others();
+    wait_for(start(batch, replies, IncrForm::create, missing));
   }
 
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }

@@ -257,7 +257,7 @@ CounterCopiesValue CounterCopies::result() const {
   return result;
 }
 
-std::optional<CounterCopiesValue> CounterCopies::heal(const std::vector<Reply>& replies) {
+std::optional<CounterCopiesValue> CounterCopies::heal(std::span<const Reply> replies) {
   for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
   if (!any_exact()) return std::nullopt;
   counted_on_ = servers_.front();

@@ -40,7 +40,7 @@ class CounterCopies {
 
   // Merges what a read found, one reply per copy, and makes lost copies whole as far as they answer. nullopt: none of
   // them is exact.
-  std::optional<CounterCopiesValue> heal(const std::vector<Reply>& replies);
+  std::optional<CounterCopiesValue> heal(std::span<const Reply> replies);
 
  private:
   // One copy as last read.

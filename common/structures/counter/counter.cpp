@@ -1,6 +1,7 @@
 #include "common/structures/counter/counter.hpp"
 
 #include <algorithm>
+#include <memory_resource>
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
@@ -12,6 +13,7 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal ones
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
 InvalidInput too_large(std::string_view what) {
@@ -90,18 +92,19 @@ CounterUpdate::Next subtracting(std::uint64_t delta) {
   };
 }
 
-// One result per distinct name, in the order of their first lines.
-std::vector<IncrementResult> group(std::span<const Increment> batch) {
-  std::vector<IncrementResult> results;
-  std::unordered_map<std::string_view, std::size_t> index_of;
+// Sums up equal names.
+IncrementResults group(std::span<const Increment> batch) {
+  IncrementResults results;
+  std::pmr::monotonic_buffer_resource memory(batch.size() * bytes_of_a_name);
+  std::pmr::unordered_map<std::string_view, std::size_t> index_of(&memory);
   index_of.reserve(batch.size());
-  results.reserve(batch.size());
-  for (std::size_t line = 0; line < batch.size(); ++line) {
-    const Increment& increment = batch[line];
-    const auto [at, is_new] = index_of.try_emplace(increment.name, results.size());
-    if (is_new) results.push_back({increment.name, 0, {}, {}, {}});
-    IncrementResult& result = results[at->second];
-    result.lines.push_back(line);
+  results.of_names.reserve(batch.size());
+  results.of_lines.reserve(batch.size());
+  for (const Increment& increment : batch) {
+    const auto [at, is_new] = index_of.try_emplace(increment.name, results.of_names.size());
+    if (is_new) results.of_names.push_back({increment.name, 0, {}, {}});
+    results.of_lines.push_back(at->second);
+    IncrementResult& result = results.of_names[at->second];
     if (const auto sum = safe_sum(result.delta, increment.delta)) {
       result.delta = *sum;
     } else if (!result.failure) {
@@ -121,7 +124,7 @@ bool is_miss(const Reply& reply) {
   return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found;
 }
 
-bool any_not_a_number(const std::vector<Reply>& replies) {
+bool any_not_a_number(std::span<const Reply> replies) {
   return std::any_of(replies.begin(), replies.end(),
                      [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
 }
@@ -168,7 +171,7 @@ CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const I
 }
 
 // Of the copies that were changed: the largest value is the counter's.
-CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
+CounterValue Counter::best_of(std::span<const Reply> replies) const {
   CounterValue value{0, true, false, replies.front().server, copy_outcomes(context_, replies)};
   for (const Reply& reply : replies) {
     if (!is_stored(reply)) continue;
@@ -180,7 +183,7 @@ CounterValue Counter::best_of(const std::vector<Reply>& replies) const {
 
 // Copies that differ may be of different lives: then the newest one's is the value.
 CounterValue Counter::checked(const std::string& name, const std::string& key, CounterValue value,
-                              const std::vector<Reply>& replies) {
+                              std::span<const Reply> replies) {
   const auto differs = [&](const Reply& reply) { return is_stored(reply) && reply.number != value.value; };
   if (std::none_of(replies.begin(), replies.end(), differs)) return value;
   try {
@@ -199,7 +202,7 @@ void Counter::refuse_with_copies(const char* what) const {
 }
 
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                                  const IncrOptions& options, const std::vector<Reply>& replies) {
+                                  const IncrOptions& options, std::span<const Reply> replies) {
   if (const auto text = std::find_if(replies.begin(), replies.end(), is_text); text != replies.end())
     throw CorruptData(text->failure->message, context_.cluster.address_of(text->server));
   // An exact counter's lost copy may have been created plain just now; the update puts that right.
@@ -220,34 +223,45 @@ CounterValue Counter::incr_by_update(const std::string& name, const std::string&
   return value_of(CounterUpdate(context_, name, key, adding(delta, options.initial), how).run());
 }
 
-std::vector<IncrementResult> Counter::incr(std::span<const Increment> batch, const IncrOptions& options) {
-  std::vector<IncrementResult> results = group(batch);
+IncrementResults Counter::incr(std::span<const Increment> batch, const IncrOptions& options) {
+  return begin_incr(batch, options).finish();
+}
+
+Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, const IncrOptions& options) {
+  Incrementing begun(*this, options);
+  begun.results_ = group(batch);
+  std::vector<IncrementResult>& names = begun.results_.of_names;
   std::vector<Request> requests;
-  std::vector<IncrementResult*> sent;
-  requests.reserve(results.size());
-  sent.reserve(results.size());
-  for (IncrementResult& result : results) {
+  requests.reserve(names.size());
+  begun.sent_.reserve(names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    IncrementResult& result = names[i];
     if (result.failure) continue;
     keep_failure(result, [&] {
-      const std::string key = key_of(result.name);
+      std::string key = key_of(result.name);
       const std::uint64_t first = checked_sum(options.initial, result.delta, "the value");
       if (options.exact) {
         result.value = incr_by_update(result.name, key, result.delta, options);
         return;
       }
       requests.push_back(increment(context_, key, result.delta, first, options.ttl));
-      sent.push_back(&result);
+      begun.sent_.push_back({i, std::move(key)});
     });
   }
-  if (requests.empty()) return results;
-  const auto replies = execute_copies(context_, requests);
-  for (std::size_t i = 0; i < sent.size(); ++i) {
-    IncrementResult& result = *sent[i];
+  if (!requests.empty()) begun.replies_.emplace(context_, std::move(requests));
+  return begun;
+}
+
+IncrementResults Counter::Incrementing::finish() {
+  if (!replies_) return std::move(results_);
+  const auto replies = replies_->finish();
+  for (std::size_t i = 0; i < sent_.size(); ++i) {
+    IncrementResult& result = results_.of_names[sent_[i].result];
     keep_failure(result, [&] {
-      result.value = finish_incr(result.name, requests[i].key, result.delta, options, replies[i]);
+      result.value = counter_->finish_incr(result.name, sent_[i].key, result.delta, options_, replies[i]);
     });
   }
-  return results;
+  return std::move(results_);
 }
 
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
@@ -285,7 +299,7 @@ std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
 }
 
 CounterReading Counter::merge(const std::string& name, const std::string& key,
-                              const std::vector<Reply>& replies) {
+                              std::span<const Reply> replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
     // One that does not answer may be the only one that has it, unless most say that there is none.
@@ -352,7 +366,7 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
   if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
   if (if_absent && reading.value) return {false, reading.value->value, reading.server, reading.value->copies};
   const Versions versions(context_);
-  VersionedItem item = versions.item_of(key, std::move(replies));
+  VersionedItem item = versions.item_of(key, replies);
   const auto number = item.next_number();
   if (!number) throw no_version_left(key);
   VersionedWrite write{

@@ -75,10 +75,14 @@ struct Increment {
 // What became of all lines of a batch that had one name.
 struct IncrementResult {
   std::string name;
-  std::uint64_t delta = 0;         // their sum
-  std::vector<std::size_t> lines;  // indices into the batch
+  std::uint64_t delta = 0;  // their sum
   std::optional<CounterValue> value;
   std::optional<Failure> failure;  // set exactly when value is not
+};
+
+struct IncrementResults {
+  std::vector<IncrementResult> of_names;  // in the order of their first lines
+  std::vector<std::size_t> of_lines;      // for each line of the batch, which of of_names is its own
 };
 
 struct CounterReading {
@@ -123,7 +127,10 @@ class Counter {
   // no counter.
   CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
   // One trip for all plain ones. Never throws for a single name: each result says for itself.
-  std::vector<IncrementResult> incr(std::span<const Increment> batch, const IncrOptions& options = {});
+  IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
+  // The same, on its way: other batches may be begun before its results are waited for. The counter outlives it.
+  class Incrementing;
+  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
   // Stops at 0; nullopt: there is none.
   std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
   std::vector<CounterReading> get(std::span<const std::string> names);
@@ -138,14 +145,14 @@ class Counter {
 
  private:
   CounterValue finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                           const IncrOptions& options, const std::vector<Reply>& replies);
+                           const IncrOptions& options, std::span<const Reply> replies);
   CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                               const IncrOptions& options);
 
-  CounterReading merge(const std::string& name, const std::string& key, const std::vector<Reply>& replies);
-  CounterValue best_of(const std::vector<Reply>& replies) const;
+  CounterReading merge(const std::string& name, const std::string& key, std::span<const Reply> replies);
+  CounterValue best_of(std::span<const Reply> replies) const;
   CounterValue checked(const std::string& name, const std::string& key, CounterValue value,
-                       const std::vector<Reply>& replies);
+                       std::span<const Reply> replies);
   static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
   std::vector<CounterRemoval> remove_copies(std::span<const std::string> names);
   SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
@@ -154,6 +161,26 @@ class Counter {
 
   Context context_;
   Names names_;
+};
+
+class Counter::Incrementing {
+ public:
+  // Once.
+  IncrementResults finish();
+
+ private:
+  friend class Counter;
+  Incrementing(Counter& counter, const IncrOptions& options) : counter_(&counter), options_(options) {}
+
+  Counter* counter_;
+  IncrOptions options_;
+  IncrementResults results_;
+  struct Sent {
+    std::size_t result;
+    std::string key;
+  };
+  std::vector<Sent> sent_;
+  std::optional<CopiesOnTheWay> replies_;  // of those in sent_
 };
 
 }  // namespace mcds

@@ -402,7 +402,7 @@ std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const std:
 }
 
 // Whose token a majority has. Servers that do not answer make that unknown when they could decide it.
-Lock::Shown Lock::shown(const std::string& name, const std::vector<Reply>& replies) const {
+Lock::Shown Lock::shown(const std::string& name, std::span<const Reply> replies) const {
   Shown one;
   one.name = name;
   one.server = replies.front().server;

@@ -169,7 +169,7 @@ class Lock {
   Duration drift(Duration ttl) const;
   Answer try_copies(const Wish& wish, AddTokens& tokens, bool first);
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
-  Shown shown(const std::string& name, const std::vector<Reply>& replies) const;
+  Shown shown(const std::string& name, std::span<const Reply> replies) const;
   std::vector<std::size_t> servers() const;
   Answer try_once(const Wish& wish, AddTokens& tokens, bool first);
   Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens);

@@ -34,7 +34,7 @@ std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::s
 }
 
 // The largest copy's count; 0 when those that answer have none.
-std::uint64_t count_in(const Cluster& cluster, const std::vector<Reply>& replies, const std::string& key) {
+std::uint64_t count_in(const Cluster& cluster, std::span<const Reply> replies, const std::string& key) {
   std::optional<std::uint64_t> largest;
   for (const Reply& reply : replies) {
     if (reply.outcome == Outcome::hit)
@@ -218,7 +218,7 @@ std::string Visitors::mark() const {
 }
 
 // nullopt: only a look can tell.
-std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, const std::vector<Reply>& replies) const {
+std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const Reply> replies) const {
   one.ours_perhaps.resize(replies.size());
   one.others.resize(replies.size());
   for (std::size_t i = 0; i < replies.size(); ++i) {

@@ -120,7 +120,7 @@ class Visitors {
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
   std::string mark() const;
   void note_period(std::int64_t period) const;
-  std::optional<ClaimState> decide(Claim& one, const std::vector<Reply>& replies) const;
+  std::optional<ClaimState> decide(Claim& one, std::span<const Reply> replies) const;
   void add_open(std::vector<Claim>& claims);
   void look_up_open(std::vector<Claim>& claims);
 
