@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""Every example of the README, of --help and of the man pages is run, in a network of its own with servers at 10.0.0.1 to
-10.0.0.4, and what is printed there is compared with what it prints. Times, tokens, ids and measurements are not compared.
+"""Runs every example of the README, of --help and of the man pages, in a private network with servers at 10.0.0.1 to 10.0.0.4,
+and compares the output with the text. Times, tokens, ids and measurements are not compared.
 
-Usage: examples_test.py BUILD_DIR
+Usage: examples_test.py BUILD_DIR [--update]
+
+--update writes the output of README.md's examples into README.md, and README.md's picture into tests/docs/ring.svg. Output that
+the text shortens with … stays as it is.
 """
+import contextlib
 import glob
 import json
 import os
@@ -20,6 +24,7 @@ from checks import check, finish
 
 ADDRESSES = [f"10.0.0.{number}" for number in range(1, 5)]
 POOL = "10.0.0.1,10.0.0.2,10.0.0.3"
+PICTURE = "tests/docs/ring.svg"
 # Fields that differ from run to run.
 VARYING = {"token", "expires_at", "at", "id", "first_id", "last_id", "host", "user", "pid", "fence", "rtt_us", "version",
            "acquired_at", "period_started_at", "uptime_s", "used_bytes", "from", "to_at", "retry_after_s"}
@@ -122,24 +127,61 @@ def same_output(printed, got, varying):
     return bool(got) and same_line(printed[0], got[0], varying) and same_output(printed[1:], got[1:], varying)
 
 
-def try_example(where, command, printed, directory):
+def prepare_and_run(command, directory):
     for part, preparations in BEFORE.items():
         if part in command:
             for preparation in preparations:
                 run(preparation, directory)
-    status, out, said = run(command.replace("/usr/local/bin/", ""), directory)
+    return run(command.replace("/usr/local/bin/", ""), directory)
+
+
+def varying_in(command):
+    return VARYING.union(*(fields for part, fields in ALSO_VARYING.items() if part in command))
+
+
+def try_example(where, command, printed, directory):
+    status, out, said = prepare_and_run(command, directory)
     refused = '"code":"usage"' in said or '"code":"configuration"' in said or '"code":"internal"' in said
     check(not refused and status not in (-1, 64, 70, 78), f"{where}: {command}: ends with {status}: {said}")
     if printed:
-        varying = VARYING.union(*(fields for part, fields in ALSO_VARYING.items() if part in command))
         got = out.splitlines()
-        check(same_output(printed, got, varying), "\n  ".join([f"{where}: {command}: prints", *got, *said.splitlines(), "and the text shows", *printed]))
+        check(same_output(printed, got, varying_in(command)), "\n  ".join([f"{where}: {command}: prints", *got, *said.splitlines(), "and the text shows", *printed]))
+
+
+def readme_text():
+    with open("README.md", encoding="utf-8") as file:
+        return file.read()
 
 
 def readme_examples():
-    with open("README.md", encoding="utf-8") as file:
-        for block in re.findall(r"^```console\n(.*?)^```", file.read(), re.M | re.S):
-            yield from examples_of(block.splitlines())
+    for block in re.findall(r"^```console\n(.*?)^```", readme_text(), re.M | re.S):
+        yield from examples_of(block.splitlines())
+
+
+def update_readme():
+    """Replaces shown output that differs from what is printed, in the order in which it is shown."""
+    text = readme_text()
+    with tempfile.TemporaryDirectory() as directory, running_servers(directory):
+        for command, printed in readme_examples():
+            got = prepare_and_run(command, directory)[1].splitlines()
+            if printed and "…" not in "".join(printed) and not same_output(printed, got, varying_in(command)):
+                print(f"README.md: {command}: updated")
+                assert text.count("\n".join(printed)) == 1, "this output is shown twice: change it by hand"
+                text = text.replace("\n".join(printed), "\n".join(got))
+    with open("README.md", "w", encoding="utf-8") as file:
+        file.write(text)
+    with open(PICTURE, "w", encoding="utf-8") as file:
+        file.write(picture())
+
+
+def picture():
+    return subprocess.run([mcds, "-s", POOL, "ring", "--svg", "-"], check=True, capture_output=True, text=True).stdout
+
+
+def check_picture():
+    check(PICTURE in readme_text(), f"README.md: does not show {PICTURE}")
+    with open(PICTURE, encoding="utf-8") as file:
+        check(file.read() == picture(), f"{PICTURE}: differs from what `mcds ring --svg` draws; tests/docs/examples_test.py BUILD_DIR --update")
 
 
 def examples_of(lines):
@@ -179,26 +221,34 @@ def help_examples():
                 yield f"mcds {command['name']} {verb['name']} --help", example
 
 
+@contextlib.contextmanager
+def running_servers(directory):
+    stub_directory(directory)
+    servers = start_servers()
+    try:
+        wait_for(servers)
+        yield
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait()
+
+
 def try_all(examples):
-    with tempfile.TemporaryDirectory() as directory:
-        stub_directory(directory)
-        servers = start_servers()
-        try:
-            wait_for(servers)
-            count = 0
-            for where, command, printed in examples:
-                if "mcds" in command:
-                    try_example(where, command, printed, directory)
-                    count += 1
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
+    count = 0
+    with tempfile.TemporaryDirectory() as directory, running_servers(directory):
+        for where, command, printed in examples:
+            if "mcds" in command:
+                try_example(where, command, printed, directory)
+                count += 1
     return count
 
 
 def main():
     private_network.enter(*ADDRESSES)
+    if "--update" in sys.argv:
+        update_readme()
+    check_picture()
     count = try_all([("README.md", *example) for example in readme_examples()])
     check(count > 20, f"README.md: only {count} examples")
     for page in sorted(glob.glob("man/*.[157]")):
