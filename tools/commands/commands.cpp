@@ -19,6 +19,7 @@ constexpr std::array entries{
     CommandEntry{"hash", "a map from fields to values: one key per field", declare_hash},
     CommandEntry{"cache", "a command's output, rebuilt by one caller in the whole cluster", declare_cache},
     CommandEntry{"key", "a cache key from query parameters", declare_key},
+    CommandEntry{"item", "an application's own items, where its client keeps them", declare_item},
     CommandEntry{"where", "which server holds a key, for any client", declare_where},
     CommandEntry{"ring", "how keys divide over the servers, and what moves when the pool changes",
                  declare_ring},

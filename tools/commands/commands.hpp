@@ -12,6 +12,7 @@ void declare_where(Command& command);
 void declare_eventlog(Command& command);
 void declare_table(Command& command);
 void declare_hash(Command& command);
+void declare_item(Command& command);
 void declare_key(Command& command);
 void declare_lock(Command& command);
 void declare_ring(Command& command);

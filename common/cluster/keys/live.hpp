@@ -1,9 +1,9 @@
-// The keys that servers hold now, all of them, by `lru_crawler metadump all` (memcached 1.4.31 and later).
+// The keys that servers hold now, all of them, by `lru_crawler metadump` (memcached 1.4.31 and later).
 //
 // Read as a stream: memory is one receive buffer per server however many keys there are, all servers in
 // parallel. Nothing is changed and no item's place in the LRU either. A server serves one dump at a time: a
 // second reader waits, so `take` must not dawdle. Keys that come or go while the dump runs may or may not be
-// in it; a key that stays is in it once.
+// in it; a key that stays is in it once. Before 1.6.9 a key that is in use at that time may be missing.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,7 @@ struct LiveKey {
 struct LiveKeysOfServer {
   std::uint64_t keys = 0;  // given to `take`
   bool complete = false;   // to the end of the dump
+  bool by_table = false;   // nothing that stayed is missing; else what is in use may be
   // Set when the dump failed: unreachable (no connection), refused (this server has no dump), unknown (it
   // broke off). Not complete without a failure: `take` had enough.
   std::shared_ptr<const ReplyFailure> failure = nullptr;

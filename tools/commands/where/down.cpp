@@ -1,6 +1,7 @@
 // mcds where --down: where the client goes for a key while servers are dead.
 #include <algorithm>
 
+#include "tools/cli/key_rules.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -12,23 +13,11 @@ namespace {
 
 using Down = std::vector<bool>;  // per server of the pool
 
-// A server as the pool has it: by its name, or by its address however it is written.
-std::size_t index_of(const Pool& pool, const std::string& text) {
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].name == text) return i;
-  }
-  const std::string address = parse_pool(text).front().address();
-  for (std::size_t i = 0; i < pool.size(); ++i) {
-    if (pool[i].address() == address) return i;
-  }
-  throw InvalidInput("--down: '" + text + "' is not in the server list");
-}
-
 Down down_of(const Pool& pool, const std::string& list) {
   Down down(pool.size());
   for (std::size_t from = 0; from <= list.size();) {
     const std::size_t comma = std::min(list.find(',', from), list.size());
-    down[index_of(pool, list.substr(from, comma - from))] = true;
+    down[server_named(pool, list.substr(from, comma - from), "--down")] = true;
     from = comma + 1;
   }
   return down;

@@ -1,7 +1,5 @@
 // Keys from standard input, for the questions of `mcds where` that are asked of many.
-#include <algorithm>
-
-#include "common/primitives/key_names.hpp"
+#include "tools/cli/key_rules.hpp"
 #include "tools/cli/line_batch.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
@@ -9,34 +7,6 @@
 namespace mcds {
 
 namespace {
-
-bool fits(std::string_view key, bool any_byte) {
-  const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
-  return !key.empty() && key.size() <= max_key_size &&
-         (any_byte || std::none_of(key.begin(), key.end(), unsafe));
-}
-
-bool is_taken(const Placement& placement, const std::string& key, bool sent) {
-  const Owners owners = placement.owners_of(key);
-  return std::all_of(owners.list.begin(), owners.list.end(), [&](const Owner& owner) {
-    return fits(owner.wire_key.empty() ? key : owner.wire_key, !sent && placement.takes_any_byte());
-  });
-}
-
-struct KeyRules {
-  const std::string& prefix;
-  const Placements& placements;
-  bool sent;
-
-  std::string checked(const std::string& text) const {
-    std::string whole = prefix + text;
-    if (fits(whole, false)) return whole;
-    for (const auto& placement : placements) {
-      if (text.empty() || !is_taken(*placement, whole, sent)) return whole_key(prefix, text);
-    }
-    return whole;
-  }
-};
 
 class KeyLines final : public LineBatch {
  public:

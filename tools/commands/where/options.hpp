@@ -39,8 +39,7 @@ using TakeKey = std::function<ExitStatus(const std::string& key)>;
 using SendKeys = std::function<ExitStatus()>;
 // where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of what
 // `take` and `send` return; send is called at the end, and whenever more input has to be waited for. A key that is none
-// stops the others only on the command line. Where all clients of `placements` send servers a fitting key in its stead, a
-// longer one or one with spaces is a key as well; and such as they send as they are, unless servers will be asked.
+// (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send);
 

@@ -1,0 +1,133 @@
+#include "common/primitives/structure_names.hpp"
+
+#include <array>
+
+#include "common/base/bytes.hpp"
+
+namespace mcds {
+
+namespace {
+
+using View = std::string_view;
+
+constexpr std::array<View, 8> words{"lock",  "counter", "visitors", "eventlog",
+                                    "array", "table",   "hash",     "cache"};
+
+bool is_number(View text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
+}
+
+// Takes the last part off `text`, the colon included.
+std::optional<View> take_part(View& text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == View::npos || colon == 0) return std::nullopt;
+  const View part = text.substr(colon + 1);
+  text = text.substr(0, colon);
+  return part;
+}
+
+bool take_number(View& text) {
+  View rest = text;
+  const auto part = take_part(rest);
+  if (!part || !is_number(*part)) return false;
+  text = rest;
+  return true;
+}
+
+bool take_word(View& text, View word) {
+  View rest = text;
+  if (take_part(rest) != word) return false;
+  text = rest;
+  return true;
+}
+
+bool take_segment(View& text) {
+  View rest = text;
+  const auto id = take_part(rest);
+  if (!id || id->size() != 16 || !parse_hex64(*id) || !take_word(rest, "s")) return false;
+  text = rest;
+  return true;
+}
+
+// Removes what stands behind the name; whether nothing that makes it a lesser key stood there.
+bool take_element_parts(View& name) {
+  if (const std::size_t value = name.find(":v:"); value != View::npos && value != 0) {
+    name = name.substr(0, value);
+    return false;
+  }
+  const bool segment = take_segment(name);
+  View shard = name;
+  if (take_number(shard) && take_word(shard, "i")) {
+    name = shard;
+    return false;
+  }
+  return take_word(name, "i") && !segment;
+}
+
+bool take_log_parts(View& name) {
+  if (take_word(name, "conf")) return true;
+  View rest = name;
+  if (!take_part(rest)) return false;  // the chunk, or the directory
+  take_word(rest, "dir");
+  if (const auto shape = take_part(rest); shape && shape->find('x') != View::npos) name = rest;
+  return false;
+}
+
+// <T>:<p>, whose product is a time of ours.
+bool take_period(View& text) {
+  View rest = text;
+  const auto period = parse_u64(take_part(rest).value_or(""));
+  const auto length = parse_u64(take_part(rest).value_or(""));
+  constexpr double earliest = 1e9, latest = 1e11;
+  if (!period || !length || rest.empty()) return false;
+  const double time = static_cast<double>(*period) * static_cast<double>(*length);
+  if (time < earliest || time > latest) return false;
+  text = rest;
+  return true;
+}
+
+// visitors:<name>:<T>:<p>, and a visitor's id behind it.
+bool take_visitor_parts(View& name) {
+  if (take_word(name, "conf")) return false;
+  if (take_period(name)) return true;
+  View rest = name;
+  if (take_part(rest) && take_period(rest)) name = rest;
+  return false;
+}
+
+bool take_parts(View structure, View& name) {
+  if (structure == "lock") return !take_word(name, "fence");
+  if (structure == "array") return !take_segment(name);
+  if (structure == "eventlog") return take_log_parts(name);
+  if (structure == "table" || structure == "hash") return take_element_parts(name);
+  if (structure == "cache") return !take_word(name, "rebuild");
+  if (structure == "counter") {
+    View rest = name;
+    if (!take_number(rest) || !take_number(rest) || !take_word(rest, "limit")) return true;
+    name = rest;
+    return false;
+  }
+  return take_visitor_parts(name);
+}
+
+}  // namespace
+
+std::optional<StructureName> structure_named(std::string_view key) {
+  for (const View word : words) {
+    if (!key.starts_with(word)) continue;
+    const View rest = key.substr(word.size());
+    const std::size_t colon = rest.find_first_not_of("0123456789");
+    if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
+    StructureName result{word, rest.substr(colon + 1)};
+    if (colon > 0) {
+      const auto copies = parse_u64(rest.substr(0, colon));
+      if (!copies || *copies < 2 || *copies > 99) return std::nullopt;
+      result.copies = static_cast<std::size_t>(*copies);
+    }
+    result.is_root = take_parts(word, result.name);
+    return result;
+  }
+  return std::nullopt;
+}
+
+}  // namespace mcds

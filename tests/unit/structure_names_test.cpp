@@ -1,0 +1,51 @@
+// What a key's name says of the structure it is of.
+#include "common/primitives/structure_names.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace mcds;
+
+namespace {
+
+// `structure name copies`, and `root` where it is one.
+std::string named(std::string_view key) {
+  const auto found = structure_named(key);
+  if (!found) return "-";
+  return std::string(found->structure) + ' ' + std::string(found->name) + ' ' +
+         std::to_string(found->copies) + (found->is_root ? " root" : "");
+}
+
+}  // namespace
+
+TEST_CASE("structure names: each structure is known by one of its keys") {
+  CHECK(named("lock:a:b") == "lock a:b 1 root");
+  CHECK(named("counter:hits") == "counter hits 1 root");
+  CHECK(named("visitors:site:300:5984459") == "visitors site 1 root");
+  CHECK(named("eventlog:deploys:conf") == "eventlog deploys 1 root");
+  CHECK(named("array2:jobs") == "array jobs 2 root");
+  CHECK(named("table:blocked:i") == "table blocked 1 root");
+  CHECK(named("hash12:cfg:i") == "hash cfg 12 root");
+  CHECK(named("cache:report") == "cache report 1 root");
+}
+
+TEST_CASE("structure names: what belongs to it is none by itself") {
+  CHECK(named("lock:a:fence") == "lock a 1");
+  CHECK(named("counter:mail:limit:3600000:498704") == "counter mail 1");
+  CHECK(named("visitors:site:300:5984459:77") == "visitors site 1");
+  CHECK(named("visitors:site:conf") == "visitors site 1");
+  CHECK(named("eventlog:deploys:60x60:29920568.1") == "eventlog deploys 1");
+  CHECK(named("eventlog:deploys:60x60:dir:935017") == "eventlog deploys 1");
+  CHECK(named("array:jobs:s:00000000000000af") == "array jobs 1");
+  CHECK(named("table:blocked:v:x") == "table blocked 1");
+  CHECK(named("table:blocked:i:7") == "table blocked 1");
+  CHECK(named("table:blocked:i:s:00000000000000af") == "table blocked 1");
+  CHECK(named("hash:cfg:i:7:s:00000000000000af") == "hash cfg 1");
+  CHECK(named("cache:report:rebuild") == "cache report 1");
+}
+
+TEST_CASE("structure names: other keys are none of ours") {
+  for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "array02x:y", "page:1"})
+    CHECK(named(key) == "-");
+}

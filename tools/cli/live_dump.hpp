@@ -1,0 +1,33 @@
+// All live keys of the session's pool, read for a verb: servers that cannot list theirs are named, and the others' are read.
+#pragma once
+
+#include <vector>
+
+#include "common/cluster/keys/live.hpp"
+#include "tools/cli/exit_status.hpp"
+
+namespace mcds {
+
+class Session;
+
+class LiveDump {
+ public:
+  // `servers`: only these; empty: all.
+  explicit LiveDump(Session& session, std::vector<std::size_t> servers = {})
+      : session_(session), servers_(std::move(servers)) {}
+
+  // LiveKey::server is an index into the session's pool. The worst of what kept servers from listing all their keys, each
+  // of which is told on standard error.
+  ExitStatus read(const TakeLiveKey& take) const;
+  // The same, one result per server of the pool, and nothing is told.
+  std::vector<LiveKeysOfServer> results(const TakeLiveKey& take) const;
+
+ private:
+  Session& session_;
+  std::vector<std::size_t> servers_;
+};
+
+// What `result` says of a server that did not list all its keys.
+Failure unlisted(const LiveKeysOfServer& result, const Server& server);
+
+}  // namespace mcds

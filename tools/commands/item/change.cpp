@@ -1,0 +1,142 @@
+// mcds item set and touch.
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/places.hpp"
+
+namespace mcds {
+
+namespace {
+
+// What an item takes beside its key and value, at most.
+constexpr std::size_t item_overhead = 80;
+
+// `now` of --ttl; without it the item stays.
+Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
+  if (!ttl) return Exptime::never();
+  if (*ttl <= Duration::zero()) throw InvalidInput("--ttl must be longer than 0; leave it out for no end");
+  return Exptime::after(*ttl, session.clock().wall());
+}
+
+// A refused set loses the old value, so what is larger than the server takes is not sent.
+void check_size(Session& session, const Request& request) {
+  const std::size_t size = request.key.size() + request.value.size() + item_overhead;
+  if (request.value.size() <= max_value_size) return;
+  const Reply reply = session.cluster().execute(Request::stats(*request.server, "settings"));
+  const std::string_view name = "item_size_max ";
+  const std::size_t at = reply.value.find(name);
+  const std::string_view line =
+      at == std::string::npos ? std::string_view() : std::string_view(reply.value).substr(at + name.size());
+  const auto most = parse_u64(line.substr(0, line.find('\n')));
+  if (most && size <= *most) return;
+  throw NotApplied(ErrorCode::refused,
+                   "a value of " + std::to_string(request.value.size()) +
+                       " bytes is larger than the server takes; raise its -I, or store less",
+                   session.server_address(*request.server));
+}
+
+Op op_of(const ItemOptions& options) {
+  if (options.if_cas) return Op::cas;
+  return options.if_absent ? Op::add : options.if_present ? Op::replace : Op::set;
+}
+
+const char* reason_of(Outcome outcome, Op op) {
+  if (outcome == Outcome::exists) return "changed";
+  return op == Op::add ? "exists" : "missing";
+}
+
+void check_set(const ItemOptions& options) {
+  const int conditions =
+      (options.if_absent ? 1 : 0) + (options.if_present ? 1 : 0) + (options.if_cas ? 1 : 0);
+  if (conditions > 1) throw InvalidInput("--if-absent, --if-present and --if-cas exclude each other");
+  if (options.if_cas == 0) throw InvalidInput("--if-cas: 0 is not a cas unique; item show prints the item's");
+  if (options.flags && *options.flags > UINT32_MAX) throw InvalidInput("--flags must be at most 4294967295");
+}
+
+ExitStatus print_set(Session& session, const ItemOptions& options, const Request& request,
+                     const Reply& reply) {
+  const bool stored = reply.outcome == Outcome::stored;
+  JsonObject line;
+  line.bytes("key", options.key).boolean("stored", stored);
+  if (stored) {
+    line.number("flags", request.flags).number("size_bytes", request.value.size());
+  } else {
+    line.bytes("reason", reason_of(reply.outcome, request.op));
+  }
+  line.bytes("server", session.server_address(reply.server));
+  session.output().answer(line, stored ? "1" : "0");
+  return stored ? ExitStatus::ok : ExitStatus::no;
+}
+
+JsonObject touch_line(Session& session, const Item& item, const ItemReplies& replies) {
+  const auto stored = [](const Reply& reply) { return reply.outcome == Outcome::stored; };
+  const auto touched = std::find_if(replies.replies.begin(), replies.replies.end(), stored);
+  const bool yes = touched != replies.replies.end();
+  JsonObject line;
+  line.bytes("key", item.key).boolean("touched", yes);
+  return line.bytes("server", session.server_address(yes ? touched->server : item.places.front().server));
+}
+
+}  // namespace
+
+ExitStatus item_set(Session& session, const ItemOptions& options) {
+  check_set(options);
+  const std::vector<Item> items = items_of(session, std::span(&options.key, 1));
+  const Exptime exptime = exptime_of(session, options.ttl);
+  Request request = Request::set("", value_of(options.value), exptime);
+  request.flags = static_cast<std::uint32_t>(options.flags.value_or(0));
+  request.op = op_of(options);
+  request.cas = {options.if_cas.value_or(0)};
+  std::vector<Request> requests;
+  for (const ItemPlace& place : items.front().places) {
+    if (!place.must) continue;
+    request.key = place.wire_key;
+    request.server = place.server;
+    check_size(session, request);
+    requests.push_back(request);
+  }
+  // The first place decides on a condition, and the others follow it.
+  const std::size_t at_once = request.op == Op::set ? requests.size() : 1;
+  std::vector<Reply> replies = session.cluster().execute(std::span(requests).first(at_once));
+  const Reply first = expect(session.cluster(), replies.front());
+  if (first.outcome == Outcome::stored && at_once < requests.size()) {
+    for (Request& other : requests) other.op = Op::set;
+    replies = session.cluster().execute(std::span(requests).subspan(at_once));
+  }
+  for (const Reply& reply : replies) static_cast<void>(expect(session.cluster(), reply));
+  return print_set(session, options, requests.front(), first);
+}
+
+ExitStatus item_touch(Session& session, const ItemOptions& options) {
+  if (!options.ttl) throw InvalidInput("--ttl: say how long the items are to stay from now on");
+  return for_items(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
+    const std::vector<Item> items = items_of(session, names);
+    const Exptime exptime = exptime_of(session, options.ttl);
+    std::vector<Request> requests;
+    for (const Item& item : items) {
+      for (const ItemPlace& place : item.places)
+        requests.push_back(Request::touch(place.wire_key, exptime).on(place.server));
+    }
+    std::vector<Reply> replies = session.cluster().execute(requests);
+    auto next = std::make_move_iterator(replies.begin());
+    ExitStatus status = ExitStatus::ok;
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      const auto end = next + static_cast<std::ptrdiff_t>(items[i].places.size());
+      const ItemReplies of_item{std::vector<Reply>(next, end)};
+      next = end;
+      if (const Reply* reply = of_item.failed()) {
+        fail(i, failure_of(session, *reply));
+        continue;
+      }
+      const auto touched = [](const Reply& reply) { return reply.outcome == Outcome::stored; };
+      const bool any = std::any_of(of_item.replies.begin(), of_item.replies.end(), touched);
+      session.output().answer(touch_line(session, items[i], of_item), any ? "1" : "0");
+      status = worse(status, any ? ExitStatus::ok : ExitStatus::no);
+    }
+    return status;
+  });
+}
+
+}  // namespace mcds

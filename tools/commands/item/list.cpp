@@ -1,0 +1,161 @@
+// mcds item list: every key that the servers of the pool hold now.
+#include <fnmatch.h>
+
+#include <unordered_set>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/structure_names.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/options.hpp"
+#include "tools/commands/item/places.hpp"
+#include "tools/commands/item/selection.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t usual_first = 20;
+
+FirstKeys::Order order_of(const std::string& word) {
+  if (word == "size") return FirstKeys::Order::size;
+  return word == "idle" ? FirstKeys::Order::idle : FirstKeys::Order::ttl;
+}
+
+void check(const ItemOptions& options) {
+  const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
+  if (forms > 1) throw InvalidInput("--sort, --by-prefix and --names exclude each other");
+  if (options.separator.empty()) throw InvalidInput("--separator must not be empty");
+  if (options.count == 0) throw InvalidInput("-n must be at least 1");
+}
+
+class Lister {
+ public:
+  Lister(Session& session, const ItemOptions& options)
+      : session_(session),
+        options_(options),
+        pool_(session.placement()->pool()),
+        times_(pool_.size()),
+        sums_(options.separator) {
+    if (options.on) on_ = server_named(pool_, *options.on, "--on");
+    if (options.sort) first_.emplace(order_of(*options.sort), options.count.value_or(usual_first));
+  }
+
+  ExitStatus list() {
+    read_times();
+    session_.output().buffered(true);
+    const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{});
+    const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
+    print_rest();
+    return status;
+  }
+
+ private:
+  // Expiry is told by each server's own clock.
+  void read_times() {
+    const std::int64_t now =
+        std::chrono::floor<std::chrono::seconds>(session_.clock().wall()).time_since_epoch().count();
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      times_[i] = now;
+      if (!on_ || *on_ == i) requests.push_back(Request::stats(i));
+    }
+    for (const Reply& reply : session_.cluster().execute(requests)) {
+      const std::string lines = "\n" + reply.value;
+      const std::size_t at = lines.find("\ntime ");
+      if (reply.failed() || at == std::string::npos) continue;
+      const std::string_view text = std::string_view(lines).substr(at + 6);
+      if (const auto time = parse_i64(text.substr(0, text.find('\n')))) times_[reply.server] = *time;
+    }
+  }
+
+  bool wanted(std::string_view key) {
+    if (options_.prefix && !key.starts_with(*options_.prefix)) return false;
+    return !options_.match || fnmatch(options_.match->c_str(), std::string(key).c_str(), 0) == 0;
+  }
+
+  // False: no more is wanted.
+  bool take(const LiveKey& key) {
+    const std::string& prefix = session_.key_prefix();
+    if (done_) return false;
+    if (!key.key.starts_with(prefix)) return true;
+    const std::string_view name = key.key.substr(prefix.size());
+    if (!wanted(name)) return true;
+    if (options_.names) return take_name(name, key.server);
+    if (options_.by_prefix) {
+      sums_.add(name, key.size_bytes);
+    } else if (first_) {
+      first_->add(name, key);
+    } else {
+      print(name, key);
+      return enough();
+    }
+    return true;
+  }
+
+  bool enough() {
+    done_ = options_.count && ++printed_ >= *options_.count;
+    return !done_;
+  }
+
+  bool take_name(std::string_view key, std::size_t server) {
+    const auto name = structure_named(key);
+    if (!name || name->structure != *options_.names || !name->is_root) return true;
+    if (!names_.insert(std::to_string(name->copies) + ':' + std::string(name->name)).second) return true;
+    JsonObject line;
+    line.bytes(name->structure, name->name);
+    if (name->copies > 1) line.number("copies", name->copies);
+    line.bytes("server", session_.server_address(server));
+    session_.output().answer(line, name->name);
+    return enough();
+  }
+
+  void print(std::string_view key, const LiveKey& about) {
+    const std::int64_t now = times_[about.server];
+    ItemAge age;
+    age.ttl =
+        std::chrono::seconds(about.expires_at < 0 ? -1 : std::max<std::int64_t>(about.expires_at - now, 0));
+    age.idle = std::chrono::seconds(std::max<std::int64_t>(now - about.last_accessed_at, 0));
+    line_.cut(0);
+    line_.bytes("key", key).number("size_bytes", about.size_bytes);
+    add_age(line_, age);
+    line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
+    session_.output().answer(line_, key);
+  }
+
+  void print_rest() {
+    if (first_) {
+      for (const ListedKey& listed : first_->take()) print(listed.key, listed.about);
+    }
+    if (!options_.by_prefix) return;
+    for (const PrefixSums::Sum& sum : sums_.take()) {
+      JsonObject line;
+      line.bytes("prefix", sum.prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
+      session_.output().answer(line, sum.prefix);
+      if (!enough()) break;
+    }
+  }
+
+  Session& session_;
+  const ItemOptions& options_;
+  const Pool& pool_;
+  std::vector<std::int64_t> times_;  // now, by each server's clock
+  std::optional<std::size_t> on_;
+  std::optional<FirstKeys> first_;
+  PrefixSums sums_;
+  std::unordered_set<std::string> names_;
+  std::uint64_t printed_ = 0;
+  bool done_ = false;
+  JsonObject line_;
+};
+
+}  // namespace
+
+ExitStatus item_list(Session& session, const ItemOptions& options) {
+  check(options);
+  return Lister(session, options).list();
+}
+
+}  // namespace mcds

@@ -1,0 +1,38 @@
+// The verbs of mcds item.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.hpp"
+#include "tools/cli/program.hpp"
+
+namespace mcds {
+
+struct ItemOptions {
+  std::vector<std::string> keys;
+  std::string key, value;
+  std::optional<Duration> ttl;
+  std::optional<std::uint64_t> flags, if_cas, count;
+  std::optional<std::string> on, prefix, match, sort, names;
+  std::string separator = ":";
+  bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
+       by_prefix = false;
+};
+using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
+
+// read.cpp
+ExitStatus item_get(Session& session, const ItemOptions& options);
+ExitStatus item_show(Session& session, const ItemOptions& options);
+// change.cpp
+ExitStatus item_set(Session& session, const ItemOptions& options);
+ExitStatus item_touch(Session& session, const ItemOptions& options);
+// remove.cpp
+ExitStatus item_remove(Session& session, const ItemOptions& options);
+// list.cpp
+ExitStatus item_list(Session& session, const ItemOptions& options);
+
+}  // namespace mcds

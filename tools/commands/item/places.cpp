@@ -1,0 +1,120 @@
+#include "tools/commands/item/places.hpp"
+
+#include <algorithm>
+
+#include "common/primitives/parts.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Values that are held at a time: as many as the last ones' sizes let fit.
+constexpr std::size_t first_trip = 32;
+constexpr std::size_t longest_trip = 1024;
+constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
+
+Owners owners_of(Session& session, const Placement& placement, const PlacedKey& key) {
+  if (placement.replicates() || session.copies() == 1) return placement.owners_of(key.placed_by());
+  return copies_on(placement.servers_of(key.placed_by(), session.copies()));
+}
+
+Item item_of(Session& session, const Placement& placement, const std::string& name, std::string whole) {
+  const PlacedKey key = placed(std::move(whole), session.key_prefix());
+  Item item{name, {}};
+  for (const Owner& owner : owners_of(session, placement, key).list) {
+    const bool as_given = owner.wire_key.empty() || !key.with.empty();
+    item.places.push_back({owner.server, as_given ? key.key : owner.wire_key, owner.must});
+  }
+  const auto must = [](const ItemPlace& place) { return place.must; };
+  if (std::none_of(item.places.begin(), item.places.end(), must)) item.places.front().must = true;
+  return item;
+}
+
+KeyRules rules_of(Session& session) {
+  return {session.key_prefix(), std::span(&session.placement(), 1), true};
+}
+
+}  // namespace
+
+std::vector<Item> items_of(Session& session, std::span<const std::string> names) {
+  const KeyRules rules = rules_of(session);
+  std::vector<Item> items;
+  items.reserve(names.size());
+  for (const std::string& name : names)
+    items.push_back(item_of(session, *session.placement(), name, rules.checked(name)));
+  return items;
+}
+
+ExitStatus for_items(Session& session, const ItemOptions& options, const NameTasks::Act& act,
+                     const AlsoTaken& also) {
+  const auto check = [&](const std::string& name) {
+    if (!also || !also(name)) static_cast<void>(rules_of(session).checked(name));
+  };
+  return for_names(session, options.keys, {check, act});
+}
+
+const Reply* ItemReplies::found() const {
+  const auto hit = std::find_if(replies.begin(), replies.end(),
+                                [](const Reply& reply) { return reply.outcome == Outcome::hit; });
+  return hit == replies.end() ? nullptr : &*hit;
+}
+
+const Reply* ItemReplies::failed() const {
+  const auto failed =
+      std::find_if(replies.begin(), replies.end(), [](const Reply& reply) { return reply.failed(); });
+  return failed == replies.end() ? nullptr : &*failed;
+}
+
+void probe_items(Session& session, std::span<const Item> items, const AskedItem& each) {
+  std::size_t trip = first_trip;
+  for (std::size_t from = 0; from < items.size();) {
+    const auto window = items.subspan(from, std::min(trip, items.size() - from));
+    std::vector<Request> requests;
+    for (const Item& item : window) {
+      for (const ItemPlace& place : item.places)
+        requests.push_back(Request::probe(place.wire_key, place.server));
+    }
+    std::vector<Reply> replies = session.cluster().execute(requests);
+    std::size_t bytes = 0;
+    auto next = std::make_move_iterator(replies.begin());
+    for (const Reply& reply : replies) bytes += reply.value.size();
+    for (std::size_t i = 0; i < window.size(); ++i) {
+      const auto end = next + static_cast<std::ptrdiff_t>(window[i].places.size());
+      each(from + i, {std::vector<Reply>(next, end)});
+      next = end;
+    }
+    from += window.size();
+    trip = std::clamp(bytes_per_trip * window.size() / std::max<std::size_t>(bytes, 1), std::size_t{1},
+                      std::min(trip * 4, longest_trip));
+  }
+}
+
+Failure failure_of(Session& session, const Reply& reply) {
+  try {
+    static_cast<void>(expect(session.cluster(), reply));
+  } catch (const Failure& failure) {
+    return failure;
+  }
+  return {ErrorCode::internal, "a reply that did not fail"};
+}
+
+void add_age(JsonObject& line, const ItemAge& age) {
+  const auto seconds = [&line](const char* name, const std::optional<std::chrono::seconds>& time) {
+    if (time && time->count() >= 0) {
+      line.number(name, static_cast<std::uint64_t>(time->count()));
+    } else {
+      line.raw(name, "null");
+    }
+  };
+  seconds("ttl_s", age.ttl);
+  if (age.ttl) {
+    line.boolean("expires", age.ttl->count() >= 0);
+  } else {
+    line.raw("expires", "null");
+  }
+  seconds("idle_s", age.idle);
+}
+
+}  // namespace mcds
