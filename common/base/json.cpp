@@ -16,6 +16,8 @@ namespace {
 
 // Most answers fit: one allocation instead of one per doubling.
 constexpr std::size_t usual_size = 190;
+// Of a large value that is written at a time: whole groups of base64.
+constexpr std::size_t part_size = std::size_t{3} << 14;
 
 // Strings in their one spelling; numbers keep their digits, unlike in a document that is parsed and printed.
 void append_token(std::string& out, std::string_view token) {
@@ -49,6 +51,27 @@ JsonObject& JsonObject::bytes(std::string_view name, std::string_view value) {
     start(std::string(name) + "_b64") += '"' + base64(value) + '"';
   }
   return *this;
+}
+
+JsonObject& JsonObject::stored_bytes(std::string_view name, std::string_view value) {
+  if (value.size() <= part_size) return bytes(name, value);
+  const bool as_base64 = !is_utf8(value);
+  std::string& body = start(as_base64 ? std::string(name) + "_b64" : std::string(name));
+  body += '"';
+  stored_.push_back({body.size(), value, as_base64});
+  body += '"';
+  return *this;
+}
+
+std::string JsonObject::take_part(std::string_view& rest, bool as_base64) {
+  std::size_t size = std::min(rest.size(), part_size);
+  const auto inside = [&](std::size_t at) { return (rest[at] & 0xc0) == 0x80; };
+  while (!as_base64 && size < rest.size() && inside(size)) --size;
+  const std::string_view part = rest.substr(0, size);
+  rest.remove_prefix(size);
+  if (as_base64) return base64(part);
+  const std::string quoted = json_quote(part);
+  return quoted.substr(1, quoted.size() - 2);
 }
 
 JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {

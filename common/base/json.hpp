@@ -17,6 +17,8 @@ class JsonObject {
  public:
   // A string field; bytes that are not UTF-8 go to `<name>_b64` instead.
   JsonObject& bytes(std::string_view name, std::string_view value);
+  // The same of a value that may be large and outlives the object: it is written from where it is.
+  JsonObject& stored_bytes(std::string_view name, std::string_view value);
   JsonObject& number(std::string_view name, std::uint64_t value);
   JsonObject& signed_number(std::string_view name, std::int64_t value);
   // As json_real.
@@ -33,19 +35,43 @@ class JsonObject {
 
   // A beginning that many objects share is written once: cut back to its size, the object takes other fields behind it.
   std::size_t size() const { return body_.size(); }
-  void cut(std::size_t size) { body_.resize(size); }
+  void cut(std::size_t size) {
+    body_.resize(size);
+    std::erase_if(stored_, [&](const Stored& one) { return one.at >= size; });
+  }
 
   // `{…}`.
-  std::string text() const { return body_.empty() ? "{}" : body_ + '}'; }
-  void append_to(std::string& out) const {
-    out += body_.empty() ? std::string_view("{") : std::string_view(body_);
-    out += '}';
+  std::string text() const {
+    std::string text;
+    text.reserve(body_.size() + 2);
+    write([&](std::string_view part) { text += part; });
+    return text;
+  }
+  // The same in parts, each of whole characters; what stored_bytes() added comes in many small ones.
+  template <typename Sink>
+  void write(const Sink& sink) const {
+    std::size_t written = 0;
+    if (body_.empty()) sink("{");
+    for (const Stored& one : stored_) {
+      sink(std::string_view(body_).substr(written, one.at - written));
+      written = one.at;
+      for (std::string_view rest = one.bytes; !rest.empty();) sink(take_part(rest, one.as_base64));
+    }
+    sink(std::string_view(body_).substr(written));
+    sink("}");
   }
 
  private:
+  struct Stored {
+    std::size_t at;  // in body_, between its quotes
+    std::string_view bytes;
+    bool as_base64;
+  };
   std::string_view opening();
   std::string& start(std::string_view name);
+  static std::string take_part(std::string_view& rest, bool as_base64);
   std::string body_;
+  std::vector<Stored> stored_;
 };
 
 // The shortest JSON number that reads back to the same double; not finite: null.

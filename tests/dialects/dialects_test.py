@@ -11,7 +11,7 @@ import tempfile
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", part) for part in ("support", "conformance")]
 from checks import check, failures, finish  # noqa: E402
 from dialect import TABLE, DialectServer  # noqa: E402
-from real_servers import start_memcached  # noqa: E402
+from real_servers import dumped, start_memcached  # noqa: E402
 from suite import Suite  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -50,11 +50,8 @@ def conforms(name, servers, *options, refused=frozenset()):
 def keys(path):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
-        connection.sendall(b"lru_crawler metadump all\r\n")
-        dump = b""
-        while not dump.endswith(b"END\r\n"):
-            dump += connection.recv(65536)
-    return [line.split()[0][4:].decode() for line in dump.splitlines()[:-1]]
+        with connection.makefile("rwb") as file:
+            return [key.decode() for key in dumped(file)]
 
 
 def main():

@@ -95,10 +95,31 @@ def json_given(server):
             check(done.status == 65, f"{arguments} < {text[:20]!r} is no JSON: {done}")
 
 
+def large_values(directory):
+    """As large as a server with -I 128m holds: none of ours are, and what cannot be refused is written piece by piece."""
+    with Server(directory, "-m", "1024", "-I", "128m") as server:
+        for byte in (b"a", b"\x01", b"\x7f", b"\xff"):
+            for key, commands in {
+                    "hash:h:v:f": (("hash", "get", "h", "f"), ("hash", "get", "h", "f", "-o", "value")),
+                    "lock:l": (("lock", "show", "l"), ("lock", "run", "l", "-w", "0", "--", "true")),
+                    "counter:c": (("counter", "get", "c"), ("counter", "incr", "c")),
+                    "array:a": (("array", "fetch", "a"),), "cache:k": (("cache", "show", "k"),),
+                    "item": (("item", "get", "item"),)}.items():
+                server.command(f"set {key}", byte * (1 << 20), times=60)
+                for command in commands:
+                    done = server.run(*command, "--timeout", "10s")
+                    judged(done, f"60 MiB of {byte!r}: {' '.join(command)}")
+                    if command == ("hash", "get", "h", "f", "-o", "value"):
+                        check(done.out_bytes == 60 << 20, f"60 MiB of {byte!r}: {done.out_bytes} bytes printed")
+                server.flush()
+
+
 def main():
     for scenario in (event_log, event_log_floods, array, lock, json_given):
         with tempfile.TemporaryDirectory() as directory, Server(directory) as server:
             scenario(server)
+    with tempfile.TemporaryDirectory() as directory:
+        large_values(directory)
     finish()
 
 

@@ -9,7 +9,7 @@ import tempfile
 import zlib
 
 from checks import check
-from real_servers import start_memcached
+from real_servers import dumped, start_memcached
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 # The sanitizers' own time and memory say nothing of the program's.
@@ -17,12 +17,14 @@ SANITIZED = b"__asan_init" in open(MCDS, "rb").read()
 DOCUMENTED = {0, 1, 2, 64, 65, 66, 69, 70, 71, 73, 74, 75, 76, 78, 79, 80, 124, 126, 127}
 MOST_SECONDS = 5
 MOST_KIB = 200 * 1024
+LARGEST_KEPT = 8 << 20
 MOST_ADDRESSES = 4 << 30  # a flood ends here, not with the machine
 
 
 class Done:
-    def __init__(self, status, out, err, seconds, kib):
+    def __init__(self, status, out, err, seconds, kib, out_bytes):
         self.status, self.out, self.err, self.seconds, self.kib = status, out, err, seconds, kib
+        self.out_bytes = out_bytes
 
     def __repr__(self):
         return f"exit {self.status}, stdout {self.out[:300]!r}, stderr {self.err[-600:]!r}"
@@ -43,12 +45,15 @@ def execute(arguments, environment, input=b"", timeout=60, cwd=None):
             process.kill()
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
-        texts = []
+        texts, sizes = [], []
         for file in (out, err):
+            size = file.seek(0, os.SEEK_END)
             file.seek(0)
-            texts.append(file.read().decode("utf-8", "surrogateescape"))
+            # A child's peak begins with what this process has: large outputs are not kept.
+            texts.append(file.read(LARGEST_KEPT).decode("utf-8", "surrogateescape"))
+            sizes.append(size)
         status = process.returncode if ended else f"none within {timeout} s"
-        return Done(status, *texts, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
+        return Done(status, *texts, usage.ru_utime + usage.ru_stime, usage.ru_maxrss, sizes[0])
 
 
 def judged(done, what):
@@ -81,7 +86,7 @@ class Server:
     def __enter__(self):
         self.connection = socket.socket(socket.AF_UNIX)
         self.connection.connect(self.path)
-        self.file = self.connection.makefile("rb")
+        self.file = self.connection.makefile("rwb")
         return self
 
     def __exit__(self, *_):
@@ -90,10 +95,13 @@ class Server:
         self.process.kill()
         self.process.wait()
 
-    def command(self, words, value, flags=0):
-        """`set KEY` or `append KEY`, and the value."""
+    def command(self, words, value, flags=0, times=1):
+        """`set KEY` or `append KEY`, and the value so many times."""
         data = value.encode("latin-1") if isinstance(value, str) else value
-        self.connection.sendall(f"{words} {flags} 0 {len(data)}\r\n".encode() + data + b"\r\n")
+        self.connection.sendall(f"{words} {flags} 0 {len(data) * times}\r\n".encode())
+        for _ in range(times):
+            self.connection.sendall(data)
+        self.connection.sendall(b"\r\n")
         answer = self.file.readline()
         assert answer == b"STORED\r\n", (words, answer)
 
@@ -116,11 +124,7 @@ class Server:
         self.file.readline()
 
     def keys(self):
-        self.connection.sendall(b"lru_crawler metadump all\r\n")
-        found = []
-        while (line := self.file.readline()) not in (b"END\r\n", b"END\n"):
-            found.append(line.split()[0].removeprefix(b"key=").decode().replace("%3A", ":"))
-        return found
+        return [key.decode() for key in dumped(self.file)]
 
     def run(self, *arguments, input=b"", **options):
         return execute(arguments, self.environment, input, **options)

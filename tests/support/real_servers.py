@@ -40,20 +40,28 @@ def items(paths, known=()):
         with connected(path) as file:
             keys = {key for server, key in known if server == number}
             for _ in range(5):
-                keys.update(_dumped(file))
+                keys.update(dumped(file))
             for key in keys:
                 if (item := _got(file, key)) is not None:
                     found[number, key] = item
     return found
 
 
-def _dumped(file):
-    file.write(b"lru_crawler metadump all\r\n")
-    file.flush()
-    while (line := file.readline().rstrip()) != b"END":
+def dumped(file):
+    """The keys that a server lists. It is busy while its crawler goes its own round."""
+    while True:
+        file.write(b"lru_crawler metadump all\r\n")
+        file.flush()
+        line = file.readline().rstrip()
+        if not line.startswith((b"BUSY", b"ERROR")):
+            break
+        time.sleep(0.01)
+    while line != b"END":
+        assert line, "the server closed the connection"
         if line.startswith(b"key="):
             first, *rest = line.split(b" ")[0].removeprefix(b"key=").split(b"%")
             yield first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in rest)
+        line = file.readline().rstrip()
 
 
 def _got(file, key):

@@ -58,9 +58,12 @@ std::string readable(std::string_view text) {
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (mode_ == OutputMode::json) {
-    const std::size_t start = pending_.size();
-    object.append_to(pending_);
-    make_json_visible(pending_, start);
+    object.write([&](std::string_view part) {
+      const std::size_t start = pending_.size();
+      pending_ += part;
+      make_json_visible(pending_, start);
+      if (pending_.size() >= buffer_size) flush();
+    });
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {

@@ -352,6 +352,7 @@ void Lane::read_replies(SteadyTime now) {
   if (input_position_ == input_.size()) {
     // Bytes beyond the last reply would be answers to nothing.
     input_.clear();
+    if (input_.capacity() > 4 * input_slack) input_.shrink_to_fit();
     input_position_ = 0;
   } else if (on_the_way_.empty() && encoded_ == requests_.size()) {
     socket_.close();

@@ -11,6 +11,8 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t max_note_size = 1024;
+constexpr std::size_t largest_lock_value = 64 * 1024;
+constexpr std::size_t largest_token = 256;
 
 void add_ttl(JsonObject& holder, Duration ttl) {
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(ttl);
@@ -23,6 +25,8 @@ void add_ttl(JsonObject& holder, Duration ttl) {
 }  // namespace
 
 LockValue LockValue::parse(std::string_view stored) {
+  // Nobody's lock: its beginning stands for a token, which no caller has.
+  if (stored.size() > largest_lock_value) return {std::string(stored.substr(0, largest_token)), {}};
   const std::size_t space = stored.find(' ');
   LockValue value{std::string(stored.substr(0, space)), {}};
   if (space == std::string_view::npos) return value;

@@ -129,7 +129,7 @@ class Printer {
     if (bare) return session_.output().answer({}, values_ ? found.name + '\t' + found.value : found.name);
     answer_.cut(beginning_);
     answer_.bytes(kind_.element, found.name);
-    if (values_) answer_.bytes("value", found.value);
+    if (values_) answer_.stored_bytes("value", found.value);
     answer_.bytes("server", session_.server_address(found.server));
     session_.output().answer(answer_, {});
   }

@@ -80,7 +80,7 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
       if (output.mode() != OutputMode::value) output.answer(answer, {});
       return ExitStatus::no;
     }
-    answer.bytes("value", result.value).bytes("server", session.server_address(result.server));
+    answer.stored_bytes("value", result.value).bytes("server", session.server_address(result.server));
     add_copies(answer, session, result.copies);
     alone ? output.answer_bytes(answer, result.value) : output.answer(answer, result.value);
     return ExitStatus::ok;

@@ -27,7 +27,7 @@ class Reader {
   void print(const Item& item, const Reply& reply) {
     JsonObject line;
     line.bytes("key", item.key).boolean("found", true);
-    if (values_) line.bytes("value", reply.value);
+    if (values_) line.stored_bytes("value", reply.value);
     line.number("flags", reply.flags).number("size_bytes", reply.value.size());
     add_age(line, reply.age);
     line.bytes("cas", std::to_string(reply.cas.value)).bytes("server", session_.server_address(reply.server));
