@@ -6,7 +6,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t window_elements = 4096;
+constexpr std::size_t window_elements = 1024;
 constexpr std::size_t window_bytes = 4 << 20;
 
 class ElementLines final : public LineBatch {
