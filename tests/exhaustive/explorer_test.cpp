@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "tests/support/exploration.hpp"
 
 namespace mcds {
@@ -37,6 +38,16 @@ Request set(const char* key, const char* value) {
   return Request::set(key, value, Exptime::never());
 }
 
+// Of which some fit nowhere: appends, and a set that leaves nothing.
+std::pair<Scenario, Bounds> too_large_for_items() {
+  const auto append = [](std::size_t size) { return Request::append("a", std::string(size, 'x')); };
+  Bounds bounds{.faults = 1};
+  bounds.server.item_size = 150;
+  return {programs({{{append(200), append(40), append(200), append(20)}, {Request::get("a")}},
+                    {{set("a", "1")}, {Request::set("a", std::string(200, 'y'), Exptime::never())}}}),
+          bounds};
+}
+
 std::vector<std::pair<Scenario, Bounds>> small_cases() {
   const auto incr = Request::incr_or_create("n", 1, 1, Exptime::never());
   const auto add = Request::add("l", "a", Exptime::after(1s, WallTime{}));
@@ -53,6 +64,7 @@ std::vector<std::pair<Scenario, Bounds>> small_cases() {
       {programs({{{set("a", "1")}, {set("b", "2")}}, {{Request::get("a"), Request::get("b")}}}),
        {.faults = 1, .kinds = {.evictions = true, .restarts = true}, .servers = 2}},
       {programs({{{set("a", "1")}, {set("b", "1")}}, {{set("b", "2"), set("a", "2")}}}), {.faults = 2}},
+      too_large_for_items(),
   };
 }
 
@@ -127,6 +139,32 @@ TEST_CASE("exhaustive: the reduction reaches every final state and every answer 
   }
   MESSAGE(sum.all, " schedules without reduction, ", sum.few, " with it");
   CHECK(sum.few < sum.all);
+}
+
+TEST_CASE("exhaustive: who backs off and goes on late does nothing that it could not have done at any time") {
+  const auto incrementing = [](Exploration& run) {
+    for (int i = 0; i < 2; ++i) {
+      run.client([](Context& context, ExploredClient& client) {
+        client.operation("add one by cas", [&] {
+          cas_update(context, "n",
+                     [](const Observed& seen) -> std::optional<Write> {
+                       return Write{std::to_string(parse_u64(seen.value).value_or(0) + 1)};
+                     },
+                     {.attempts = 2});
+          return "done";
+        });
+      });
+    }
+  };
+  Bounds bounds{.faults = 1, .collect_finals = true};
+  const Verdict all = explore(incrementing, bounds);
+  bounds.hasty_attempts = 0;
+  const Verdict some = explore(incrementing, bounds);
+  REQUIRE(all.complete);
+  REQUIRE(some.complete);
+  CHECK(some.schedules < all.schedules);
+  CHECK(std::includes(all.finals.begin(), all.finals.end(), some.finals.begin(), some.finals.end()));
+  MESSAGE(all.finals.size(), " final states, ", some.finals.size(), " of them with patience");
 }
 
 TEST_CASE("exhaustive: a counter-example is the shortest one, told step by step") {

@@ -35,7 +35,10 @@
 // they concern different items, or neither changes the item; when none moves time, restarts a server or kills the other's
 // client; and when not one ends an operation and the other begins one, so that who finished before whom is the same in all
 // runs that are taken for equal. A run is not begun, or given up ("pruned"), only when exchanging such steps makes it one that
-// is run. cas uniques differ between such runs; they are compared for equality with those of the same item only.
+// is run. A request too large for any item is refused whatever is there: it is exchangeable with everything. Where requests
+// may be delayed, a lost reply is left out unless what is behind it is lost, too: delayed, and applied before anything else
+// happens, is the same to everybody. cas uniques differ between such runs; they are compared for equality with those of the
+// same item only.
 #pragma once
 
 #include <cstdint>
@@ -75,8 +78,9 @@ struct Bounds {
   int most_pauses = 0;                // in one run
   bool stalls =
       false;  // clients stand still before their first request, and between a reply and the next, too
-  // Who backs off goes on at once so often in one operation, if what it looked at has changed since; then only when nobody
-  // else can go on. Without it, at any time: where loops are long, nobody sees the end of their interleavings.
+  // A bound, no reduction: who backs off goes on at once so often in one operation, if what it looked at has changed since;
+  // then only when nobody else can go on, as if its pauses were long. Without it, at any time: where loops are long, nobody
+  // sees the end of their interleavings.
   std::optional<int> hasty_attempts = {};
   std::size_t servers = 1;
   MemoryServerOptions server = {};
@@ -89,6 +93,8 @@ struct Bounds {
   std::optional<int>
       preemptions{};  // only unreduced: how often another client may go on in the midst of an operation
   bool collect_finals = false;
+
+  std::string told() const;  // what is bounded
 };
 
 struct Verdict {

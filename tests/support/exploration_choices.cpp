@@ -72,8 +72,10 @@ void Exploration::Inside::offer(std::vector<Transition>& all, const ExploredClie
   const bool more = std::any_of(lane.requests.begin() + static_cast<std::ptrdiff_t>(lane.position) + 1,
                                 lane.requests.end(), [&](std::size_t i) { return !reads(client.batch[i]); });
   add(bounds.kinds.lost, Variant::lost);
-  add(bounds.kinds.reply_lost && writes, Variant::reply_lost);
-  add(bounds.kinds.reply_lost && more, Variant::reply_lost_rest_delayed);
+  // Applied late, but before anything else, is the same to everybody.
+  const bool covered = bounds.kinds.delayed && bounds.reduced;
+  add(bounds.kinds.reply_lost && writes && (more || !covered), Variant::reply_lost);
+  add(bounds.kinds.reply_lost && more && !covered, Variant::reply_lost_rest_delayed);
   add(bounds.kinds.delayed && (writes || more), Variant::delayed);
   add(bounds.kinds.unreachable && lane.position == 0, Variant::unreachable);
   add(bounds.kinds.refused && writes, Variant::refused);

@@ -5,13 +5,9 @@
 
 namespace mcds {
 
-namespace {
-
 bool asks_server(const Request& request) {
   return request.op == Op::version || request.op == Op::stats;
 }
-
-}  // namespace
 
 bool reads(const Request& request) {
   return request.op == Op::get || request.op == Op::gets || request.op == Op::probe || asks_server(request);
@@ -20,15 +16,6 @@ bool reads(const Request& request) {
 std::uint64_t digest_of(std::string_view text, std::uint64_t seed) {
   for (const char c : text) seed = (seed ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return seed;
-}
-
-Footprint footprint_of(const Request& request, std::size_t server, Outcome outcome) {
-  Footprint touched;
-  touched.scope = asks_server(request) ? Footprint::Scope::server : Footprint::Scope::item;
-  touched.server = static_cast<int>(server);
-  touched.item = item_at(request.key, server);
-  touched.writes = outcome == Outcome::stored || outcome == Outcome::deleted;
-  return touched;
 }
 
 bool dependent(const Footprint& a, const Footprint& b) {

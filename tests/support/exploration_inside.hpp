@@ -37,8 +37,7 @@ struct Footprint {
   std::uint64_t item = 0;  // digest of server and key
 };
 bool dependent(const Footprint& a, const Footprint& b);
-// A request that changed nothing is a look.
-Footprint footprint_of(const Request& request, std::size_t server, Outcome outcome);
+bool asks_server(const Request& request);
 bool reads(const Request& request);
 std::uint64_t digest_of(std::string_view text, std::uint64_t seed = 14695981039346656037U);
 inline std::uint64_t item_at(std::string_view key, std::size_t server) {
@@ -179,6 +178,7 @@ struct Exploration::Inside {
   void offer(std::vector<Transition>& all, const ExploredClient::Inside& client, std::size_t lane) const;
   void offer_environment(std::vector<Transition>& all) const;
   void execute_request(const Transition& transition, Executed& done);
+  void touch(Footprint& touched, const Request& request, std::size_t server, const Reply& reply);
   void execute_ghost(const Transition& transition, Executed& done);
   void leave_ghost(const ExploredClient::Inside& client, const Lane& lane, std::size_t from, int born);
   void fail_rest(ExploredClient::Inside& client, Lane& lane, ReplyFailure::Kind kind, const char* message);

@@ -112,10 +112,7 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
     MemoryConnection& connection = one.connections[lane.server];
     if (connection.incarnation != server.incarnation()) connection = {server.incarnation(), {}};
     Reply reply = connection.execute(server, lane.server, request);
-    const bool begins = done.footprint.begins;
-    done.footprint = footprint_of(request, lane.server, reply.outcome);
-    done.footprint.begins = begins;
-    done.footprint.client = transition.client;
+    touch(done.footprint, request, lane.server, reply);
     tell([&] {
       return who(one) + ": " + told_request(request) + " -> " + told_reply(reply) +
              (variant == Variant::none ? "" : "; the reply is lost");
@@ -137,6 +134,17 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
     else
       go_on(client, done);
   }
+}
+
+// A request that changed nothing is a look; one that never changes anything, whatever is there, not even that.
+void Exploration::Inside::touch(Footprint& touched, const Request& request, std::size_t server,
+                                const Reply& reply) {
+  if (cluster.server(server).never_fits(request)) return;
+  touched.scope = asks_server(request) ? Footprint::Scope::server : Footprint::Scope::item;
+  touched.server = static_cast<int>(server);
+  touched.item = item_at(request.key, server);
+  touched.writes = reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted ||
+                   (request.op == Op::set && reply.failed());
 }
 
 void Exploration::Inside::fail_rest(ExploredClient::Inside& client, Lane& lane, ReplyFailure::Kind kind,
@@ -161,7 +169,9 @@ void Exploration::Inside::leave_ghost(const ExploredClient::Inside& client, cons
   const MemoryConnection& connection = client.connections[lane.server];
   for (std::size_t i = from; i < lane.requests.size(); ++i) {
     const Request& request = client.batch[lane.requests[i]];
-    if (!reads(request) && connection.allows(request)) ghost.requests.push_back(request);
+    if (!reads(request) && connection.allows(request) &&
+        !(bounds.reduced && cluster.server(lane.server).never_fits(request)))
+      ghost.requests.push_back(request);
   }
   ghosts.push_back(std::move(ghost));
 }
@@ -170,7 +180,7 @@ void Exploration::Inside::execute_ghost(const Transition& transition, Executed& 
   GhostLane& ghost = ghosts[transition.index];
   const Request& request = ghost.requests[ghost.position++];
   const Reply reply = cluster.server(ghost.server).execute(request);
-  done.footprint = footprint_of(request, ghost.server, reply.outcome);
+  touch(done.footprint, request, ghost.server, reply);
   done.born = ghost.born;
   tell([&] {
     return "client " + std::to_string(ghost.client + 1) + "'s delayed " + told_request(request) +

@@ -309,6 +309,14 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds) {
   return verdict;
 }
 
+std::string Bounds::told() const {
+  std::string text = "faults " + std::to_string(faults);
+  if (most_pauses != 0) text += ", pauses " + std::to_string(most_pauses);
+  if (hasty_attempts) text += ", hasty back-offs " + std::to_string(*hasty_attempts);
+  if (preemptions) text += ", preemptions " + std::to_string(*preemptions);
+  return text;
+}
+
 std::string Verdict::told() const {
   std::string text = violation.value_or("no violation");
   for (const std::string& line : std::span(story).first(std::min(story.size(), longest_story)))

@@ -99,6 +99,19 @@ bool MemoryServer::too_large(const Request& request, std::size_t value_size) con
   return item_bytes(request, value_size) > options_.item_size;
 }
 
+bool MemoryServer::never_fits(const Request& request) const {
+  switch (request.op) {
+    case Op::add:
+    case Op::replace:
+    case Op::cas:
+    case Op::append:
+    case Op::append_or_create:
+      return too_large(request, request.value.size());
+    default:  // a set that is refused removes what was there
+      return false;
+  }
+}
+
 bool MemoryServer::no_room(const Request& request, std::size_t value_size) const {
   if (options_.memory_limit == 0) return false;
   std::size_t used = item_bytes(request, value_size);

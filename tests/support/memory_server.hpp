@@ -47,6 +47,8 @@ class MemoryServer {
 
   // How often it was started: a connection belongs to one incarnation.
   std::uint64_t incarnation() const { return incarnation_; }
+  // Whether it is refused whatever is there, and changes nothing.
+  bool never_fits(const Request& request) const;
   // What a client would find, without touching it.
   std::optional<MemoryItem> peek(std::string_view key);
   // Also those that have expired and were not looked at since.

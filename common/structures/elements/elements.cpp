@@ -41,8 +41,10 @@ void check_element(const Element& element) {
   limit("a value", element.value.size(), max_value_size);
 }
 
-Elements::Elements(const Context& context, std::string_view structure, std::string_view name)
+Elements::Elements(const Context& context, std::string_view structure, std::string_view name,
+                   const Journal::Options& options)
     : context_(context),
+      options_(options),
       copies_(context),
       versions_(context),
       kept_(context, structure, checked(name), ":i", same_index_life) {
@@ -55,7 +57,7 @@ void Elements::take_keys() const {
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     indexes_.push_back(std::make_unique<ElementIndex>(
         copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
-        copies_.size() > 1));
+        copies_.size() > 1, options_));
   }
 }
 

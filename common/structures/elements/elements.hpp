@@ -70,7 +70,8 @@ namespace mcds {
 class Elements {
  public:
   // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for the copies.
-  Elements(const Context& context, std::string_view structure, std::string_view name);
+  Elements(const Context& context, std::string_view structure, std::string_view name,
+           const Journal::Options& options = Journal::Options());
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
@@ -134,6 +135,7 @@ class Elements {
   Listing fetch_here(const Visit& visit) const;
 
   Context context_;
+  Journal::Options options_;  // of the index's journals
   Copies copies_;
   Versions versions_;
   mutable Kept kept_;                                           // looks where nothing was found

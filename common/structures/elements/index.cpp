@@ -253,7 +253,7 @@ std::string ElementIndex::line_operation() const {
 void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
   const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
                          manifest_entry(shard, incarnation)};
-  static_cast<void>(Journal(context_, manifest_key()).append(std::span(&line, 1)));
+  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
 }
 
 Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) const {
@@ -305,7 +305,7 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
   std::vector<Share> shares = shares_of(names);
   std::vector<Journal::Addition> additions;
   for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
-  Journal::Options options;
+  Journal::Options options = options_;
   options.lossy = lossy;
   const auto results = Journal::append_each(context_, additions, options);
   Listing listing;
@@ -357,7 +357,7 @@ void ElementIndex::finish_list(Listing& listing, const std::set<std::size_t>& th
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {
-  Journal::Options options;
+  Journal::Options options = options_;
   options.lossy = true;
   static_cast<void>(
       Journal(context_, shard_key(shard), options).compact([](const auto& lines) { return lines; }, true));
@@ -396,7 +396,7 @@ std::vector<JournalLine> ElementIndex::still_needed(const std::vector<JournalLin
 }
 
 bool ElementIndex::compact_shard(std::size_t shard, bool despite_loss) const {
-  return Journal(context_, shard_key(shard))
+  return Journal(context_, shard_key(shard), options_)
       .compact([&](const auto& lines) { return still_needed(lines); }, despite_loss);
 }
 
@@ -423,7 +423,7 @@ bool ElementIndex::accept() {
     });
     return lines;
   };
-  static_cast<void>(Journal(context_, manifest_key()).compact(without_stale, true));
+  static_cast<void>(Journal(context_, manifest_key(), options_).compact(without_stale, true));
   return true;
 }
 

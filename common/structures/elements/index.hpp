@@ -62,11 +62,13 @@ class ElementIndex {
   using Present = std::function<std::vector<bool>(std::span<const std::string> names)>;
 
   // `beside_copies`: a name counts as listed although its new shard could not be named in the manifest.
-  ElementIndex(const Context& context, std::string base, Present present, bool beside_copies)
+  ElementIndex(const Context& context, std::string base, Present present, bool beside_copies,
+               const Journal::Options& options = Journal::Options())
       : context_(context),
         base_(std::move(base)),
         present_(std::move(present)),
-        beside_copies_(beside_copies) {}
+        beside_copies_(beside_copies),
+        options_(options) {}
 
   // Names on their way into the index.
   struct Listing {
@@ -147,6 +149,7 @@ class ElementIndex {
   std::string base_;
   Present present_;
   bool beside_copies_;
+  Journal::Options options_;
   std::vector<Request> marks_;
 };
 
