@@ -1,25 +1,18 @@
 #include "tools/cli/resolver.hpp"
 
-#include <netdb.h>
-#include <sys/socket.h>
-
 #include <array>
-#include <memory>
+#include <utility>
+
+#include "common/cluster/name_lookup.hpp"
 
 namespace mcds {
 
 namespace {
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+constexpr Duration longest_lookup = std::chrono::seconds(5);
 
 Addresses lookup(const std::string& name, int flags, int family) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_family = family;
-  hints.ai_flags = flags;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(name.c_str(), nullptr, &hints, &found) != 0) found = nullptr;
-  return {found, freeaddrinfo};
+  return std::move(look_up(name, "", longest_lookup, flags, family).addresses);
 }
 
 std::optional<std::string> text_of(const addrinfo* address, int flags) {

@@ -17,6 +17,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/elasticache.hpp"
+#include "common/cluster/name_lookup.hpp"
 #include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/service_records.hpp"
@@ -60,17 +61,14 @@ std::string bracketed(const std::string& host) {
   return host.find(':') == std::string::npos ? host : '[' + host + ']';
 }
 
+constexpr Duration longest_lookup = std::chrono::seconds(5);
+
 PoolFile pool_from_dns(const std::string& where) {
   const auto [host, port] = host_and_port(where);
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0) {
-    throw no_answer("the name " + host + " has no address: " + gai_strerror(error));
-  }
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(found, freeaddrinfo);
+  const NameLookup found = look_up(host, port, longest_lookup, 0);
+  if (found.addresses == nullptr) throw no_answer("the name " + host + " has no address: " + found.error);
   std::set<std::pair<std::string, std::string>> addresses;  // by packed bytes: numerical order, each once
-  for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
+  for (const addrinfo* entry = found.addresses.get(); entry != nullptr; entry = entry->ai_next) {
     std::array<char, NI_MAXHOST> text{};
     if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0,
                     NI_NUMERICHOST) != 0)

@@ -18,7 +18,7 @@ bool is_answer(std::string_view line) {
 }  // namespace
 
 Trial::Trial(const Server& server, const tls::Context* tls)
-    : socket_(server, tls), failed_(!socket_.start()) {}
+    : socket_(server, tls), failed_(!socket_.start(Duration::zero())) {}
 
 short Trial::events() const {
   return socket_.state() == meta::Socket::State::open && sent_ ? POLLIN : POLLOUT;

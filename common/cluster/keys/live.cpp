@@ -49,7 +49,7 @@ class Dump {
 
   void start(SteadyTime now) {
     deadline_ = now + options_.connect_timeout;
-    if (!socket_.start()) return fail(Kind::unreachable, socket_.complaint());
+    if (!socket_.start(options_.connect_timeout)) return fail(Kind::unreachable, socket_.complaint());
     if (socket_.state() == Socket::State::open) ask(now);
   }
 

@@ -81,7 +81,7 @@ bool Lane::open() {
   awaits_login_ = options_.login && (!inquiry_ || inquiry_->asks_in_words());
   if (awaits_login_) output_ = login_request(*options_.login);
   produced_ = output_.size();
-  return socket_.start();
+  return socket_.start(options_.connect_timeout);
 }
 
 // What the server says to the login. False: there is nothing more to read now.

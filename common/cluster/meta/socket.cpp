@@ -21,7 +21,7 @@ constexpr std::size_t receive_size = 64 * 1024;
 
 }  // namespace
 
-bool Socket::start() {
+bool Socket::start(Duration lookup) {
   close();
   session_.reset();
   error_.clear();
@@ -47,18 +47,13 @@ bool Socket::start() {
     v6.sin6_port = htons(server_.port);
     return try_address(reinterpret_cast<const sockaddr*>(&v6), sizeof v6, AF_INET6);
   }
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_ADDRCONFIG;
-  addrinfo* found = nullptr;
-  if (const int code =
-          getaddrinfo(server_.host.c_str(), std::to_string(server_.port).c_str(), &hints, &found);
-      code != 0) {
-    error_ = std::string("its name has no address: ") + gai_strerror(code);
+  NameLookup found = look_up(server_.host, std::to_string(server_.port), lookup);
+  if (found.addresses == nullptr) {
+    error_ = "its name has no address: " + found.error;
     return false;
   }
-  addresses_.reset(found);
-  next_ = found;
+  addresses_ = std::move(found.addresses);
+  next_ = addresses_.get();
   return try_next_address();
 }
 

@@ -1,12 +1,12 @@
 // One non-blocking connection to one server.
 #pragma once
 
-#include <netdb.h>
-
 #include <cstddef>
 #include <memory>
 #include <string>
 
+#include "common/base/clock.hpp"
+#include "common/cluster/name_lookup.hpp"
 #include "common/cluster/tls/connection.hpp"
 #include "common/placement/pools/pool.hpp"
 
@@ -24,9 +24,9 @@ class Socket {
   State state() const { return state_; }
   int descriptor() const { return descriptor_; }
 
-  // Begins to connect, to the first of the name's addresses that lets us. Resolves names only (never literals or
-  // unix paths), and blocks for that. False with error() set when there is nothing to connect to.
-  bool start();
+  // Begins to connect, to the first of the name's addresses that lets us. Resolves names only (never literals or unix
+  // paths), and blocks for that, not longer than `lookup`. False with error() set when there is nothing to connect to.
+  bool start(Duration lookup);
   // What to poll for while connecting.
   short connecting_events() const;
   // After poll said so while connecting: open, still connecting (the next address, the TLS handshake), or closed with
@@ -55,7 +55,7 @@ class Socket {
   const tls::Context* tls_;
   int descriptor_ = -1;
   State state_ = State::closed;
-  std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> addresses_{nullptr, freeaddrinfo};
+  Addresses addresses_{nullptr, freeaddrinfo};
   const addrinfo* next_ = nullptr;
   std::unique_ptr<tls::Connection> session_;
   bool wants_to_read_ = false;  // the handshake

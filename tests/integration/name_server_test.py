@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""A name server that never answers costs the connect timeout, once. In a network and with a resolv.conf of its own.
+
+Usage: name_server_test.py BUILD_DIR
+"""
+import ctypes
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import private_network
+from checks import check, finish
+from real_servers import start_memcached
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+CLONE_NEWNS, MS_BIND, MS_REC, MS_PRIVATE = 0x00020000, 4096, 16384, 1 << 18
+ALONE_S = 10  # of the C library's own, with two attempts
+
+
+def use_resolver_settings(path):
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) != 0 or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) != 0:
+        raise OSError(ctypes.get_errno(), "a file system view of our own")
+    if libc.mount(path.encode(), os.path.realpath("/etc/resolv.conf").encode(), None, MS_BIND, None) != 0:
+        raise OSError(ctypes.get_errno(), "bind mount of resolv.conf")
+
+
+def run(*arguments):
+    started = time.monotonic()
+    done = subprocess.run([MCDS, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return done, time.monotonic() - started
+
+
+def main():
+    private_network.enter()
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 53))
+        settings = os.path.join(directory, "resolv.conf")
+        with open(settings, "w", encoding="ascii") as file:
+            file.write("nameserver 127.0.0.1\n")
+        use_resolver_settings(settings)
+        memcached = start_memcached(os.path.join(directory, "m"))
+        try:
+            done, seconds = run("-s", "cache1.example", "--connect-timeout", "300ms", "counter", "incr", "c")
+            check(done.returncode == 69 and "name server" in done.stderr, f"one server behind a silent name server: {done}")
+            check(seconds < ALONE_S / 2, f"one server behind a silent name server takes {seconds:.1f} s")
+            servers = ",".join(["unix:" + os.path.join(directory, "m"), "cache1.example", "cache2.example"])
+            done, seconds = run("-s", servers, "--connect-timeout", "300ms", "servers")
+            check(done.returncode == 69 and '"up":true' in done.stdout, f"the servers with an address are shown: {done}")
+            check(seconds < ALONE_S / 2, f"two names of three servers take {seconds:.1f} s")
+        finally:
+            memcached.kill()
+            memcached.wait()
+    finish()
+
+
+if __name__ == "__main__":
+    main()
