@@ -108,7 +108,7 @@ def run_file(binary, path):
         work = os.path.join(directory, "cwd")
         os.mkdir(work)
         environment = {key: value for key, value in os.environ.items()
-                       if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+                       if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_", "COLUMNS", "NO_COLOR"))}
         environment.update(
             PATH=f"{os.path.dirname(os.path.abspath(binary))}:{environment['PATH']}", HOME=work, LC_ALL="C.UTF-8",
             MCDS_SERVERS=",".join(f"m{i}=unix:{directory}/m{i}.sock" for i in (1, 2, 3)), DIR=directory,

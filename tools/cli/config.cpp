@@ -47,7 +47,8 @@ std::vector<Setting> settings_of(Config& config) {
   settings.insert(settings.end(), {{"pool", &config.pool},
                                    {"timeout", &config.timeout},
                                    {"connect_timeout", &config.connect_timeout},
-                                   {"protocol", &config.protocol}});
+                                   {"protocol", &config.protocol},
+                                   {"output", &config.output}});
   return settings;
 }
 
@@ -77,6 +78,8 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
         value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");
     }
+    if (name == "output" && word != "json" && word != "value" && word != "text")
+      throw InvalidInput("output: write json, value or text");
   } catch (const Failure& failure) {
     if (problem.empty()) problem = failure.what();
     return false;

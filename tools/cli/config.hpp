@@ -22,7 +22,7 @@ struct PoolConfig {
 };
 
 struct Config {
-  std::optional<std::string> pool, timeout, connect_timeout, protocol;
+  std::optional<std::string> pool, timeout, connect_timeout, protocol, output;
   PoolConfig defaults;  // keys before any section
   std::map<std::string, PoolConfig> pools;
 };

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -27,21 +26,6 @@ bool write_all(int descriptor, std::string_view bytes) {
   return true;
 }
 
-// Characters, not bytes: what a column of UTF-8 takes on a terminal.
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
-// A JSON value as a cell: strings without quotes, everything else as it is.
-std::string cell(const std::string& json) {
-  auto text = json.starts_with('"') ? json_unquote(json) : std::nullopt;
-  if (text && is_visible(*text)) return std::move(*text);
-  std::string shown;
-  append_visible_json(shown, json);
-  return shown;
-}
-
 // One line of stderr in JSON mode.
 std::string json_line(const char* kind, const JsonObject& object) {
   std::string line;
@@ -56,6 +40,8 @@ std::string readable(std::string_view text) {
 
 }  // namespace
 
+Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}
+
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (mode_ == OutputMode::json) {
     object.write([&](std::string_view part) {
@@ -67,7 +53,7 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {
-    text_row(object.text());
+    pending_ += table_.add(object.text());
     return line_done();
   }
   pending_ += '\n';
@@ -81,15 +67,27 @@ void Output::answer_bytes(const JsonObject& object, std::string_view bytes) {
 }
 
 void Output::raw(std::string_view bytes) {
+  pending_ += table_.flush();
   pending_ += bytes;
   line_done();
 }
 
 void Output::line_done() {
-  if (!buffered_ || pending_.size() >= buffer_size) flush();
+  if (!buffered_ || pending_.size() >= buffer_size) write_pending();
 }
 
 void Output::flush() {
+  pending_ += table_.flush();
+  write_pending();
+}
+
+void Output::end_table() {
+  if (mode_ != OutputMode::text) return;
+  static_cast<void>(write_all(STDOUT_FILENO, pending_ + table_.flush()));
+  pending_.clear();
+}
+
+void Output::write_pending() {
   if (pending_.empty()) return;
   const bool written = write_all(STDOUT_FILENO, pending_);
   const int error = errno;
@@ -98,30 +96,6 @@ void Output::flush() {
   if (error == EPIPE) throw ClosedPipe{};
   throw Failure(ErrorCode::output_failed,
                 "cannot write to standard output: " + std::string(std::strerror(error)));
-}
-
-void Output::text_row(const std::string& json) {
-  std::vector<std::string> names;
-  std::vector<std::string> cells;
-  for (const JsonMember& member : json_members(json).value_or(std::vector<JsonMember>())) {
-    names.push_back(visible(member.name));
-    cells.push_back(cell(member.value));
-  }
-  const bool header = names != columns_;
-  if (header) widths_.assign(names.size(), 0);
-  columns_ = names;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    widths_[i] = std::max({widths_[i], names[i].size(), width_of(cells[i])});
-  }
-  const auto add_row = [&](const std::vector<std::string>& row) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      pending_ += row[i];
-      if (i + 1 < row.size()) pending_.append(widths_[i] - std::min(widths_[i], width_of(row[i])) + 2, ' ');
-    }
-    pending_ += '\n';
-  };
-  if (header) add_row(names);
-  add_row(cells);
 }
 
 std::string Output::message_of(std::string_view text, ErrorCode code) const {
@@ -203,6 +177,10 @@ void Output::raw_error(std::string_view bytes) const {
 
 void Output::note(std::string_view line) const {
   static_cast<void>(write_all(STDERR_FILENO, visible(line) + '\n'));
+}
+
+void Output::incomplete(const JsonObject& what, std::string_view message) const {
+  note(mode_ == OutputMode::json ? what.text() : "mcds: " + std::string(message));
 }
 
 void Output::warning(std::string_view message) const {

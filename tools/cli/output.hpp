@@ -11,6 +11,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "tools/cli/error_digest.hpp"
+#include "tools/cli/text_table.hpp"
 
 namespace mcds {
 
@@ -21,15 +22,20 @@ struct ClosedPipe {};
 
 class Output {
  public:
-  explicit Output(OutputMode mode) : mode_(mode) {}
+  explicit Output(OutputMode mode);
   // main flushes; what a failing run left over is dropped.
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
   OutputMode mode() const { return mode_; }
+  // What the settings say, where the command line says nothing: before the first answer.
+  void use_mode(OutputMode mode) { mode_ = mode; }
+  // With -o text: servers that have a name and lie on a socket are called by it.
+  void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
 
-  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text aligned columns of its fields.
-  // Flushed line by line unless buffered(true): then when the buffer is full or at flush(), for batches.
+  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose first
+  // screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is full or at flush(),
+  // for batches.
   void answer(const JsonObject& object, std::string_view bare);
   // An answer whose bare value is a stored value: with -o value its exact bytes, no line feed added.
   void answer_bytes(const JsonObject& object, std::string_view bytes);
@@ -41,6 +47,8 @@ class Output {
   void buffered(bool on) { buffered_ = on; }
   // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.
   void flush();
+  // Before an error: the rows of -o text that wait, as far as standard output takes them.
+  void end_table();
 
   // What else to say of a server that cannot be reached.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
@@ -58,13 +66,14 @@ class Output {
   void keep_errors(const std::string& file);
   // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
+  // The last stderr line of an answer that lacks something: as it is in JSON, otherwise `mcds: message`.
+  void incomplete(const JsonObject& what, std::string_view message) const;
   // One stderr line as it is (--verbose).
   void note(std::string_view line) const;
 
  private:
   void line_done();
-
-  void text_row(const std::string& json);
+  void write_pending();
   void tell(const FailedGroup& group) const;
   void keep(const Failure& failure, std::uint64_t line, std::string_view name);
   std::string message_of(std::string_view text, ErrorCode code) const;
@@ -75,8 +84,7 @@ class Output {
   ErrorDigest digest_;
   std::unique_ptr<std::ofstream> errors_file_;
   std::string pending_;
-  std::vector<std::string> columns_;  // -o text: the header last printed
-  std::vector<std::size_t> widths_;   // -o text: column widths so far
+  TextTable table_;  // -o text
 };
 
 }  // namespace mcds

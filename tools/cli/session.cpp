@@ -1,5 +1,7 @@
 #include "tools/cli/session.hpp"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 #include "common/base/bytes.hpp"
@@ -29,9 +31,18 @@ Text first_of(std::initializer_list<Text> candidates) {
   return std::nullopt;
 }
 
-OutputMode output_mode(const std::string& word) {
+bool is_output_mode(const std::string& word) {
+  return word == "json" || word == "value" || word == "text";
+}
+
+OutputMode output_mode(const Text& word) {
   if (word == "value") return OutputMode::value;
   return word == "text" ? OutputMode::text : OutputMode::json;
+}
+
+// Environment and config speak of terminals: what reads a pipe or a file gets the same everywhere.
+Text terminal_output(const Text& word) {
+  return isatty(STDOUT_FILENO) != 0 ? word : std::nullopt;
 }
 
 Duration positive(Duration duration, const char* what) {
@@ -132,10 +143,18 @@ Choice choose_servers(const GlobalOptions& options, const Config& config, const 
 
 Session::Session(GlobalOptions options)
     : options_(std::move(options)),
-      output_(output_mode(options_.output)),
+      output_(output_mode(options_.output ? options_.output : terminal_output(environment("MCDS_OUTPUT")))),
       parts_(std::make_unique<Parts>(*limits_)) {}
 
+// Also where nothing else is asked of the config: it says in which form.
+void Session::settle_output() {
+  const Text word = environment("MCDS_OUTPUT");
+  if (word && !is_output_mode(*word)) throw InvalidInput("MCDS_OUTPUT: write json, value or text");
+  if (!options_.output && !word && isatty(STDOUT_FILENO) != 0) output_.use_mode(output_mode(config().output));
+}
+
 void Session::begin() {
+  settle_output();
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   if (options_.errors) output_.keep_errors(*options_.errors);
 }
@@ -202,8 +221,14 @@ const PoolFile& Session::pool() {
   parts_->pool = choice.servers_from
                      ? pool_from(*choice.servers_from, access().tls_for_all, connect_options(), clock())
                      : PoolFile{parse_pool(*choice.servers), "", ""};
-  if (!access().tls_for_all) return *parts_->pool;
-  for (Server& server : parts_->pool->pool) server.tls = !server.is_unix();
+  if (access().tls_for_all) {
+    for (Server& server : parts_->pool->pool) server.tls = !server.is_unix();
+  }
+  ServerNames names;
+  for (const Server& server : parts_->pool->pool) {
+    if (server.is_unix() && !server.name.empty()) names.emplace(server.address(), server.name);
+  }
+  output_.call_servers(std::move(names));
   return *parts_->pool;
 }
 

@@ -18,7 +18,7 @@ namespace mcds {
 // As given on the command line, before environment and config are consulted.
 struct GlobalOptions {
   std::optional<std::string> servers, servers_from, pool, profile, key_prefix, config, protocol;
-  std::string output = "json";
+  std::optional<std::string> output;
   std::optional<std::uint64_t> copies;
   std::optional<Duration> timeout, connect_timeout, deadline;
   std::optional<std::string> errors;
@@ -81,6 +81,7 @@ class Session {
 
  private:
   struct Parts;
+  void settle_output();
   std::uint64_t copies_of_pool();
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,

@@ -25,6 +25,7 @@ constexpr std::size_t line_overhead = 48;
 constexpr std::size_t largest_value = largest_change - line_overhead;
 
 struct ArrayOptions {
+  bool partial = false;
   std::string name;
   std::vector<std::string> values, add, remove;
   std::string encoding;
@@ -267,6 +268,18 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   return contents.complete ? ExitStatus::ok : ExitStatus::problem;
 }
 
+// For people: a row per value.
+ExitStatus print_rows(Session& session, const Array::Contents& contents) {
+  session.output().buffered(true);
+  for (const std::string& element : contents.elements) {
+    JsonObject row;
+    if (is_compact_json(element)) row.raw("value", element);
+    if (!is_compact_json(element)) row.bytes("value", bytes_of(element));
+    session.output().answer(row, {});
+  }
+  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+}
+
 ExitStatus fetch(Session& session, const ArrayOptions& options) {
   const auto contents = read(session, options);
   if (!contents.found) return not_found(session, options, contents.server);
@@ -275,6 +288,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
     for (const std::string& element : contents.elements) session.output().raw(bytes_of(element) + '\n');
     return contents.complete ? ExitStatus::ok : ExitStatus::problem;
   }
+  if (session.output().mode() == OutputMode::text) return print_rows(session, contents);
   JsonObject answer = start_answer(options);
   const bool ours = add_values(answer, contents.elements);
   const ExitStatus status = finish(session, contents, answer, {});
@@ -282,6 +296,22 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
   throw Failure(ErrorCode::bad_data,
                 "somebody else wrote to the array: an element is no JSON; all are shown as bytes",
                 session.server_address(contents.server));
+}
+
+// An array is on one server, or on its copies' servers: what nobody answers for is all of it.
+ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
+  if (!options.partial) return fetch(session, options);
+  try {
+    return fetch(session, options);
+  } catch (const NotApplied& failure) {
+    JsonObject missing;
+    missing.boolean("complete", false).bytes("array", options.name).number("printed", 0);
+    missing.objects("unreachable",
+                    {JsonObject().bytes("server", failure.server()).bytes("message", failure.what())});
+    session.output().incomplete(missing, std::string("incomplete: nothing could be read: ") + failure.what() +
+                                             " (server " + failure.server() + ')');
+    return ExitStatus::problem;
+  }
 }
 
 ExitStatus count(Session& session, const ArrayOptions& options) {
@@ -384,10 +414,12 @@ void declare_changes(Command& command, const Options& options) {
 void declare_array(Command& command) {
   const auto options = std::make_shared<ArrayOptions>();
   declare_changes(command, options);
-  with_encoding(declare(command, options, fetch, "fetch", "all values, in the order they were added")
-                    .example("mcds array fetch jobs")
-                    .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done"),
-                options);
+  with_encoding(
+      declare(command, options, fetch_partially, "fetch", "all values, in the order they were added")
+          .example("mcds array fetch jobs")
+          .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
+          .flag("--partial", "exit 2 and say what is missing where no server answers", options->partial),
+      options);
   with_encoding(declare(command, options, count, "count", "how many values there are")
                     .example("mcds array count jobs -o value"),
                 options);

@@ -52,6 +52,15 @@ bool JournalReader::failed(std::size_t index) const {
   return readings_->all.at(index).failure != nullptr;
 }
 
+std::optional<Failure> JournalReader::failure(std::size_t index) const {
+  if (!failed(index)) return std::nullopt;
+  try {
+    std::rethrow_exception(readings_->all.at(index).failure);
+  } catch (const Failure& failure) {
+    return failure;
+  }
+}
+
 bool JournalReader::found(std::size_t index) const {
   return readings_->all.at(index).contents.found;
 }

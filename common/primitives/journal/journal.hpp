@@ -167,6 +167,7 @@ class JournalReader {
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
   bool failed(std::size_t index) const;
+  std::optional<Failure> failure(std::size_t index) const;  // why it failed
   bool found(std::size_t index) const;
   // Of the root; empty when there is none.
   const std::string& incarnation(std::size_t index) const;

@@ -188,9 +188,10 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
   return results;
 }
 
-Elements::Listing Elements::fetch(const Visit& visit) const {
-  Listing listing = fetch_here(visit);
-  return listing.shards == 0 && elsewhere() ? fetch_here(visit) : listing;
+Elements::Listing Elements::fetch(const Visit& visit, bool partial) const {
+  Listing listing = fetch_here(visit, partial);
+  const bool nothing = listing.shards == 0 && listing.unreachable.empty();
+  return nothing && elsewhere() ? fetch_here(visit, partial) : listing;
 }
 
 std::size_t Elements::clear() {

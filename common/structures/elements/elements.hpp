@@ -100,13 +100,17 @@ class Elements {
     };
     std::vector<Divergent>
         divergent;  // the first of those whose copies hold values that no version decides between
-    bool complete() const { return lost.empty(); }
+    std::vector<Failure> unreachable = {};  // of a partial fetch: servers that did not answer, each once
+    std::size_t unknown = 0;                // … listed elements that are on them
+    std::size_t unread_shards = 0;          // … and parts of the index
+    bool complete() const { return lost.empty() && unreachable.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
   // visited the next is on its way. The first has up to 1024 elements, whatever their size; the others are as large as
   // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
+  // `partial`: what servers that do not answer hold is left out, and told, instead of being thrown for.
   using Visit = std::function<void(Found& element)>;
-  Listing fetch(const Visit& visit) const;
+  Listing fetch(const Visit& visit, bool partial = false) const;
 
   // Removes every listed element, and starts the index anew where a part of it was lost. No single step: what others
   // set meanwhile may stay. Returns the number removed.
@@ -132,7 +136,7 @@ class Elements {
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
-  Listing fetch_here(const Visit& visit) const;
+  Listing fetch_here(const Visit& visit, bool partial) const;
 
   Context context_;
   Journal::Options options_;  // of the index's journals

@@ -20,17 +20,18 @@ constexpr std::size_t window_bytes = 2 << 20;
 // The copies' indexes united, a shard at a time, and their names turned into elements, a window at a time.
 class Elements::Fetching {
  public:
-  Fetching(const Elements& elements, const Visit& visit)
+  Fetching(const Elements& elements, const Visit& visit, bool partial)
       : elements_(elements),
         visit_(visit),
+        partial_(partial),
         copies_(elements.indexes_.size()),
         filling_(copies_),
         unlisted_(copies_),
         damaged_(copies_),
         healable_(copies_, copies_ > 1) {
     std::vector<std::optional<ElementIndex::Look>> looks(copies_);
-    const auto failures =
-        elements_.copies_.run([&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1)); });
+    const auto failures = elements_.copies_.run(
+        [&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1 || partial_)); });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) throw Failure(*failures[copy]);
       looks_.push_back(std::move(*looks[copy]));
@@ -63,9 +64,11 @@ class Elements::Fetching {
 
   void take_shard() {
     std::vector<std::vector<std::string>> lists(copies_);
-    const auto failures =
-        elements_.copies_.run([&](std::size_t copy) { lists[copy] = looks_[copy].take(shard_); });
-    if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+    const auto failures = read_shard(lists);
+    if (const auto failure = failure_of_all(failures)) {
+      if (!partial_) throw Failure(*failure);
+      return note_unread(*failure);
+    }
     std::vector<Names> names(copies_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;
@@ -78,6 +81,26 @@ class Elements::Fetching {
         if (!told) take_name(copies_ > 1 ? name : std::move(name), names);
       }
     }
+  }
+
+  // A shard whose server does not answer is a failure of its copy, also of the only one.
+  std::vector<std::optional<Failure>> read_shard(std::vector<std::vector<std::string>>& lists) {
+    try {
+      return elements_.copies_.run([&](std::size_t copy) { lists[copy] = looks_[copy].take(shard_); });
+    } catch (const NotApplied& failure) {
+      return {failure};
+    }
+  }
+
+  void note_unread(const Failure& failure) {
+    ++listing_.unread_shards;
+    note_unreachable(failure);
+  }
+
+  void note_unreachable(const Failure& failure) {
+    const auto same = [&](const Failure& one) { return one.server() == failure.server(); };
+    if (std::none_of(listing_.unreachable.begin(), listing_.unreachable.end(), same))
+      listing_.unreachable.push_back(failure);
   }
 
   void take_name(std::string name, const std::vector<Names>& names) {
@@ -110,7 +133,11 @@ class Elements::Fetching {
       return take_in_pieces(window);
     }
     for (std::size_t i = 0; i < items.size(); ++i) {
-      if (const auto failure = items[i].failure_of_read()) throw Failure(*failure);
+      if (const auto failure = items[i].failure_of_read()) {
+        if (!partial_) throw Failure(*failure);
+        note_unreachable(*failure);
+        ++listing_.unknown;
+      }
       note_missed(window, i, items[i]);
     }
     heal(items);
@@ -229,7 +256,10 @@ class Elements::Fetching {
     }
     const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
     if (copies_ == 1) {
-      if (!whole(looks_.front())) listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());
+      const auto failure = looks_.front().manifest_failure();
+      if (failure && partial_) note_unreachable(*failure);
+      if (!failure && !whole(looks_.front()))
+        listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());
       return;
     }
     if (listing_.complete()) accept_healed();
@@ -257,6 +287,7 @@ class Elements::Fetching {
 
   const Elements& elements_;
   const Visit& visit_;
+  bool partial_;
   std::size_t copies_;
   std::vector<ElementIndex::Look> looks_;
   Window filling_;
@@ -271,8 +302,8 @@ class Elements::Fetching {
   Listing listing_;
 };
 
-Elements::Listing Elements::fetch_here(const Visit& visit) const {
-  return Fetching(*this, visit).run();
+Elements::Listing Elements::fetch_here(const Visit& visit, bool partial) const {
+  return Fetching(*this, visit, partial).run();
 }
 
 }  // namespace mcds

@@ -221,6 +221,10 @@ ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)
   }
 }
 
+std::optional<Failure> ElementIndex::Look::manifest_failure() const {
+  return roots_->reader.failure(0);
+}
+
 std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
   if (!roots_->reader.failed(shard + 1) && !roots_->reader.found(shard + 1)) return {};
   DistinctNames names;

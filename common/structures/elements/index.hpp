@@ -102,6 +102,8 @@ class ElementIndex {
     Look(Look&&) noexcept;
     ~Look();
     Shard state(std::size_t shard) const { return states_[shard]; }
+    // Why the manifest could not be read, if so.
+    std::optional<Failure> manifest_failure() const;
     // The manifest is there and names all shards there are.
     bool manifest_whole() const { return manifest_whole_; }
     // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.

@@ -137,6 +137,11 @@ class Printer {
   ExitStatus end(const Elements::Listing& listing) {
     if (progress_) progress_->hide();
     if (listing.complete()) return ExitStatus::ok;
+    if (options_.partial) {
+      session_.output().flush();
+      session_.output().incomplete(missing(listing), missing_words(listing));
+      return ExitStatus::problem;
+    }
     if (session_.output().mode() == OutputMode::value) {
       session_.output().warning(loss_message(kind_, listing));
     } else {
@@ -148,6 +153,28 @@ class Printer {
   }
 
  private:
+  // What is missing in a partial fetch.
+  JsonObject missing(const Elements::Listing& listing) const {
+    JsonObject answer;
+    answer.boolean("complete", false).bytes(kind_.structure, options_.name);
+    answer.number("printed", listing.present).strings("lost", listing.lost);
+    std::vector<JsonObject> unreachable;
+    for (const Failure& failure : listing.unreachable)
+      unreachable.push_back(JsonObject().bytes("server", failure.server()).bytes("message", failure.what()));
+    return answer.objects("unreachable", unreachable)
+        .number("unknown", listing.unknown)
+        .number("unread_index_parts", listing.unread_shards);
+  }
+  std::string missing_words(const Elements::Listing& listing) const {
+    std::string text = "incomplete: ";
+    for (const Failure& failure : listing.unreachable)
+      text += "no answer from " + failure.server() + " (" + failure.what() + "); ";
+    if (!listing.lost.empty()) text += loss_message(kind_, listing) + "; ";
+    return text + std::to_string(listing.unknown) + " listed " + kind_.element + "s and " +
+           std::to_string(listing.unread_shards) + " of " + std::to_string(index_shards) +
+           " parts of the index could not be read";
+  }
+
   Session& session_;
   const ElementsKind& kind_;
   const ElementsOptions& options_;
@@ -171,7 +198,8 @@ ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const Elem
   const Elements elements = elements_of(session, kind, options);
   Printer printer(session, kind, options, kind.values && !fields_only);
   session.output().buffered(true);
-  const auto listing = elements.fetch([&](const Elements::Found& found) { printer.print(found); });
+  const auto listing =
+      elements.fetch([&](const Elements::Found& found) { printer.print(found); }, options.partial);
   return printer.end(listing);
 }
 

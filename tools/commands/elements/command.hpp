@@ -27,6 +27,7 @@ struct ElementsOptions {
   bool fail_fast = false;
   bool relist = false;
   bool accept = false;
+  bool partial = false;
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;

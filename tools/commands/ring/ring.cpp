@@ -38,18 +38,12 @@ std::string bar(double share, double full) {
   return text + eighths[length % 8];
 }
 
-std::string padded(std::string text, std::size_t width) {
-  text.append(width - std::min(width, text.size()), ' ');
-  return text;
-}
-
 class Report {
  public:
   // `counts`: of the user's own keys, per server; empty: none were asked for.
   Report(Session& session, const Placement& placement, const RingShares& shares,
          const std::vector<std::uint64_t>& counts)
       : session_(session), placement_(placement), shares_(shares), counts_(counts) {
-    for (const Server& server : placement.pool()) width_ = std::max(width_, server.address().size());
     largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
   }
 
@@ -73,7 +67,7 @@ class Report {
 
   JsonObject row(std::size_t index) const {
     JsonObject line;
-    line.bytes("server", padded(placement_.pool()[index].address(), width_));
+    line.bytes("server", placement_.pool()[index].address());
     line.bytes("share", format_percent(shares_.shares[index]))
         .bytes("fair", format_percent(shares_.fair[index]));
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
@@ -85,7 +79,6 @@ class Report {
   const Placement& placement_;
   const RingShares& shares_;
   const std::vector<std::uint64_t>& counts_;
-  std::size_t width_ = 0;
   double largest_ = 0;
 };
 

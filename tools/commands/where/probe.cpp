@@ -93,9 +93,11 @@ JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   return line;
 }
 
-std::string seconds(const std::optional<std::chrono::seconds>& time) {
-  if (!time) return "-";
-  return time->count() < 0 ? "never" : std::to_string(time->count());
+// A time to live of -1 seconds: for ever.
+void add_seconds(JsonObject& row, const char* name, const std::optional<std::chrono::seconds>& time) {
+  if (time && time->count() >= 0) row.number(name, static_cast<std::uint64_t>(time->count()));
+  if (time && time->count() < 0) row.bytes(name, "never");
+  if (!time) row.raw(name, "null");
 }
 
 const char* state_word(const KeyCopy& copy) {
@@ -109,12 +111,15 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
     JsonObject row;
     row.bytes("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
     row.bytes("owner", findings.role_of(copy.server)).bytes("copy", state_word(copy));
-    row.bytes("size", copy.found() ? std::to_string(copy.size_bytes) : "-");
-    row.bytes("ttl_s", seconds(copy.age.ttl)).bytes("idle_s", seconds(copy.age.idle));
-    row.bytes("cas", copy.found() ? std::to_string(copy.cas.value) : "-")
-        .bytes("md5", copy.found() ? copy.md5 : "-");
+    if (copy.found()) {
+      row.number("size_bytes", copy.size_bytes);
+      add_seconds(row, "ttl_s", copy.age.ttl);
+      add_seconds(row, "idle_s", copy.age.idle);
+      row.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
+    }
     if (!findings.strays.empty()) row.bytes("prune", pruning_of(findings, copy.server));
-    row.bytes("verdict", verdict);
+    row.bytes("verdict", verdict).bytes("profile", findings.placement.profile());
+    if (copy.state == KeyCopy::State::unanswered) row.bytes("error", copy.error);
     session.output().answer(row, verdict);
   }
 }

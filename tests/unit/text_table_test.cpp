@@ -1,0 +1,135 @@
+#include "tools/cli/text_table.hpp"
+
+#include <doctest/doctest.h>
+
+#include "tools/cli/cell_words.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::string table_of(std::size_t width, std::initializer_list<const char*> rows) {
+  TextTable table(width, false);
+  table.call_servers({{"unix:/run/a.sock", "m1"}});
+  std::string text;
+  for (const char* row : rows) text += table.add(row);
+  return text + table.flush();
+}
+
+}  // namespace
+
+TEST_CASE("cell_words: units, words and stored data") {
+  const ServerNames servers{{"unix:/run/a.sock", "m1"}};
+  CHECK(cell_words("size_bytes", "4608", servers) == "4.5 KiB");
+  CHECK(cell_words("size_bytes", "0", servers) == "0 B");
+  CHECK(cell_words("rtt_us", "180", servers) == "180 us");
+  CHECK(cell_words("rtt_us", "1500000", servers) == "1.5 s");
+  CHECK(cell_words("ttl_s", "90", servers) == "1m30s");
+  CHECK(cell_words("uptime_s", "7265", servers) == "2h1m");
+  CHECK(cell_words("uptime_s", "180000", servers) == "2d2h");
+  CHECK(cell_words("ttl_s", "null", servers) == "-");
+  CHECK(cell_words("share", "0.3371", servers) == "33.71%");
+  CHECK(cell_words("made_at", "\"2026-11-21T04:08:53.945Z\"", servers) == "2026-11-21 04:08:53Z");
+  CHECK(cell_words("found", "true", servers) == "yes");
+  CHECK(cell_words("server", "\"unix:/run/a.sock\"", servers) == "m1");
+  CHECK(cell_words("member", "\"a\\nb\"", servers) == "a\\nb");
+  CHECK(
+      cell_words(
+          "holder",
+          R"({"host":"web3","pid":4711,"user":"deploy","note":"backup","acquired_at":"2026-11-21T04:08:53.945Z"})",
+          servers) == "deploy@web3 pid 4711, backup, since 2026-11-21 04:08:53Z");
+  CHECK(
+      cell_words(
+          "copies",
+          R"([{"server":"unix:/run/a.sock","value":3},{"server":"b:1","error":{"code":"unavailable","message":"no connection"}}])",
+          servers) == "m1 value 3; b:1 no connection");
+  CHECK(cell_words("value", R"({"host":"is","pid":1})", servers) == R"({"host":"is","pid":1})");
+  CHECK(cell_words("values", R"(["a",{"b":1}])", servers) == R"(a, {"b":1})");
+}
+
+TEST_CASE("shortened: whole characters, at the end or in the middle") {
+  CHECK(shown_width("äöü") == 3);
+  CHECK(shown_width("日本") == 4);
+  CHECK(shown_width("e\u0301") == 1);
+  CHECK(shortened("abcdef", 6, false) == "abcdef");
+  CHECK(shortened("abcdefg", 6, false) == "abcde…");
+  CHECK(shortened("日本語", 5, false) == "日本…");
+  CHECK(shortened("cache-prod-1.example.com:11211", 12, true) == "cache…:11211");
+}
+
+TEST_CASE("a table aligns all its rows, numbers to the right") {
+  CHECK(table_of(0, {R"({"counter":"hits","value":7,"server":"unix:/run/a.sock"})",
+                     R"({"counter":"x","value":1234,"server":"10.0.0.2:11211"})",
+                     R"({"counter":"nope","found":false})"}) ==
+        "counter  found  value  server\n"
+        "hits                7  m1\n"
+        "x                1234  10.0.0.2:11211\n"
+        "nope     no\n");
+}
+
+TEST_CASE("a row's error stands behind it, or below where there is no room") {
+  const auto rows = {R"({"server":"a:1","up":true,"version":"1.6.18","items":3})",
+                     R"({"server":"b:1","up":false,"error":"no connection: refused"})"};
+  CHECK(table_of(0, rows) ==
+        "server  up    version  items\n"
+        "a:1     up    1.6.18       3\n"
+        "b:1     down  no connection: refused\n");
+  CHECK(table_of(24, rows) ==
+        "server  up    items\n"
+        "a:1     up        3\n"
+        "b:1     down\n"
+        "    no connection:\n"
+        "    refused\n");
+}
+
+TEST_CASE("a table is as narrow as the terminal: what is missed least goes first") {
+  const auto rows = {R"({"key":"price:44","server":"10.0.0.1:11211","index":0,"hash":"2876543210"})",
+                     R"({"key":"price:45","server":"10.0.0.2:11211","index":1,"hash":"12"})"};
+  CHECK(table_of(30, rows) ==
+        "key       server\n"
+        "price:44  10.0.0.1:11211\n"
+        "price:45  10.0.0.2:11211\n");
+  for (std::size_t width = 20; width < 80; ++width) {
+    const std::string text = table_of(width, rows);
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t end = text.find('\n', from);
+      CHECK(shown_width(text.substr(from, end - from)) <= width);
+      from = end + 1;
+    }
+  }
+}
+
+TEST_CASE("a single row that is too wide is printed a field a line") {
+  CHECK(table_of(20, {R"({"lock":"nightly","acquired":true,"ttl_s":600})"}) ==
+        "lock      nightly\n"
+        "acquired  yes\n"
+        "ttl       10m\n");
+}
+
+TEST_CASE("rows that come after the screenful keep its columns; others begin a table") {
+  TextTable table(0, false);
+  CHECK(table.add(R"({"member":"a","has":true})").empty());
+  CHECK(table.flush() == "member  has\na       yes\n");
+  CHECK(table.add(R"({"member":"longer name","has":false,"note":"x"})") == "longer name  no  note x\n");
+  CHECK(table.add(R"({"count":2})").empty());
+  CHECK(table.flush() == "\ncount\n    2\n");
+  std::string text = table.end();
+  for (int i = 0; i < 59; ++i) text += table.add(R"({"count":3})");
+  CHECK(text.empty());
+  CHECK_FALSE(table.add(R"({"count":3})").empty());
+}
+
+TEST_CASE("the profile is of interest where there are several") {
+  const char* one = R"({"key":"a","server":"s:1","profile":"ketama"})";
+  const char* other = R"({"key":"a","server":"s:2","profile":"dalli"})";
+  CHECK(table_of(0, {one, one}) == "key  server\na    s:1\na    s:1\n");
+  CHECK(table_of(0, {one, other}) == "key  server  profile\na    s:1     ketama\na    s:2     dalli\n");
+}
+
+TEST_CASE("colours frame words, and nothing is counted for them") {
+  TextTable table(80, true);
+  static_cast<void>(table.add(R"({"server":"a:1","up":false,"items":1})"));
+  CHECK(table.flush() == "server  up    items\na:1     \033[31mdown\033[0m      1\n");
+}
+
+}  // namespace mcds

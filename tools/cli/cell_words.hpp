@@ -1,0 +1,25 @@
+// One field of an answer in words for people: sizes, durations and times in units, never JSON but for stored data.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+// What to call servers instead of by their addresses.
+using ServerNames = std::map<std::string, std::string>;
+
+// `name` is the field's, whose unit tells what its number means; `json` its value as compact JSON.
+std::string cell_words(std::string_view name, const std::string& json, const ServerNames& servers);
+
+// `uptime` of `uptime_s`: the cells have the unit.
+std::string column_title(std::string_view name);
+
+// How many columns of a terminal a UTF-8 text takes.
+std::size_t shown_width(std::string_view utf8);
+// The text, or what of it fits with an ellipsis where something is left out: the end, or the middle.
+std::string shortened(const std::string& utf8, std::size_t width, bool in_the_middle);
+
+}  // namespace mcds

@@ -1,0 +1,282 @@
+#include "tools/cli/text_table.hpp"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t screenful = 60;  // rows
+constexpr std::size_t narrowest = 8;   // what a cell that is cut keeps
+constexpr std::size_t gap = 2;
+
+// Told behind a row, whatever the columns.
+constexpr std::array notes{"error", "explain"};
+
+// What people miss least, first.
+constexpr std::array least_useful{
+    "index",       "cas",         "hash",         "md5",       "flags",     "points",
+    "method",      "point_index", "limit_bytes",  "weight",    "fair",      "max_connections",
+    "fragile",     "versions",    "when_down",    "idle_s",    "copies",    "alike_here_only",
+    "also",        "uptime_s",    "connections",  "language",  "evictions", "told_apart_after",
+    "keys_needed", "selected_by", "behind_after", "explained", "rtt_us",    "distribution",
+    "profile",     "version",     "fence",        "ttl_s",     "lines",     "listed",
+    "used_bytes",  "items",       "expires_at",   "id",        "server"};
+
+template <typename List>
+bool is_one_of(std::string_view word, const List& list) {
+  return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+bool cuts_middle(const std::string& column) {
+  return column == "server" || column == "key" || column == "from" || column == "to";
+}
+
+}  // namespace
+
+std::size_t terminal_width() {
+  if (const char* columns = std::getenv("COLUMNS")) {
+    const auto width = parse_u64(columns);
+    if (width && *width >= 20 && *width <= 10000) return *width;
+  }
+  winsize size{};
+  if (isatty(STDOUT_FILENO) != 0 && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
+}
+
+bool terminal_has_colours() {
+  const char* refused = std::getenv("NO_COLOR");
+  const char* kind = std::getenv("TERM");
+  const bool dumb = kind == nullptr || std::string_view(kind) == "dumb";
+  return !dumb && (refused == nullptr || *refused == '\0') && isatty(STDOUT_FILENO) != 0;
+}
+
+TextTable::Cell TextTable::cell_of(const JsonMember& member) const {
+  static constexpr std::array judged{"up", "verdict", "copy", "severity", "ok"};
+  static constexpr std::array<std::string_view, 4> good{"up", "ok", "found", "yes"};
+  static constexpr std::array<std::string_view, 9> bad{
+      "down", "missing", "misplaced", "duplicate", "divergent", "unreachable", "no answer", "problem", "no"};
+  Cell cell{visible(member.name), cell_words(member.name, member.value, names_)};
+  cell.number =
+      !member.value.empty() && (member.value[0] == '-' || (member.value[0] >= '0' && member.value[0] <= '9'));
+  if (member.name == "up") cell.text = cell.text == "yes" ? "up" : "down";
+  cell.good = is_one_of(member.name, judged) && is_one_of(cell.text, good);
+  cell.bad = member.name == "error" || (is_one_of(member.name, judged) && is_one_of(cell.text, bad));
+  // Most servers do not hold a key.
+  if (member.name == "copy" && cell.text == "missing") cell.bad = false;
+  return cell;
+}
+
+TextTable::Row TextTable::row_of(const std::string& object) const {
+  Row row;
+  const auto members = json_members(object).value_or(std::vector<JsonMember>());
+  const auto is_called = [&](const JsonMember& name) {
+    return name.name == "name" && std::any_of(row.begin(), row.end(), [&](const Cell& cell) {
+             return cell.name == "server" && cell.text == cell_words("name", name.value, {});
+           });
+  };
+  for (const JsonMember& member : members) {
+    if (!is_called(member)) row.push_back(cell_of(member));
+  }
+  return row;
+}
+
+std::string TextTable::add(const std::string& object) {
+  Row row = row_of(object);
+  if (row.empty()) return {};
+  std::string text;
+  if (row.front().name != kind_) text = end();
+  kind_ = row.front().name;
+  if (!columns_.empty()) return text + line_of(row);
+  waiting_.push_back(std::move(row));
+  return waiting_.size() >= screenful ? text + flush() : text;
+}
+
+std::string TextTable::flush() {
+  if (waiting_.empty()) return {};
+  settle();
+  std::string text = std::exchange(began_, true) ? "\n" : "";
+  if (waiting_.size() == 1 && width_ != 0 && total_width() > width_) {
+    text += upright(waiting_.front());
+    waiting_.clear();
+    columns_.clear();
+    return text;
+  }
+  if (width_ != 0) fit();
+  text += header();
+  for (const Row& row : waiting_) text += line_of(row);
+  waiting_.clear();
+  return text;
+}
+
+std::string TextTable::end() {
+  std::string text = flush();
+  columns_.clear();
+  kind_.clear();
+  return text;
+}
+
+// The columns of all rows that wait, each behind what its first row has before it.
+void TextTable::settle() {
+  columns_.clear();
+  for (const Row& row : waiting_) add_columns(row);
+  for (Column& column : columns_) measure(column);
+}
+
+void TextTable::add_columns(const Row& row) {
+  std::size_t place = 0;
+  for (const Cell& cell : row) {
+    if (is_one_of(cell.name, notes)) continue;
+    const auto found = std::find_if(columns_.begin(), columns_.end(),
+                                    [&](const Column& column) { return column.name == cell.name; });
+    if (found != columns_.end()) {
+      place = static_cast<std::size_t>(found - columns_.begin()) + 1;
+      continue;
+    }
+    Column column;
+    column.name = cell.name;
+    column.title = column_title(cell.name);
+    columns_.insert(columns_.begin() + static_cast<std::ptrdiff_t>(place++), std::move(column));
+  }
+}
+
+void TextTable::measure(Column& column) const {
+  column.width = shown_width(column.title);
+  const std::string* first = nullptr;
+  bool differ = false;
+  for (const Row& row : waiting_) {
+    for (const Cell& cell : row) {
+      if (cell.name != column.name) continue;
+      column.width = std::max(column.width, shown_width(cell.text));
+      column.right = column.right && (cell.number || cell.text == "-" || cell.text.empty());
+      if (first == nullptr) first = &cell.text;
+      differ = differ || cell.text != *first;
+    }
+  }
+  // Of use only where several are asked.
+  if (column.name == "profile" && &column != &columns_.front() && !differ) column.shown = false;
+}
+
+std::size_t TextTable::total_width() const {
+  std::size_t sum = 0;
+  for (const Column& column : columns_) sum += column.shown ? column.width + gap : 0;
+  return sum < gap ? 0 : sum - gap;
+}
+
+void TextTable::fit() {
+  for (const std::string_view name : least_useful) {
+    if (total_width() <= width_) return;
+    for (Column& column : columns_) {
+      if (column.name == name && &column != &columns_.front()) column.shown = false;
+    }
+  }
+  while (total_width() > width_) {
+    Column* widest = nullptr;
+    for (Column& column : columns_) {
+      if (column.shown && (widest == nullptr || column.width > widest->width)) widest = &column;
+    }
+    if (widest == nullptr || widest->width <= narrowest) return;
+    --widest->width;
+  }
+}
+
+std::string TextTable::header() const {
+  Row row;
+  for (const Column& column : columns_) row.push_back({column.name, column.title});
+  return line_of(row);
+}
+
+std::string TextTable::painted(const Cell& cell, const std::string& text) const {
+  if (!colours_ || text.empty() || (!cell.good && !cell.bad)) return text;
+  return (cell.good ? "\033[32m" : "\033[31m") + text + "\033[0m";
+}
+
+std::string TextTable::line_of(const Row& row) const {
+  std::string line;
+  std::size_t used = 0;   // columns of the terminal
+  std::size_t start = 0;  // of the next column of the table
+  for (const Column& column : columns_) {
+    if (!column.shown) continue;
+    const auto cell =
+        std::find_if(row.begin(), row.end(), [&](const Cell& one) { return one.name == column.name; });
+    if (cell != row.end() && !cell->text.empty()) {
+      const std::string text =
+          width_ == 0 ? cell->text : shortened(cell->text, column.width, cuts_middle(column.name));
+      const std::size_t width = shown_width(text);
+      const std::size_t place = start + (column.right ? column.width - std::min(column.width, width) : 0);
+      const std::size_t from = used == 0 ? place : std::max(place, used + gap);
+      line.append(from - used, ' ');
+      line += painted(*cell, text);
+      used = from + width;
+    }
+    start += column.width + gap;
+  }
+  return with_note(std::move(line), used, row);
+}
+
+// What has no column.
+std::string TextTable::note_of(const Row& row) const {
+  std::string note;
+  for (const Cell& cell : row) {
+    const bool has_column = std::any_of(columns_.begin(), columns_.end(),
+                                        [&](const Column& column) { return column.name == cell.name; });
+    if (has_column || cell.text.empty()) continue;
+    note += (note.empty() ? "" : ", ") + (is_one_of(cell.name, notes) ? "" : column_title(cell.name) + ' ') +
+            cell.text;
+  }
+  return note;
+}
+
+// Behind the row where there is room for it, otherwise below.
+std::string TextTable::with_note(std::string line, std::size_t used, const Row& row) const {
+  const std::string note = note_of(row);
+  if (note.empty()) return line + '\n';
+  const bool bad = std::any_of(row.begin(), row.end(), [](const Cell& cell) { return cell.name == "error"; });
+  const bool beside = width_ == 0 || used + gap + shown_width(note) <= width_;
+  line += beside ? std::string(gap, ' ') : '\n' + std::string(2 * gap, ' ');
+  return line + painted({{}, {}, false, false, bad}, beside ? note : wrapped(note, 2 * gap)) + '\n';
+}
+
+// All of it, in lines that begin `indent` columns from the left.
+std::string TextTable::wrapped(const std::string& text, std::size_t indent) const {
+  if (width_ <= indent + narrowest) return text;
+  std::string lines;
+  std::size_t used = indent;
+  for (std::size_t from = 0; from < text.size();) {
+    const std::size_t end = std::min(text.find(' ', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    const std::size_t width = shown_width(word);
+    if (used > indent && used + 1 + width > width_) {
+      lines += '\n' + std::string(indent, ' ');
+      used = indent;
+    }
+    lines += (used > indent ? " " : "") + word;
+    used += width + (used > indent ? 1 : 0);
+    from = end + 1;
+  }
+  return lines;
+}
+
+std::string TextTable::upright(const Row& row) const {
+  std::size_t titles = 0;
+  for (const Cell& cell : row) titles = std::max(titles, shown_width(column_title(cell.name)));
+  std::string text;
+  for (const Cell& cell : row) {
+    const std::string title = column_title(cell.name);
+    text += title + std::string(titles - shown_width(title) + gap, ' ') +
+            painted(cell, wrapped(cell.text, titles + gap)) + '\n';
+  }
+  return text;
+}
+
+}  // namespace mcds

@@ -1,0 +1,75 @@
+// Answers as tables for people: -o text. A column for each field, all rows of the first screenful aligned; what comes
+// after keeps these columns. Fields that only a few rows have are told behind such a row, in words.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/json.hpp"
+#include "tools/cli/cell_words.hpp"
+
+namespace mcds {
+
+class TextTable {
+ public:
+  // `width`: of the terminal; 0: unlimited.
+  TextTable(std::size_t width, bool colours) : width_(width), colours_(colours) {}
+
+  void call_servers(ServerNames names) { names_ = std::move(names); }
+
+  // One more row, of a JSON object. What can be printed by now, if anything. A row that begins with another field than
+  // those before it begins another table. A row that is alone and too wide is printed a field a line.
+  std::string add(const std::string& object);
+  // All that is left; what comes later is printed at once, as wide as that was.
+  std::string flush();
+  // Flushes, and the next row has a header of its own.
+  std::string end();
+
+ private:
+  struct Cell {
+    std::string name;
+    std::string text;
+    bool number = false;
+    bool good = false, bad = false;  // worth a colour
+  };
+  using Row = std::vector<Cell>;
+  struct Column {
+    std::string name;
+    std::string title;
+    std::size_t width = 0;
+    bool shown = true;
+    bool right = true;  // nothing but numbers
+  };
+
+  Row row_of(const std::string& object) const;
+  Cell cell_of(const JsonMember& member) const;
+  void settle();
+  void add_columns(const Row& row);
+  void measure(Column& column) const;
+  void fit();
+  std::size_t total_width() const;
+  std::string header() const;
+  std::string line_of(const Row& row) const;
+  std::string painted(const Cell& cell, const std::string& text) const;
+  std::string note_of(const Row& row) const;
+  std::string with_note(std::string line, std::size_t used, const Row& row) const;
+  std::string wrapped(const std::string& text, std::size_t indent) const;
+  std::string upright(const Row& row) const;
+
+  std::size_t width_;
+  bool colours_;
+  bool began_ = false;  // a table was printed
+  ServerNames names_;
+  std::vector<Row> waiting_;
+  std::string kind_;             // the first field's name
+  std::vector<Column> columns_;  // settled
+};
+
+// Of the terminal that standard output is, or what COLUMNS says; 0: neither.
+std::size_t terminal_width();
+// Standard output is a terminal, and nobody said NO_COLOR.
+bool terminal_has_colours();
+
+}  // namespace mcds
