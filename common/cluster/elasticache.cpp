@@ -22,7 +22,7 @@ class Exchange {
         deadline_(clock.steady() + options.timeout),
         tls_(endpoint.tls ? std::make_unique<const tls::Context>(options.tls) : nullptr),
         socket_(endpoint, tls_.get()) {
-    if (!socket_.start()) throw unreachable();
+    if (!socket_.start(options.connect_timeout)) throw unreachable();
     while (socket_.state() != State::open) {
       wait_for(socket_.connecting_events());
       if (socket_.finish_connecting() == State::closed) throw unreachable();
