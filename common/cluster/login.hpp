@@ -37,6 +37,6 @@ LoginAnswer read_login_answer(std::string_view line);
 // Whether the line says that a login is missing; then nothing was applied.
 bool wants_login(std::string_view line);
 constexpr const char* login_wanted =
-    "the server wants a login; give --user NAME and --password-file FILE (or MCDS_USER and MCDS_PASSWORD)";
+    "the server requires a login; give --user NAME and --password-file FILE (or MCDS_USER and MCDS_PASSWORD)";
 
 }  // namespace mcds

@@ -325,7 +325,7 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings) {
   if (without_repeats(pool).size() < 2)
-    throw InvalidInput("with one server every client puts every key there; name the whole pool");
+    throw InvalidInput("with one server, every client places every key there; give the whole pool");
   return Guess(pool, options, sightings).run();
 }
 

@@ -162,7 +162,7 @@ void read_config(const std::string& text, const std::string& file, Config& into)
   if (line == 0) return check_sections(text, file);
   throw Failure(ErrorCode::configuration,
                 file + ':' + std::to_string(line) + ": " +
-                    (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
+                    (reading.problem.empty() ? "neither `key = value` nor [section]" : reading.problem));
 }
 
 Config load_config(const std::optional<std::string>& path) {

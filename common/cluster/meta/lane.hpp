@@ -41,7 +41,7 @@ class Lane {
   // More has come than is held of answers at a time.
   void give_up_flood();
   // Nobody waits for what is on its way.
-  void drop() { abandon("the connection was given up with another batch"); }
+  void drop() { abandon("the connection was closed because of another batch"); }
   // What to wait for, in poll's words, and how long at most.
   short events() const;
   SteadyTime deadline() const { return deadline_; }

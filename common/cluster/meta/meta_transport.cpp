@@ -156,11 +156,11 @@ class WireTransport final : public Transport {
       if (answers[k].outcome == Outcome::stored) continue;
       Reply& counted = replies[places[k]];
       std::string text = std::move(counted.value);
-      counted =
-          Reply::failed_with(ReplyFailure::Kind::not_a_number,
-                             "the value was no number but '" + text.substr(0, 40) + "'; the server made it " +
-                                 std::to_string(counted.number) + ", and it could not be put back",
-                             counted.server);
+      counted = Reply::failed_with(ReplyFailure::Kind::not_a_number,
+                                   "the value was not a number but '" + text.substr(0, 40) +
+                                       "'; the server made it " + std::to_string(counted.number) +
+                                       ", and it could not be put back",
+                                   counted.server);
       counted.value = std::move(text);
     }
   }

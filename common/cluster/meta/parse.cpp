@@ -18,7 +18,7 @@ constexpr std::size_t longest_line = 2048;
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
-    "the value is no number, so it was not changed; is this key somebody else's?";
+    "the value is not a number, so it was not changed; does another program use this key?";
 constexpr const char* no_meta_message = "the server has no meta commands; use --protocol classic or auto";
 
 bool is_fetch(Op op) {
@@ -90,9 +90,8 @@ std::string printable(std::string_view text) {
 // What cannot be done without a command that a server does not know.
 std::string unknown_command(Op op, std::string_view line) {
   const bool compares = op == Op::gets || op == Op::probe || op == Op::cas || op == Op::remove_if;
-  if (compares)
-    return "the server has no gets and cas: nothing can be compared with what it was; use a memcached";
-  return "the server does not know `" + std::string(name_of(op)) +
+  if (compares) return "the server does not support gets and cas, which are required; use a memcached server";
+  return "the server does not support `" + std::string(name_of(op)) +
          "`, or is at its connection limit: " + printable(line);
 }
 

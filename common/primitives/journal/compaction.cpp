@@ -162,7 +162,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
                                                             : compact_segments(rewrite, despite_loss);
     if (result != Compaction::again) return result == Compaction::done;
   }
-  throw Contention("others kept changing the journal " + key_ + " while it was compacted; try again");
+  throw Contention("other clients kept changing the journal " + key_ + " while it was compacted; try again");
 }
 
 // A journal of one item.
@@ -277,7 +277,7 @@ std::vector<JournalLine> forgotten(std::string_view tail) {
 
 [[noreturn]] void fail_unknown() {
   throw UnknownOutcome(
-      "no reply to a replacement, and the journal has changed since; look at it before trying again");
+      "no reply to a replacement, and the journal has changed since; check it before trying again");
 }
 
 }  // namespace
@@ -339,7 +339,7 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     }
   }
   if (unanswered) fail_unknown();
-  throw Contention("others kept changing the journal " + key_ + " while it was replaced; try again");
+  throw Contention("other clients kept changing the journal " + key_ + " while it was replaced; try again");
 }
 
 }  // namespace mcds

@@ -102,7 +102,7 @@ struct Journal::Attempt {
 Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
   std::string text = encode_all(lines);
   if (text.size() > options_.largest_change) {
-    throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
+    throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");
   }
   std::string incarnation = context_.random.token();
   Request request = Request::append_or_create(
@@ -175,7 +175,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
     }
   }
   throw Contention("the journal " + key_ +
-                   " stays full: the server has no memory, or others keep filling it; try again");
+                   " stays full: the server has no memory, or other clients keep filling it; try again");
 }
 
 Journal::Appended Journal::append(std::span<const JournalLine> lines,

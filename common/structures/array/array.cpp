@@ -15,7 +15,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view json_has_one_copy =
-    "an array of the JSON encoding has one copy; say --copies 1, or use the journal encoding";
+    "an array with the JSON encoding has one copy; give --copies 1, or use the journal encoding";
 
 constexpr auto lock_ttl = std::chrono::seconds(10);
 constexpr auto lock_wait = std::chrono::seconds(10);
@@ -60,7 +60,8 @@ std::string json_text(std::span<const std::string> elements) {
 
 std::vector<std::string> json_array(const std::string& value, const std::string& server) {
   auto elements = json_elements(value);
-  if (!elements) throw CorruptData("the value is no JSON array; is this key somebody else's?", server);
+  if (!elements)
+    throw CorruptData("the value is not a JSON array; does another program use this key?", server);
   return std::move(*elements);
 }
 
@@ -252,7 +253,7 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data,
-                  "the array has the JSON encoding; leave --encoding out, or say --encoding json",
+                  "the array has the JSON encoding; omit --encoding, or give --encoding json",
                   context_.cluster.address_of(replies[1].server));
   }
   if (json) return Creation::other;
@@ -265,7 +266,8 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
   Lock guard = Lock::at_key(context_, json_key() + ":lock");
   const Lock::Answer answer = guard.acquire({.ttl = lock_ttl, .holder = {}, .wait = lock_wait});
   if (!answer.lease)
-    throw Contention("another holds the array's lock; try again", context_.cluster.address_of(answer.server));
+    throw Contention("another program holds the array's lock; try again",
+                     context_.cluster.address_of(answer.server));
   const auto release = [&] {
     try {
       static_cast<void>(guard.release(*answer.lease));
@@ -287,7 +289,7 @@ void Array::expect_no_journal() const {
   const Reply reply = context_.cluster.execute(Request::get(kept_.key()));
   if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return;
   throw Failure(ErrorCode::bad_data,
-                "the array has the journal encoding; leave --encoding out, or say --encoding journal",
+                "the array has the journal encoding; omit --encoding, or give --encoding journal",
                 context_.cluster.address_of(reply.server));
 }
 

@@ -181,10 +181,10 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
     leave_word(copies_.at(i), newest);
   });
   if (failure_of_all(unsaid)) {
-    result.failure = UnknownOutcome(std::string(done) +
-                                        ", but not in every copy: old output may come back; do it again when "
-                                        "all servers answer",
-                                    (*missed)->server());
+    result.failure = UnknownOutcome(
+        std::string(done) +
+            ", but not in every copy: old output may come back; try again when all servers answer",
+        (*missed)->server());
   }
   return result;
 }

@@ -394,9 +394,9 @@ std::optional<CounterValue> Counter::take(const std::string& name) {
 LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
   check_value(max, "--max");
   if (cost == 0 || cost > max)
-    throw InvalidInput("a cost must be at least 1 and at most --max: it could never be allowed");
+    throw InvalidInput("--cost must be at least 1 and at most --max; a higher cost is never allowed");
   const auto period_ms = std::chrono::duration_cast<std::chrono::milliseconds>(period);
-  if (period_ms.count() < 1) throw InvalidInput("--per must be at least a millisecond");
+  if (period_ms.count() < 1) throw InvalidInput("--per must be at least 1ms");
   const WallTime now = context_.clock.wall();
   const auto window = now.time_since_epoch() / period_ms;
   const WallTime end{(window + 1) * period_ms};

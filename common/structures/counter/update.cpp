@@ -52,8 +52,7 @@ std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
     throw CorruptData(no_counter_message(name_, observed.value), server);
   }
   if (options_.exact_only) {
-    throw InvalidInput("the counter '" + name_ +
-                       "' exists and is plain; leave out --exact, or remove it first");
+    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
   }
   check_unchanged(observed);
   const auto next = next_(value);

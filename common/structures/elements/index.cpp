@@ -347,9 +347,9 @@ void ElementIndex::finish_list(Listing& listing, const std::set<std::size_t>& th
   // Listed or not, it is no element: that much is known.
   for (auto& failure : listing.failures) {
     if (failure && failure->code() == ErrorCode::unknown_outcome)
-      failure =
-          NotApplied(ErrorCode::unavailable, "no reply while it was being listed; nothing was set, try again",
-                     failure->server());
+      failure = NotApplied(ErrorCode::unavailable,
+                           "no reply while it was listed in the index; nothing was set, try again",
+                           failure->server());
   }
   for (const std::size_t shard : listing.full) {
     try {

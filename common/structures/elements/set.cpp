@@ -167,8 +167,9 @@ class Elements::Setting {
       one.added_at.reset();
       if (const auto nowhere = failure_of_all(lists[i])) {
         if (one.done)
-          one.failure = UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
-                                       nowhere->server());
+          one.failure =
+              UnknownOutcome("it was set, but it may be missing in the index; set it again with --relist",
+                             nowhere->server());
         else
           one.failure = nowhere;
       } else {
@@ -189,7 +190,8 @@ class Elements::Setting {
     results.reserve(ones_.size());
     for (One& one : ones_) {
       if (one.open())
-        one.failure = Contention("others keep creating and removing this element; it was not set, try again");
+        one.failure =
+            Contention("other clients keep creating and removing this element; it was not set, try again");
       ElementResult& result = results.emplace_back();
       result.yes = created(one);
       if (!one.item.copies.empty()) result.server = one.item.copies.front().server;

@@ -63,7 +63,7 @@ WallTime EventLog::time_of(std::optional<WallTime> at) {
     return now;
   }
   if (*at < now - shape_.kept() || *at > now + std::chrono::seconds(shape_.chunk_s)) {
-    throw InvalidInput("--at: " + format_time(*at) + " is outside what this log keeps, from " +
+    throw InvalidInput("--at: " + format_time(*at) + " is outside the time that this log keeps, from " +
                        format_duration(shape_.kept()) + " ago to " +
                        format_duration(std::chrono::seconds(shape_.chunk_s)) +
                        " ahead; see --chunk and --chunks");

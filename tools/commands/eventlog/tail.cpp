@@ -113,7 +113,7 @@ class Tail {
  public:
   Tail(Session& session, const EventlogOptions& options)
       : session_(session), options_(options), printer_(session), outage_(session) {
-    if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every: at least 10ms");
+    if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
     if (options.cursor) file_.emplace(*options.cursor);
     if (file_) state_ = file_->load();
     saved_ = state_;

@@ -26,7 +26,7 @@ FirstKeys::Order order_of(const std::string& word) {
 
 void check(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
-  if (forms > 1) throw InvalidInput("--sort, --by-prefix and --names exclude each other");
+  if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
   if (options.separator.empty()) throw InvalidInput("--separator must not be empty");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
 }

@@ -32,7 +32,7 @@ Times times_of(const LockOptions& options) {
   if (ttl < needed) {
     throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " +
                        format_duration(grace) +
-                       ": the command must be stopped before the lock ends; at least " +
+                       ": the command must be stopped before the lock expires; at least " +
                        format_duration(std::chrono::ceil<std::chrono::milliseconds>(needed)) + " is needed");
   }
   return {ttl, grace};
@@ -165,7 +165,7 @@ class LockedRun {
         return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
       return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
     } catch (const Failure& failure) {
-      session_.output().warning("the lock could not be given back and ends by itself: " +
+      session_.output().warning("the lock could not be released and will expire: " +
                                 std::string(failure.what()));
       return "unknown";
     }
@@ -198,7 +198,8 @@ class LockedRun {
 }  // namespace
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
-  if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
+  if (options.busy_status && *options.busy_status > 255)
+    throw InvalidInput("-E: give an exit code from 0 to 255");
   Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
   // Who takes a lock by `acquire` holds it beyond that command's end: the script.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());

@@ -140,7 +140,7 @@ std::string wire_key_of(const Owners& owners, const std::string& key) {
   for (const Owner& owner : owners.list) {
     if (owner.wire_key == owners.list.front().wire_key) continue;
     throw InvalidInput("'" + key +
-                       "' is kept under several names (\"wire_keys\" of mcds where): probe those instead");
+                       "' is kept under several names (\"wire_keys\" of mcds where); probe those instead");
   }
   return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
 }
