@@ -1,12 +1,12 @@
-// What kinds of keys are in use under one name, each until it ends: the periods of visitors.
+// Which variants of a key are in use under one name, each until it ends: the periods of visitors.
 //
 // Key layout
 //   <base>:conf    lines `P1 <what> <UNIX seconds of its end> *<checksum>`, the newest last
 //                  E.g. visitors:site:conf = P1 3600 1795240800 *8d1f20aa
 //                                            P1 10 1795234150 *5b0e9c31
 // Invariants
-//   It is a hint: written by cas, so that nobody's line is lost to a rival's, and best effort. What loses to a rival, or is
-//   lost, is written again with the next period.
+//   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to a rival or is lost
+//   is written again with the next period.
 #pragma once
 
 #include <string>

@@ -1,30 +1,30 @@
-// One value per key in N copies: what was acknowledged last is what everybody reads, whichever copies missed it.
+// One value per key in N copies: all clients read what was acknowledged last, whichever copies missed it.
 //
 // Key layout
 //   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or before 0.2
 //   <key> = <empty>               flags: 0x80000000 + version: removed; lives for an hour (0x6d636473: removed, before 0.2)
-//   <key> = 0                     the same for counters, which any program may increment: then it is one again
-//   One copy has no versions: its flags are whatever they are.
+//   <key> = 0                     the same for counters, which any program may increment: then it exists again
+//   A single copy has no version: its flags are not used.
 // The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
-//   write   reads all copies, then gives each that answered the highest version there is, plus one: by cas on what was read,
-//           by add where there was nothing. A copy that changed meanwhile is read again, and left alone if it is newer by now.
-//   read    takes the highest version; where a copy has a lower one, or has lost it, writes the highest there before it
-//           answers. Two values of one version were written at the same time: removed counts before the larger, and that
-//           before the smaller. Of values without version the first copy's counts, and none is written over the other.
-//   Clocks decide nothing.
+//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was read, or by add if
+//           there was nothing. A copy that changed meanwhile is read again, and left alone if it is newer by now.
+//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest there before it
+//           answers. Two values of one version were written at the same time: a removal wins over the larger value, and the
+//           larger over the smaller. Of values without version the first copy's counts, and none overwrites another.
+//   No decision depends on clocks.
 // Invariants
-//   What was acknowledged is in every copy that could be reached, and with 3 copies and more in most of them; nothing older
-//   is ever put over something newer, for whoever writes compares. What is executed late meets another cas unique, an item
-//   that is there, or loses to a higher version.
-//   A copy that forgot is version 0, and outvotes nobody.
+//   What was acknowledged is in every copy that was reachable, and with 3 or more copies in most of them. Nothing older ever
+//   replaces something newer, because every writer compares. A request that is executed late meets another cas unique, an
+//   existing item, or a higher version.
+//   A copy that forgot has version 0 and outvotes no other.
 // What memcached cannot promise
-//   A copy that was away for more than an hour and comes back with what it had brings an element back that was removed
-//   meanwhile, if nobody asked for it in that hour after it was back; and one that comes back finds its value counted if
-//   all copies that were written meanwhile have forgotten it. A client that reaches only copies that missed a write reads
-//   the value before. A write while some copies are away and all others have forgotten begins at version 2^20, so that
-//   what those have does not count as newer.
+//   A copy that was unreachable for more than an hour and returns with old data restores an element that was removed meanwhile,
+//   if no one asked for the element within an hour of its return. A copy that returns counts again if all copies written
+//   meanwhile have forgotten. A client that reaches only copies that missed a write reads the value before it. A write while
+//   some copies are unreachable and all others have forgotten starts at version 2^20, so that the unreachable ones do not
+//   count as newer.
 // Round trips
-//   read 1, 1 more where copies differ; write 2, 2 more per rival that overtakes.
+//   read 1, 1 more if copies differ; write 2, 2 more per rival.
 #pragma once
 
 #include <cstdint>
