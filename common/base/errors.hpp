@@ -8,7 +8,7 @@
 
 namespace mcds {
 
-// What the user is told; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
+// What the user sees; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
 enum class ErrorCode {
   usage,            // 64: the command line is wrong
   bad_data,         // 65: input or a stored value is not what it must be

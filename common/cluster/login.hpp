@@ -28,7 +28,7 @@ std::string login_request(const Login& login);
 
 struct LoginAnswer {
   bool accepted = false;
-  ReplyFailure::Kind kind = ReplyFailure::Kind::denied;  // refused: it is no answer to a login
+  ReplyFailure::Kind kind = ReplyFailure::Kind::denied;  // refused: the reply is not one to a login
   std::string complaint = {};
 };
 // A line, without its line break.

@@ -73,12 +73,11 @@ struct Request {
   CasUnique cas = {};
   std::optional<std::size_t> server = {};  // instead of the key's placement
   bool must_expire = false;                // wrong where nothing expires: refused there
-  bool must_compare =
-      false;  // add: what is changed by comparing only; refused where there are no cas uniques
+  bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
   bool checked =
-      false;  // incr_or_create: what is no number is left alone, at the cost of a trip in classic words
+      false;  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol
   // The key it lies with, for a key that belongs to another: a journal's segment, a chunk's further part, a lock's fence.
-  // Set by whoever names the part, for any number of copies. Empty: it is placed by its own bytes.
+  // Set by the code that names the part, for any number of copies. Empty: it is placed by its own bytes.
   std::string with = {};
 
   static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }

@@ -279,7 +279,7 @@ class Guess {
   std::map<std::vector<std::string>, std::size_t> known_;
   std::vector<Candidate> candidates_;
   std::size_t asked_ = 0;
-  // Of the keys, on one server: so many a placement by chance may meet where one server has more than the others.
+  // Of the keys, on one server: as many as a random placement may hit if one server has more than the others.
   double largest_share_ = 0;
 };
 

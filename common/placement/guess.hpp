@@ -38,7 +38,7 @@ struct Candidate {
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
 
-// Whether the best explains the keys, all others were told apart, and luck cannot be the reason.
+// Whether the best explains the keys, all others were ruled out, and chance cannot be the reason.
 bool is_certain(const std::vector<Candidate>& candidates);
 
 // One of several clients that wrote the keys.

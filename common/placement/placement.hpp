@@ -89,7 +89,7 @@ class Placement {
   // nullopt: nowhere, the key is lost. Throws InvalidInput when the client has no rule that can be foretold.
   virtual std::optional<std::size_t> server_of_when_down(std::string_view key,
                                                          const std::vector<bool>& down) const;
-  // The circle keys are placed on; null when the client has none.
+  // The circle on which keys are placed; null if the client has none.
   virtual const Continuum* continuum() const { return nullptr; }
 };
 

@@ -55,7 +55,7 @@ class CasUpdate {
                     uncertain_};
   }
 
-  // nullopt: somebody was faster, or no reply came.
+  // nullopt: another client was faster, or no reply came.
   std::optional<CasUpdateResult> store(const Observed& observed, const Write& write) {
     const Reply reply = context_.cluster.execute(request_for(observed, write));
     if (reply.outcome == Outcome::stored) return CasUpdateResult{true, reply.server, reply.cas};

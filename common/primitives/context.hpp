@@ -15,7 +15,7 @@ struct Context {
   Clock& clock;
   Random& random;
   std::string key_prefix;  // the namespace: put before every key and hashed with it
-  std::size_t copies = 1;  // of each key, on so many distinct servers
+  std::size_t copies = 1;  // of each key, on that many distinct servers
 };
 
 }  // namespace mcds

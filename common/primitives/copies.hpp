@@ -21,7 +21,7 @@
 
 namespace mcds {
 
-// What became of one copy, for answers that list them all.
+// The result for one copy, for answers that list all of them.
 struct CopyOutcome {
   std::size_t server = 0;
   std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or no number

@@ -24,7 +24,7 @@ struct InUse {
   bool operator==(const InUse&) const = default;
 };
 
-// Those that have not ended, the newest last; of a value that is none of ours, nothing.
+// Those that have not ended, the newest last; nothing if the value is not ours.
 std::vector<InUse> parse_in_use(std::string_view value, WallTime now);
 std::string in_use_value(const std::vector<InUse>& all);
 

@@ -43,7 +43,7 @@ class Kept {
 
   std::string unmarked_key() const { return key_for(1); }
 
-  // To be asked where nothing is under key(), before that is told or acted upon; looks once. True: key() is another from
+  // Call it if key() holds nothing, before that is reported or acted upon; looks once. True: key() is another from
   // now on, try again. Throws Failure(bad_data) when it is kept in another number of copies.
   bool elsewhere();
 

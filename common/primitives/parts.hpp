@@ -14,7 +14,7 @@
 
 namespace mcds {
 
-// `key` with its namespace `key_prefix`; what is no part is placed by its own bytes.
+// `key` with its namespace `key_prefix`; a key that is not a part is placed by its own bytes.
 PlacedKey placed(std::string key, std::string_view key_prefix);
 
 }  // namespace mcds

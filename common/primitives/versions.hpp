@@ -59,7 +59,7 @@ struct VersionedItem {
   std::string key;
   std::vector<VersionedCopy> copies;  // as copy_servers() has them
 
-  // Of those that answered; nullptr: nobody has anything.
+  // Of those that answered; nullptr: no copy has anything.
   const VersionedCopy* newest() const;
   bool live() const {
     const VersionedCopy* copy = newest();
@@ -68,7 +68,7 @@ struct VersionedItem {
   // Every copy that answered has it.
   bool live_everywhere() const;
   bool any_failed() const;
-  // The version of the next write; nullopt: there is none, the flags are another program's.
+  // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;
   // Why what was written does not count as done, or nothing was read.
   std::optional<Failure> failure_of_write() const;

@@ -24,7 +24,7 @@ struct AccessSources {
   const AccessSettings& flag_pool;
   const AccessSettings& config_pool;
   const AccessSettings& defaults;
-  std::string_view servers_from = {};  // env:NAME has a login of its own
+  std::string_view servers_from = {};  // env:NAME contains a login
 };
 
 struct Access {

@@ -84,7 +84,7 @@ class ChildWatch {
 class ChildOutput {
  public:
   virtual ~ChildOutput() = default;
-  // False: nothing more of this stream is wanted; the child is told so when it writes again, by SIGPIPE.
+  // False: no more of this stream is wanted; the child gets SIGPIPE when it writes again.
   virtual bool take(int stream, std::string_view bytes) = 0;
   // The descriptor that has to become writable before more of `stream` can be taken; -1: none. Asked before
   // each take; proceed() when it is.
@@ -97,8 +97,8 @@ struct ChildOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
-  std::optional<std::string> input = {};  // its standard input; without it, ours
-  ChildOutput* output = nullptr;          // without it, both streams go where ours go
+  std::optional<std::string> input = {};  // its standard input; default: ours
+  ChildOutput* output = nullptr;          // default: both streams go where ours go
 };
 
 struct ChildResult {

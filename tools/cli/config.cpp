@@ -57,7 +57,7 @@ struct Reading {
   std::string problem;  // of the first line that is wrong
 };
 
-// Wrong values are told where they stand, not where they would be used.
+// Wrong values are reported where they are set, not where they would be used.
 bool is_valid(const std::string& name, const char* value, std::string& problem) {
   try {
     if (name == "servers") static_cast<void>(parse_pool(value));
@@ -101,7 +101,7 @@ bool set(const std::vector<Setting>& settings, const std::string& name, const ch
   return false;
 }
 
-// The pool of a section; nullopt: it is none.
+// The pool of a section; nullopt if it is not a pool.
 std::optional<std::string> pool_name(const std::string& section) {
   if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
   return std::nullopt;

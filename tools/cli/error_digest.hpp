@@ -1,4 +1,4 @@
-// The failures of a batch, told by server and cause: stderr stays short whatever the batch is, a file has them all.
+// The failures of a batch, reported by server and cause: stderr stays short for any batch, and a file has them all.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace mcds {
 
 enum class OutputMode { json, value, text };
 
-// Stdout is a pipe that nobody reads any more: main ends the program quietly, as SIGPIPE would have.
+// Stdout is a pipe without a reader: main ends the program quietly, as SIGPIPE would have.
 struct ClosedPipe {};
 
 class Output {
@@ -45,7 +45,7 @@ class Output {
   void raw_error(std::string_view bytes) const;
 
   void buffered(bool on) { buffered_ = on; }
-  // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.
+  // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
   // Before an error: the rows of -o text that wait, as far as standard output takes them.
   void end_table();
@@ -55,7 +55,7 @@ class Output {
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
   void error(const Failure& failure);
-  // Of `count` input lines from `line` on; told with others of the same server and cause, by tell_errors().
+  // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
@@ -64,7 +64,7 @@ class Output {
   void tell_errors();
   // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).
   void keep_errors(const std::string& file);
-  // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
+  // One stderr line in the same two forms for a warning: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
   // The last stderr line of an answer that lacks something: as it is in JSON, otherwise `mcds: message`.
   void incomplete(const JsonObject& what, std::string_view message) const;

@@ -103,7 +103,7 @@ std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& op
   return 0;
 }
 
-// Parses the options of `words` into their targets; what is no option comes back in order.
+// Parses the options of `words` into their targets; returns the other words in order.
 Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
   // Building the options costs more than the rest of a cold start does; most command lines have none.
   if (std::none_of(words.begin(), words.end(),
@@ -149,7 +149,7 @@ bool takes_value(const std::vector<OptionSpec>& options, const std::string& word
   });
 }
 
-// Takes the first word that is neither an option nor an option's value out of `words`; nullopt when there is none.
+// Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is none.
 std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>& options) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].size() > 1 && words[i][0] == '-') {

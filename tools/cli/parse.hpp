@@ -27,7 +27,7 @@ struct Invocation {
 // was understood, so that the error comes out in the mode asked for.
 void parse(const std::vector<std::string>& arguments, Invocation& invocation);
 
-// The command entry called `name`, declared; nullptr when there is none.
+// The command entry called `name`, declared; nullptr if there is none.
 std::unique_ptr<Command> declared(std::string_view name);
 
 }  // namespace mcds

@@ -174,7 +174,7 @@ ExitStatus change(Session& session, const ArrayOptions& options) {
                             elements_of(options, options.remove));
 }
 
-// All lines are one step: all of them are read first, and none is used if one is no good.
+// All lines are one step: all of them are read first, and none is used if one is invalid.
 class ElementLines final : public LineBatch {
  public:
   ElementLines(Session& session, const ArrayOptions& options)
@@ -229,7 +229,7 @@ std::string bytes_of(const std::string& element) {
 }
 
 // Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False if one is
-// neither: somebody else's, shown as the bytes it is.
+// neither: another program's, shown as bytes.
 bool add_values(JsonObject& answer, const Elements& elements) {
   bool binary = false;
   bool ours = true;

@@ -232,7 +232,7 @@ class Sandbox {
     throw Failure(ErrorCode::unavailable, "cannot run " + line.front() + ": " + std::strerror(error));
   }
 
-  // A session of its own: signals of our terminal do not reach it.
+  // A separate session: signals of our terminal do not reach it.
   [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
                                   pid_t parent, int report) {
     setsid();

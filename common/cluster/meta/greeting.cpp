@@ -38,7 +38,7 @@ struct Foreigner {
   Kind kind = Kind::refused;
 };
 
-// By its answer to the question for SASL mechanisms: an unknown command where there is no SASL.
+// By its reply to the request for SASL mechanisms, which is an unknown command without SASL.
 Foreigner binary_server(std::string_view answer) {
   const bool unknown_command = answer[6] == 0 && answer[7] == '\x81';
   if (unknown_command) return {"the server accepts only the binary protocol; start it without -B binary"};

@@ -232,7 +232,7 @@ void Lane::write(SteadyTime now) {
   }
 }
 
-// It closed the connection on the first words it ever heard from us.
+// It closed the connection on our first request ever.
 bool Lane::is_stranger() const {
   if (socket_.denied()) return false;
   if (greeting_) return !greeting_->heard() && dialect_.words == Dialect::Words::unknown;

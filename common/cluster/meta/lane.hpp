@@ -40,7 +40,7 @@ class Lane {
   std::uint64_t heard_bytes() const { return heard_bytes_; }
   // More has come than is held of answers at a time.
   void give_up_flood();
-  // Nobody waits for what is on its way.
+  // No caller waits for the requests in flight.
   void drop() { abandon("the connection was closed because of another batch"); }
   // What to wait for, in poll's words, and how long at most.
   short events() const;
@@ -92,7 +92,7 @@ class Lane {
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
   bool awaits_login_ = false;         // this connection's answer to it
-  bool heard_ = false;                // this connection has answered something
+  bool heard_ = false;                // this connection has received a reply
   bool met_ = false;                  // the server has, ever
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.

@@ -15,7 +15,7 @@ namespace {
 using meta::IncrForm;
 using meta::Lane;
 
-// A batch of so many incr_or_create and nothing else goes as plain incrs, and a second trip creates what was missing:
+// A batch of at least this many incr_or_create and nothing else is sent as plain incrs, and a second trip creates what was missing:
 // where the keys exist that halves the server's work. Between the two a rival may create a key; its increments and
 // ours commute (`created` may then be wrong for one whose rival began at the same number).
 constexpr std::size_t enough_to_try = 64;
@@ -121,7 +121,7 @@ class WireTransport final : public Transport {
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
 
   // While the answer to the `mg` in front is on its way, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
-  // they refuse when there is no room for a second one. Nothing holds it any more.
+  // they refuse if there is no room for a second one. Nothing refers to it any more.
   void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
     const std::vector<Reply> before = replies;
     const auto wanted = [](const Reply& reply) {

@@ -37,7 +37,7 @@ struct Line {
   std::size_t end = 0;  // behind its line break
 };
 
-// A whole line at `position`, or why there is none.
+// A complete line at `position`, or the reason why there is none.
 Step take_line(std::string_view input, std::size_t position, Line& line) {
   // pogocache 1.3 ends a NOT_FOUND to a replace with a NUL too many.
   if (position < input.size() && input[position] == '\0') ++position;
@@ -131,7 +131,7 @@ struct Word {
   Outcome outcome;
 };
 
-// The closed table: what is not in it is no answer to this operation.
+// A closed table: anything else is not a reply to this operation.
 Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   for (const Word& word : words) {
     if (line != word.text) continue;

@@ -53,7 +53,7 @@ class Connection {
   std::size_t raw_begin_ = 0, raw_end_ = 0;
   bool may_refill_ = true;
   bool shaken_ = false;  // hands: the handshake is done, on our side
-  bool heard_ = false;   // data of the server's
+  bool heard_ = false;   // data from the server
   bool denied_ = false;
   std::string error_;
 };

@@ -28,7 +28,7 @@ void require_readable(const std::string& file, const char* what) {
   throw Failure(ErrorCode::configuration, file + ": " + what);
 }
 
-// Nobody is asked for a passphrase.
+// Never ask for a passphrase.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }

@@ -117,7 +117,7 @@ std::string with_copies(std::string_view ini, std::string_view setting, std::uin
   return copies == usual ? "" : ":copies=" + std::to_string(copies);
 }
 
-// The session handler of PECL memcache hashes as the extension is told to, and keeps several copies.
+// The session handler of PECL memcache hashes as the extension is configured, and keeps several copies.
 std::string memcache_profile(std::string_view ini) {
   const std::string strategy = ini_value(ini, "memcache.hash_strategy"),
                     function = ini_value(ini, "memcache.hash_function");

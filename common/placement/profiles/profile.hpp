@@ -84,7 +84,7 @@ struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
   Rewrite rewrite = nullptr;
-  Rewrite wire = nullptr;   // what servers are told instead of the key
+  Rewrite wire = nullptr;   // the key as servers see it
   bool any_byte = false;    // keys may have spaces and control bytes
   bool takes_tag = false;   // PlacementOptions::hash_tag applies
   bool takes_salt = false;  // and PlacementOptions::salt
@@ -103,7 +103,7 @@ struct Rule {
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
-  bool ejects = false;  // it can be told to place on the pool without the dead servers
+  bool ejects = false;  // it can be configured to place keys on the pool without the dead servers
   Replication replication = Replication::none;
   std::size_t copies = 1;  // the first included
 
@@ -135,7 +135,7 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
 std::span<const Profile> all_profiles();
 std::span<const Alias> all_aliases();
 // What stands behind the name, as in `php-memcache-session:copies=3`, is not looked at. Throws InvalidInput with a
-// `did you mean` when there is none of that name or alias.
+// `did you mean` if no profile has that name or alias.
 const Profile& profile_named(std::string_view name);
 
 // What the parameters in NAME:PARAMETER=VALUE:… make of a rule; `tag=` and `salt=` go into the options. Throws InvalidInput

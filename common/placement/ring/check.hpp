@@ -25,7 +25,7 @@ std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
 // `options`: those the placement was made with.
 std::vector<Finding> check_ring(const Placement& placement, const PlacementOptions& options);
 
-// Keys that somebody counted, per server of the pool: whether they are as the weights want them.
+// Counted keys per server of the pool: whether they are distributed by weight.
 std::vector<Finding> check_counts(const Placement& placement, const std::vector<std::uint64_t>& counts);
 
 }  // namespace mcds

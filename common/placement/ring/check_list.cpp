@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// libmemcached's ring has room for so many.
+// The number of servers that libmemcached's ring can hold.
 constexpr std::size_t libmemcached_ring = 100;
 
 bool is_ipv6(const std::string& host) {

@@ -71,7 +71,7 @@ void Journal::seal_full() {
   if (reply.outcome == Outcome::hit) static_cast<void>(seal(reply));
 }
 
-// The tail becomes a segment; false: somebody changed the root meanwhile, or nobody knows.
+// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading;
   reading.key = key_;
@@ -227,7 +227,7 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
   };
   for (int attempt = 0; attempt < most_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
-    // Full, and sealed by nobody else, the root stands still.
+    // A full root that no other client seals does not change.
     if (attempt != 0) {
       static_cast<void>(claim());
       fill();

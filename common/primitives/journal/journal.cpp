@@ -165,7 +165,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
       continue;
     }
     if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
-    // Full. Whoever filled it on purpose replaces it within milliseconds; else one of us seals it.
+    // Full. A client that filled it on purpose replaces it within milliseconds; otherwise one of us seals it.
     if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
       seal_full();
       give_up_claim();
@@ -186,7 +186,7 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
   try {
     if (!may_create()) {
-      // Never executed so far; but it may be, once somebody else creates the journal.
+      // Not executed so far, but it may be once another client creates the journal.
       if (reply.unknown()) expect(context_.cluster, reply);
       return {.declined = true, .incarnation = {}, .server = reply.server};
     }

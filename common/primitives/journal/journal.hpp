@@ -80,7 +80,7 @@ class Journal {
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
     // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
-    // that nobody has, until it is rewritten from a whole copy.
+    // that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
     // Stands before everything else in a journal that this creates.
     std::string birth = {};
@@ -121,8 +121,8 @@ class Journal {
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
 
-  // Replaces all lines by what `rewrite` makes of them (it may be called again when somebody interfered).
-  // Returns false, with nothing changed, when there is no journal or something of it is lost; with
+  // Replaces all lines by what `rewrite` makes of them (which may be called again if another client interfered).
+  // Returns false, with nothing changed, if there is no journal or a part of it is lost; with
   // `despite_loss` what is left counts as all of it. Throws Contention.
   using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
   bool compact(const Rewrite& rewrite, bool despite_loss = false);
@@ -156,7 +156,7 @@ class Journal {
 struct JournalReading;
 
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
-// memory at a time. A root that could not be read is told when it is taken.
+// memory at a time. A root that could not be read is reported when it is taken.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);

@@ -43,11 +43,11 @@ struct JournalRoot {
 };
 
 std::string journal_header(std::string_view incarnation);
-// A segment that nobody has, so that something counts as lost; as a name, and as the line behind the header.
+// The name of a segment that never exists, so that something counts as lost; and the line with it that follows the header.
 SegmentName lost_segment();
 std::string lost_segment_line();
 std::string encode(const JournalRoot& root);
-// nullopt: this is no journal.
+// nullopt: this is not a journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);
 
 // A line where it stands.
@@ -62,7 +62,7 @@ std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell);
 
 struct DecodedLines {
   std::vector<JournalLine> lines;
-  std::uint64_t foreign = 0;  // lines that do not check: somebody else's, or broken
+  std::uint64_t foreign = 0;  // lines with a wrong checksum: another program's, or damaged
 };
 DecodedLines decode_journal_lines(std::string_view text);
 // `text` without padding lines.

@@ -12,7 +12,7 @@
 
 namespace mcds {
 
-// Those who only find the root full wait this long for whoever filled it on purpose, or seals it.
+// A client that finds the root full waits this long for the client that filled it on purpose, or seals it.
 constexpr CasUpdateOptions journal_patience{.attempts = 0,
                                             .first_pause = std::chrono::milliseconds(4),
                                             .longest_pause = std::chrono::milliseconds(50)};

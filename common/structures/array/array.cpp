@@ -171,7 +171,7 @@ struct Array::Writing {
   }
 };
 
-// Creates the copy's journal where there is none.
+// Creates the copy's journal if there is none.
 void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
   Journal::Options options = options_;
   options.lossy = late && !writing.step.replaces;
@@ -198,7 +198,7 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       writing.appended[copy] =
           step.replaces ? journal(copy).replace(lines, is_full) : journal(copy).append(lines, is_full);
     } catch (const UnknownOutcome& failure) {
-      // Whoever creates the journal may find it executed late: under the same ids it says nothing new.
+      // If the journal is created meanwhile, it may be executed late: with the same ids it adds nothing.
       if (writing.creations[copy] != Creation::wanted) throw;
       writing.appended[copy].declined = true;
       writing.unanswered[copy] = failure;
@@ -206,7 +206,7 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   });
   const bool late = writing.found();
   if (!late && writing.any_missing() && kept_.elsewhere()) return append(step, encoding);
-  // A copy without a journal has lost it if another has one; and somebody may be about to make it whole.
+  // A copy without a journal has lost it if another has one; another client may be about to restore it.
   if (late || writing.wanted()) {
     const auto failures = copies_.run([&](std::size_t copy) {
       if (!writing.has_lost(copy)) return;
@@ -246,7 +246,7 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
-  // Beside other copies there is no JSON array to be found, unless somebody left copies out.
+  // With several copies there is no JSON array, unless a client used fewer copies.
   if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
   const bool json = replies[1].outcome == Outcome::hit;
@@ -272,7 +272,7 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
     try {
       static_cast<void>(guard.release(*answer.lease));
     } catch (const Failure&) {
-      // What became of the change is told all the same; the lock ends by itself.
+      // The result of the change is reported all the same; the lock expires by itself.
     }
   };
   try {
@@ -348,7 +348,7 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
-  // Beside other copies there is no JSON array to be found, unless somebody left copies out.
+  // With several copies there is no JSON array, unless a client used fewer copies.
   if (reply.failed() && copies_.size() > 1 && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;

@@ -68,7 +68,7 @@ class Array {
   Array(const Context& context, std::string_view name, const Journal::Options& options = Journal::Options());
 
   struct Changed {
-    bool found = true;  // false: there is no such array, and the step does not create one; nothing was done
+    bool found = true;  // false: there is no such array and the step does not create one; nothing was done
     bool created = false;
     ArrayEncoding encoding = ArrayEncoding::journal;
     std::size_t server = 0;
@@ -99,10 +99,10 @@ class Array {
   struct Compacted {
     std::size_t lines_before = 0;
     std::size_t lines = 0;
-    // A copy that does not answer may bring back what is dropped without it: nothing was.
+    // A copy that does not answer could restore what is dropped without it, so nothing was dropped.
     std::optional<Failure> away = {};
   };
-  // Drops what removals made void; nullopt: there is no journal, or a part of it is lost. Throws Contention.
+  // Drops removed values; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
   // The physical keys there are, of the first copy that answers.

@@ -72,9 +72,9 @@
 namespace mcds {
 
 struct CacheTerms {
-  Duration ttl;          // fresh for so long
+  Duration ttl;          // how long it is fresh
   Duration stale;        // and then usable while it is rebuilt
-  Duration rebuild_ttl;  // a rebuilder that was not heard of for so long is dead
+  Duration rebuild_ttl;  // a rebuilder that has not renewed its lock for this long is dead
   Duration wait{0};      // for another's rebuild
   bool refresh = false;  // rebuild though it is fresh, and replay nothing
   LockHolder holder = {};
@@ -95,7 +95,7 @@ class CacheRebuild {
   std::optional<Lease>& lease() { return lease_; }
   // To renew it with: shorter than the rebuild ttl by what the key lives longer, and by a poll of who waits.
   Duration lease_ttl() const;
-  // What is to be replaced stays as long as the lock. Call it after each renewal. Failures are not told: if it
+  // What is to be replaced stays as long as the lock. Call it after each renewal. Failures are not reported: if it
   // goes, the rebuild is not stored.
   void keep();
 
@@ -127,7 +127,7 @@ class CacheRebuild {
   Claim claim_copy(const Context& context) const;
   bool ends_soon(const std::optional<CacheRecord>& record) const;
   bool store_copy(std::size_t copy, const std::string& build, const Write& write) const;
-  // Nothing was rebuilt. Failures are not told.
+  // Nothing was rebuilt. Failures are not reported.
   void give_back();
 
   Context context_;
@@ -172,7 +172,7 @@ class Cache {
     std::string holder;  // JSON of who rebuilds
     std::vector<CopyOutcome> copies;
   };
-  // Throws CorruptData for what is none of ours, or damaged, and NotApplied when nobody has a record and some
+  // Throws CorruptData for a value that is damaged or not ours, and NotApplied if no copy has a record and some
   // copy gave no answer.
   Shown show();
   struct Invalidation {

@@ -2,7 +2,7 @@
 //
 //   K1 <build> <begun at> <made at> <fresh until> <stale until> <exit code> <stdout bytes> <stderr bytes>
 //     *<checksum>\n<stdout><stderr>
-//   P1 <build> *<checksum>\n                    a build is under way and there is no older value
+//   P1 <build> *<checksum>\n                    a placeholder: being built, and there is no older value
 //
 // build: 16 hex digits, another for every write, so that two values are never taken for the same one. Times
 // are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at: when
@@ -33,7 +33,7 @@ struct CacheRecord {
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
   bool expired_by_hand() const { return fresh_until == WallTime{}; }
-  // Nothing but word of a removal that not every copy heard of: older than what comes, newer than what was.
+  // Only the record of a removal that did not reach every copy: older than what follows, newer than what was before.
   bool removed() const { return !placeholder && expired_by_hand() && stale_until == WallTime{}; }
   // Of two copies the one that counts.
   bool newer_than(const CacheRecord& other) const;

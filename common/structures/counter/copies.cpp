@@ -84,7 +84,7 @@ CounterCopies::Copy* CounterCopies::leader() {
   return nullptr;
 }
 
-// Throws UnknownOutcome when it cannot be told.
+// Throws UnknownOutcome if the outcome is unknown.
 bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   if (!copy.record) give_up();
   if (copy.record->has(doubt.id)) return true;
@@ -96,7 +96,7 @@ bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   return false;
 }
 
-// After lost replies: whether one of those writes was executed after all, or may be told as if it had been.
+// After lost replies: whether one of those writes was executed, or may be reported as executed.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
@@ -239,7 +239,7 @@ void CounterCopies::spread() {
     if (!again) return;
     back_off(context_, attempt + 1);
     read();
-    if (none_found()) return;  // somebody removed it
+    if (none_found()) return;  // another client removed it
   }
   for (Copy& copy : copies_) {
     if (!copy.failure && !(copy.record && copy.record->covers(known_)))

@@ -56,7 +56,7 @@ std::string in_quotes(const std::string& name) {
   return '\'' + name + '\'';
 }
 
-// Throws what `reply`, which is no answer, means for a change of a counter.
+// Throws the error of `reply`, which is not a result, for a change of a counter.
 [[noreturn]] void fail(const Context& context, const std::string& name, const Reply& reply) {
   if (reply.unknown()) {
     throw UnknownOutcome("no reply to a change of " + in_quotes(name) +
@@ -302,7 +302,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
                               std::span<const Reply> replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
-    // One that does not answer may be the only one that has it, unless most say that there is none.
+    // A copy that does not answer may be the only one that has it, unless most copies miss.
     const auto misses = static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), is_miss));
     if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
@@ -403,7 +403,7 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
   const std::string key =
       key_of(name) + ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
   if (key.size() > max_key_size) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
-  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+  // The window is in the key: living a little past its end, for skew and ticks, is harmless.
   const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
   const auto replies = execute_copies(context_, Request::incr_or_create(key, cost, cost, exptime));
   if (std::none_of(replies.begin(), replies.end(), is_stored)) fail(context_, name, telling(replies));

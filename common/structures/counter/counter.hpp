@@ -72,7 +72,7 @@ struct Increment {
   std::uint64_t delta = 1;
 };
 
-// What became of all lines of a batch that had one name.
+// The result for all lines of a batch with the same name.
 struct IncrementResult {
   std::string name;
   std::uint64_t delta = 0;  // their sum
@@ -131,7 +131,7 @@ class Counter {
   // The same, on its way: other batches may be begun before its results are waited for. The counter outlives it.
   class Incrementing;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // Stops at 0; nullopt: there is none.
+  // Stops at 0; nullopt if there is no such counter.
   std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
   std::vector<CounterReading> get(std::span<const std::string> names);
   SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);

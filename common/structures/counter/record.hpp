@@ -40,7 +40,7 @@ struct CounterRecord {
   CounterRecord changed(std::uint64_t new_sum, std::string id) const;
 };
 
-// What to say of a value that is no counter.
+// The error for a value that is not a counter.
 std::string no_counter_message(const std::string& name, std::string_view value);
 
 // The number in a plain counter's value, decr's trailing spaces allowed; nullopt for anything else.

@@ -39,7 +39,7 @@ class CounterUpdate {
         next_(std::move(next)),
         options_(options) {}
 
-  // `next` is applied once or not at all; UnknownOutcome when that cannot be told.
+  // `next` is applied once or not at all; UnknownOutcome if that is unknown.
   CounterUpdateResult run();
 
  private:

@@ -119,7 +119,7 @@ class Elements::Fetching {
     if (std::exchange(first_, false)) take_asked();
   }
 
-  // What is told was written back before.
+  // What is reported was written back first.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);

@@ -124,11 +124,11 @@ class ElementIndex {
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops old lines of names that are no elements; damaged: a part of the index is lost and stays as it is. Beside other
+  // Drops old lines of names without an element; damaged: a part of the index is lost and stays as it is. Beside other
   // copies, what servers that do not answer have stays as it is too. Throws Contention.
   enum class Compacted { done, damaged, nothing_there };
   Compacted compact();
-  // From now on what the index has counts as all of it. False: there is none.
+  // Declares the index complete as it is. False: there is none.
   bool accept();
 
   std::vector<std::string> keys() const;

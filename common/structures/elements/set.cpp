@@ -44,7 +44,7 @@ class Elements::Setting {
     VersionedItem item = {};
     std::optional<VersionedWrite> write = {};  // decided
     bool to_list = false;                      // a copy lacks it, or has its removal
-    bool missing = false;                      // nobody had it
+    bool missing = false;                      // no copy had it
     bool done = false;
     std::optional<Failure> failure = {};
     std::optional<SteadyTime> listed_at = {};
@@ -178,7 +178,7 @@ class Elements::Setting {
     }
   }
 
-  // Whether nobody had it before: of several that create it at once the one that writes the first copy was first.
+  // Whether no copy had it before: of several clients that create it at once, the one that writes the first copy was first.
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });

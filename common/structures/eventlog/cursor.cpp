@@ -137,7 +137,7 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-// New, under a name that nobody can have put anything at; removed again unless it is kept.
+// A new file, under a name that cannot exist yet; removed again unless it is kept.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& directory) : path_(directory + ".mcds-cursor-XXXXXX") {

@@ -147,7 +147,7 @@ class EventLog {
   // gaps.
   LogSummary fetch(const LogRange& range, LogSink& sink);
 
-  // What this cursor has not delivered yet, each event once; moves `state`. With `limit` at most so many
+  // What this cursor has not delivered yet, each event once; moves `state`. With `limit`, at most that many
   // events; with `tolerant` servers that do not answer are left for the next time.
   LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
                      bool tolerant = false);

@@ -20,7 +20,7 @@ bool has_part(const ChunkText& copy, const PartName& name, std::string_view inca
   return header && header->incarnation == incarnation;
 }
 
-// Whether nothing is missing of what this copy is known to have had. Its directory may be lost, on a server of its own.
+// Whether nothing is missing of what this copy is known to have had. Its directory is on another server and may be lost.
 bool has_all(const ChunkText& copy) {
   std::int64_t next = 0;
   for (const auto& [number, part] : copy.parts) {

@@ -66,7 +66,7 @@ struct UnitedChunk {
 UnitedChunk unite(std::span<const ChunkText* const> copies);
 
 // The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when all that is
-// missing is younger than `young`, hence perhaps on its way.
+// missing is younger than `young` and may be in transit.
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
 
 // What the copy's directory names and the copy has not.

@@ -131,7 +131,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : missing;
 }
 
-// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one
+// Refused: another client created it, and it has no room. Each attempt has another name, because one
 // without a reply may be executed when the part has been created, evicted and is missing again. Only a name
 // under which certainly nothing was created is withdrawn.
 LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lines) {

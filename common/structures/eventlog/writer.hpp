@@ -32,7 +32,7 @@ class LogWriter {
   bool take_begun() { return std::exchange(begun_, false); }
   // That part is to be missed from now on. Throws NotApplied.
   void name_part(const PartName& name, const std::string& incarnation);
-  // That part is not to be missed. Best effort: without it a reader reports a gap where nothing was lost.
+  // Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
   void withdraw(const PartName& name, const std::string& incarnation);
 
  private:

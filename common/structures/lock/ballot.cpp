@@ -22,7 +22,7 @@ struct Lock::Ballot {
     return count;
   }
 
-  // Servers whose votes could make a majority for somebody.
+  // Servers whose votes could give some client a majority.
   std::size_t able() const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < takes.size(); ++i) {

@@ -65,10 +65,10 @@ class AcquireCopy final : public LockExchange {
 
   Result result() const { return result_; }
   std::size_t server() const { return plan_.server; }
-  // Won: its stamp, if the server told it, and when the add went out that our time counts from.
+  // Won: its stamp, if the server returned it, and when the add was sent, from which our time counts.
   const std::optional<CasUnique>& cas() const { return cas_; }
   SteadyTime counts_from() const { return counts_from_; }
-  // Won: the fencing token. When there is none although wanted, failure() says why.
+  // Won: the fencing token. If it is missing although requested, failure() says why.
   const std::optional<std::uint64_t>& fence() const { return fence_; }
   // Busy: what is stored, if it could be read.
   const std::optional<LockValue>& rival() const { return rival_; }

@@ -222,7 +222,7 @@ Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, A
   return {std::move(lease), {}, server};
 }
 
-// Nobody is told of this lease: it would only stand in the way of others.
+// The caller never sees this token, so release it now instead of blocking others until it expires.
 void Lock::give_back(const Lease& lease, AddTokens& tokens) {
   if (lease.copies.empty()) return;
   tokens.spend(context_.random);
@@ -305,7 +305,7 @@ Lock::Renewal Lock::renew(Lease& lease, Duration ttl) {
 
 // What the copies hold under one token.
 struct Lock::Stored {
-  std::vector<Lease::Copy> copies;  // all; stamped where the value is the one told
+  std::vector<Lease::Copy> copies;  // all; stamped if the value is the given one
   std::optional<std::string> value;
   std::optional<Reply> failure;  // of one that did not answer
 };

@@ -101,7 +101,7 @@ class Lock {
     std::string holder;          // busy: JSON of who holds it; empty if unreadable
     std::size_t server = 0;
     std::vector<CopyOutcome> copies = {};
-    bool split = false;  // busy, but nobody has a majority
+    bool split = false;  // busy, but no client has a majority
   };
   // What a wait that the clock ends by an exception has left behind is removed first; where that cannot be known,
   // UnknownOutcome names the tokens.
@@ -113,7 +113,7 @@ class Lock {
   // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try
   // again.
   Renewal renew(Lease& lease, Duration ttl);
-  // By token only, as another process does that was told it; the lease as it then is, or why not.
+  // By token only, for another process that was given it; the renewed lease, or why not.
   struct RenewalByToken {
     Renewal renewal;
     Lease lease;
@@ -133,7 +133,7 @@ class Lock {
   };
   Freed release(const Lease& lease);
   Freed release(std::string_view token);
-  // Whoever holds it.
+  // Regardless of its holder.
   Freed force_release();
 
   struct Shown {

@@ -27,7 +27,7 @@ Element of_line(const std::string& line) {
   return checked({line.substr(0, tab), line.substr(tab + 1)});
 }
 
-// A member of an answer: `name` as it is, or `name`_b64; what is no string stands for its JSON text.
+// A member of an answer: `name` as it is, or `name`_b64; a value that is not a string stands for its JSON text.
 std::optional<std::string> text_of(const std::string& object, const std::string& name) {
   if (const auto plain = json_field(object, name))
     return plain->starts_with('"') ? json_unquote(*plain) : plain;

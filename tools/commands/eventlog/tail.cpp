@@ -171,7 +171,7 @@ class Tail {
   CursorState state_;
   CursorState saved_;
   SteadyTime saved_at_{};
-  bool unknown_ = false;  // nobody has written yet: with which parameters will show
+  bool unknown_ = false;  // nothing has been written yet, so the parameters are unknown
   std::optional<ShapeFinder> finder_;
 };
 

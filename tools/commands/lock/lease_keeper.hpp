@@ -22,7 +22,7 @@ class LeaseKeeper final : public ChildWatch {
   struct Plan {
     Duration ttl;
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
-    bool stop_child = true;  // otherwise a lost lock is only told
+    bool stop_child = true;  // otherwise a lost lock is only reported
     std::function<void(std::string_view)> warn;  // from the thread
     std::function<void()> renewed = {};          // after each renewal, from the thread
   };

@@ -63,7 +63,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
     held.check();
     session.output().answer(line, answer.lease->token);
   } catch (...) {
-    // Nobody learned the token: the lock would stand in everybody's way until its end.
+    // The caller never saw the token, so release the lock instead of blocking others until it expires.
     give_up(lock, *answer.lease);
     throw;
   }

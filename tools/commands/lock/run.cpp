@@ -55,7 +55,7 @@ class LockedRun {
         report_(options.report),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
-    // Too long to be kept: told before the command runs.
+    // A name that is too long is reported before the command runs.
     for (const auto& hold : {options.min_hold, options.once_per}) {
       if (hold) Exptime::after(*hold + times_.ttl, session.clock().wall());
     }
@@ -63,7 +63,7 @@ class LockedRun {
 
   ExitStatus run() {
     try {
-      // Here, so that a server list that is wrong is told as what it is.
+      // Here, so that a wrong server list is reported as such.
       lock_.emplace(lock_of(session_, options_));
       for (const auto& hold : {options_.min_hold, options_.once_per}) {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);

@@ -82,7 +82,7 @@ class Report {
   double largest_ = 0;
 };
 
-// A drawing's file, opened before anything is computed, so that one that cannot be written is told in time.
+// The file of a drawing, opened before anything is computed, so that an unwritable file is reported early.
 class DrawingFile {
  public:
   explicit DrawingFile(const std::string& path)

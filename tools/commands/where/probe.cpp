@@ -61,7 +61,7 @@ void add_item(JsonObject& line, const KeyCopy& copy) {
   line.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
 }
 
-// What became of this server's copy, or would; empty: nothing was to.
+// What was done with this server's copy, or would be; empty if nothing.
 const char* pruning_of(const Findings& findings, std::size_t server) {
   for (const RemovedCopy& removed : findings.removed) {
     if (removed.server == server) return name_of(removed.removal);
