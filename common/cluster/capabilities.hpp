@@ -38,7 +38,7 @@ class CapabilityGate final : public Cluster {
   using Refusal = std::optional<std::string>;
 
   bool relies(const Request& request) const { return request.must_expire || request.must_compare; }
-  // Learns what there is to be known of this server without a probe key.
+  // Learns what can be known of this server without a probe key.
   void read_dialect(std::size_t server);
   bool is_open(std::size_t server, const Request& request) const;
   // The failure that kept it from being known.
@@ -47,13 +47,13 @@ class CapabilityGate final : public Cluster {
   void prove_stored(std::span<const Request> batch, std::span<const Reply> replies);
   Refusal refusal_of(const Request& request) const;
   std::vector<Reply> send(std::span<const Request> batch);
-  // Refuses what was stored and turned out not to be kept.
+  // Refuses what was stored if it turns out that the server does not keep it.
   void take_back(std::span<const Request> batch, std::vector<Reply>& replies);
 
   std::unique_ptr<Transport> transport_;
   SystemRandom random_;
   std::vector<Capabilities> known_;
-  std::map<std::size_t, Reply> silent_;  // servers that gave no answer to the probe of this batch
+  std::map<std::size_t, Reply> silent_;  // servers that did not answer the probe of this batch
 };
 
 }  // namespace mcds

@@ -9,7 +9,7 @@
 
 namespace mcds {
 
-// Forwards everything; the others change execute(). What is begun is executed at once, so that none is passed by.
+// Forwards everything; the others change execute(). A batch that is begun is executed at once, so that none bypasses them.
 class Decorator : public Cluster {
  public:
   explicit Decorator(Cluster& inner) : inner_(inner) {}
@@ -50,7 +50,7 @@ class Composites final : public Decorator {
       : Decorator(std::move(inner)), expand_(expand) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
-  // With composites at once: they may take several trips.
+  // Composites included: they may take several trips.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
   static constexpr int max_rounds = 6;
@@ -61,7 +61,7 @@ class Composites final : public Decorator {
   Expand expand_;
 };
 
-// Tells what went to which server and what came back.
+// Reports each request, its server and its reply.
 class Tracing final : public Decorator {
  public:
   using Callback = std::function<void(const TracedRequest&)>;

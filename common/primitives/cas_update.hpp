@@ -14,7 +14,7 @@
 
 namespace mcds {
 
-// What stands under the key now.
+// The present value of the key.
 struct Observed {
   bool found = false;
   std::string value;
@@ -32,7 +32,7 @@ struct Write {
 };
 
 // Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the
-// update without writing; an exception (UnknownOutcome, when `uncertain` and the value does not tell) ends it
+// update without writing; an exception (UnknownOutcome, if `uncertain` and the value does not show it) ends it
 // too.
 using Decide = std::function<std::optional<Write>(const Observed& observed)>;
 
@@ -55,7 +55,7 @@ struct CasUpdateResult {
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options = {});
 
-// As `decide` for updates that have nothing in the value to tell themselves by: an uncertain round goes on
+// As `decide`, for updates that leave no mark of their own in the value: an uncertain round continues
 // only if the item is still the very one of the round before, else throws UnknownOutcome.
 Decide unless_applied(std::function<std::optional<Write>(const Observed& observed)> decide, std::string what);
 

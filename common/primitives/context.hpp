@@ -1,4 +1,4 @@
-// What every structure is given, and all it may use of the outside world.
+// Everything that a structure may use of the outside world.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ namespace mcds {
 // The result for one copy, for answers that list all of them.
 struct CopyOutcome {
   std::size_t server = 0;
-  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or no number
+  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or not a number
   std::optional<Failure> failure = {};       // then it was not written, or perhaps
   std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
 };
@@ -57,7 +57,7 @@ class CopyReplies {
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
-// The same, on its way (Pending): other requests may be begun before its replies are waited for.
+// The same, in flight (Pending): other requests may be begun before its replies are waited for.
 class CopiesOnTheWay {
  public:
   CopiesOnTheWay(const Context& context, std::vector<Request> requests);
@@ -69,7 +69,7 @@ class CopiesOnTheWay {
   std::unique_ptr<Pending> pending_;
 };
 
-// What `reply` says of its copy: a failure, or nothing.
+// The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
@@ -81,7 +81,7 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view 
 // not, and a failure before a miss.
 const Reply& telling(std::span<const Reply> replies);
 
-// Of a write's failures the one that tells its outcome: nullopt if any copy was written; else a copy that may have been
+// The failure that decides a write's outcome: nullopt if any copy was written; otherwise a copy that may have been
 // comes before those that were not.
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
 
@@ -93,11 +93,11 @@ class Copies {
   Copies& operator=(Copies&&) noexcept;
 
   std::size_t size() const;
-  // In which every key has one copy: its `copy`-th.
+  // A context in which every key has one copy: its `copy`-th.
   Context& at(std::size_t copy) const;
 
   using Work = std::function<void(std::size_t copy)>;
-  // Runs `work` for every copy, side by side. It may use nothing but at(copy) of the outside world. Its Failure, if
+  // Runs `work` for every copy, in parallel. It may use nothing but at(copy) of the outside world. Its Failure, if
   // any, is the copy's result, or with one copy is thrown; anything else that is thrown leaves run().
   std::vector<std::optional<Failure>> run(const Work& work) const;
 

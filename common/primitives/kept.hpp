@@ -30,11 +30,11 @@ namespace mcds {
 class Kept {
  public:
   // Whether the roots of two servers, both under one unmarked key, are copies of one structure; else one is left from
-  // before the servers changed.
+  // before the list of servers changed.
   using SameLife = std::function<bool(const std::string& one, const std::string& other)>;
 
   // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a table.
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
        SameLife same_life);
 
@@ -44,7 +44,7 @@ class Kept {
   std::string unmarked_key() const { return key_for(1); }
 
   // Call it if key() holds nothing, before that is reported or acted upon; looks once. True: key() is another from
-  // now on, try again. Throws Failure(bad_data) when it is kept in another number of copies.
+  // now on, try again. Throws Failure(bad_data) if it is kept in another number of copies.
   bool elsewhere();
 
  private:

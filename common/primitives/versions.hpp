@@ -70,7 +70,7 @@ struct VersionedItem {
   bool any_failed() const;
   // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;
-  // Why what was written does not count as done, or nothing was read.
+  // Why the write is not done, or nothing was read.
   std::optional<Failure> failure_of_write() const;
   std::optional<Failure> failure_of_read() const;
   // Whether two copies hold values that no version decides between.
@@ -89,12 +89,12 @@ struct VersionedWrite {
   std::string value = {};
   // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
   bool only_over_live = false;
-  // Writing back what was read: a copy that has nothing needs no word of its removal.
+  // Writing back what was read: a copy that has nothing needs no record of a removal.
   bool healing = false;
   bool blocked = false;  // the answer to only_over_live
   // A copy that changed meanwhile is left as it is.
   bool once = false;
-  // Otherwise a value never expires, and the word of a removal after an hour.
+  // Otherwise a value never expires, and the record of a removal expires after an hour.
   std::optional<Exptime> exptime = {};
 
   bool lacks(const VersionedCopy& copy) const;
@@ -114,7 +114,7 @@ class Versions {
   // What was read elsewhere: the replies to one key's gets, one per copy.
   VersionedItem item_of(std::string key, std::span<const Reply> replies) const;
 
-  // What a reader owes the copies that differ.
+  // What a reader writes to the copies that differ.
   static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);
 
  private:

@@ -1,4 +1,4 @@
-// `-`, `@FILE` and `@@`: values that come from elsewhere, and lines of standard input.
+// `-`, `@FILE` and `@@`: values from standard input and files, and lines of standard input.
 #pragma once
 
 #include <cstddef>

@@ -31,7 +31,7 @@ class LineBatch {
   // Keeps a line, and sends the kept lines when there are enough. Throws Failure if this line is invalid; InvalidInput when
   // none will be.
   virtual void take(std::string line) = 0;
-  // What is kept, if anything: at the end, and when more input has to be waited for.
+  // Sends the kept lines, if any: at the end, and before waiting for more input.
   virtual void send() = 0;
 
   // What `check` returns of a line: what would be a misuse of a word of the command line is bad data there.

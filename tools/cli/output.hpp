@@ -50,7 +50,7 @@ class Output {
   // Before an error: the rows of -o text that wait, as far as standard output takes them.
   void end_table();
 
-  // What else to say of a server that cannot be reached.
+  // A further hint for a server that cannot be reached.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
@@ -59,7 +59,7 @@ class Output {
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
-  // What is new, while more may follow; or all there is left to say.
+  // New messages while more may follow, or all remaining ones.
   void tell_new_errors();
   void tell_errors();
   // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).

@@ -1,4 +1,4 @@
-// From words to the action they ask for. Only the asked command is declared and only its options are built.
+// From the words of the command line to an action. Only the given command is declared, and only its options are built.
 #pragma once
 
 #include <optional>

@@ -82,7 +82,7 @@ class Journal {
     // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
     // that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
-    // Stands before everything else in a journal that this creates.
+    // Precedes everything else in a journal that this creates.
     std::string birth = {};
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
@@ -170,7 +170,7 @@ class JournalReader {
   const std::string& incarnation(std::size_t index) const;
   // The journal of keys[index]; once.
   JournalContents take(std::size_t index);
-  // The same, but tells the lines, repeated ids too, instead of keeping them.
+  // The same, but passes on the lines, repeated ids too, instead of keeping them.
   JournalContents take(std::size_t index, const TellLine& tell);
 
  private:

@@ -64,7 +64,7 @@ enum class ArrayEncoding { journal, json };
 
 class Array {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Array(const Context& context, std::string_view name, const Journal::Options& options = Journal::Options());
 
   struct Changed {
@@ -74,12 +74,12 @@ class Array {
     std::size_t server = 0;
     std::vector<CopyOutcome> copies = {};
   };
-  // All of it at once. Elements are texts as quote_bytes() or compact_json() make them. Without an encoding:
+  // One atomic step. Elements are texts made by quote_bytes() or compact_json(). Without an encoding:
   // the one the array has, else the journal. A step that only removes does not create an array. The lock is
   // for JSON only.
   Changed change(std::span<const std::string> add, std::span<const std::string> remove,
                  std::optional<ArrayEncoding> encoding = {}, bool lock = false);
-  // Whatever was there before is gone, in the same step.
+  // Replaces everything that was there before, in the same step.
   Changed replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding = {},
                   bool lock = false);
   // An empty array remains.
@@ -105,7 +105,7 @@ class Array {
   // Drops removed values; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // The physical keys there are, of the first copy that answers.
+  // The existing keys, of the first copy that answers.
   std::vector<PlacedKey> keys() const;
 
  private:
@@ -143,18 +143,18 @@ class Array {
 
   Context context_;
   Copies copies_;
-  mutable Kept kept_;     // looks where nothing was found
+  mutable Kept kept_;     // looks for other copies if nothing was found
   std::string json_key_;  // has one copy
   Journal::Options options_;
 };
 
-// The elements that are left when the lines are gone through in order.
+// The elements that are left when the lines are replayed in order.
 std::vector<std::string> replay(std::span<const JournalLine> lines);
 
 // Those whose elements are left.
 std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 
-// All lines of `first`, in their order. Those that only `second` has come behind what they follow there; at the end if
+// All lines of `first`, in their order. A line that only `second` has follows the line it follows there; at the end if
 // `second` was read later. Lines about the same element keep their order as long as the two do not contradict each other.
 enum class Newer { neither, second };
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,

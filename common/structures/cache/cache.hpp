@@ -82,7 +82,7 @@ struct CacheTerms {
 
 // Below, a rebuild's lock could not be renewed in time.
 constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(4);
-// Who waits looks at least so often.
+// A waiting caller looks at least this often.
 constexpr Duration longest_cache_nap = std::chrono::seconds(1);
 // The largest output, both streams together, that an entry can hold.
 constexpr std::size_t max_cached_size = max_value_size - cache_record_overhead;
@@ -93,9 +93,9 @@ class CacheRebuild {
   // The lock, if a server granted it: to be renewed while the command runs, and the renewed lease put back.
   Lock& lock() { return locks_[locked_]; }
   std::optional<Lease>& lease() { return lease_; }
-  // To renew it with: shorter than the rebuild ttl by what the key lives longer, and by a poll of who waits.
+  // The ttl to renew it with: shorter than the rebuild ttl by what the key lives longer, and by one poll of a waiting caller.
   Duration lease_ttl() const;
-  // What is to be replaced stays as long as the lock. Call it after each renewal. Failures are not reported: if it
+  // The entry to be replaced stays as long as the lock. Call it after each renewal. Failures are not reported: if it
   // goes, the rebuild is not stored.
   void keep();
 
@@ -105,13 +105,13 @@ class CacheRebuild {
   Stored store(CacheRecord record);
   // With several copies, after store: which of them have it.
   const std::vector<CopyOutcome>& copies() const { return outcomes_; }
-  // Gives the lock back; after a failed command it stays a second or two, so that what fails is not hammered.
+  // Releases the lock; after a failed command it stays a second or two, so that the command is not restarted continuously.
   // Throws like Lock::release.
   void end(bool succeeded);
 
  private:
   friend class Cache;
-  // What was found in one copy when the lock was ours.
+  // What was found in one copy while the lock was ours.
   struct Claim {
     std::optional<CacheRecord> record = {};
     std::string identity = {};  // its build, or the digest of a damaged value; empty: nothing may be stored
@@ -119,10 +119,10 @@ class CacheRebuild {
   };
 
   CacheRebuild(Context context, std::string key, std::string lock_key, CacheTerms terms);
-  // False: another has the lock. `unlocked`: go on without it if its servers fail.
+  // False: another caller has the lock. `unlocked`: continue without it if its servers fail.
   bool take_lock(std::string& rival, bool unlocked);
   std::optional<bool> take_lock_at(std::size_t copy, std::string& rival);
-  // nullopt: the entry, or a placeholder, is ours to replace; else it is fresh after all.
+  // nullopt: the entry, or a placeholder, is ours to replace; otherwise it is fresh after all.
   std::optional<CacheRecord> claim();
   Claim claim_copy(const Context& context) const;
   bool ends_soon(const std::optional<CacheRecord>& record) const;
@@ -154,20 +154,20 @@ class Cache {
     enum class Kind {
       fresh,    // record
       rebuild,  // ours: run the command, store, end
-      busy,     // another rebuilds and the wait is over; record: the stale value, if there is one
+      busy,     // another caller rebuilds and the wait is over; record: the stale value, if there is one
     } kind;
     std::optional<CacheRecord> record = {};
     std::optional<CacheRebuild> rebuild = {};
-    std::string holder = {};               // busy: JSON of who rebuilds, if readable
+    std::string holder = {};               // busy: JSON of the rebuilding caller, if readable
     std::vector<CopyOutcome> copies = {};  // as last read, fresh or busy
   };
   // Throws NotApplied and the like when the entry's server fails, CorruptData, InvalidInput for terms that
-  // cannot be kept. Once it has seen that another rebuilds, failures are waited out.
+  // cannot be stored. Once it has seen that another caller rebuilds, it waits until failures end.
   Answer ask(const CacheTerms& terms);
 
   struct Shown {
     std::optional<CacheRecord> record;        // not for placeholders
-    std::optional<std::chrono::seconds> ttl;  // until the entry goes away, if the server tells
+    std::optional<std::chrono::seconds> ttl;  // until the entry expires, if the server reports it
     bool rebuilding = false;
     std::string holder;  // JSON of who rebuilds
     std::vector<CopyOutcome> copies;
@@ -179,9 +179,9 @@ class Cache {
     bool found = false;  // there was something
     std::vector<CopyOutcome> copies = {};
     std::optional<Failure> failure =
-        {};  // some copy was not reached, and might bring back what others have not: these could keep no word of it
+        {};  // a copy was not reached and may restore old output, and the others could store no record of the removal
   };
-  // Not fresh any more, from now on: what is being rebuilt from older data will not be stored. The stale
+  // No longer fresh from now on: output that is being rebuilt from older data will not be stored. The stale
   // value stays. Both throw when no copy was reached.
   Invalidation expire();
   // The same without the stale value.

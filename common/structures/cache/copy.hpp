@@ -16,12 +16,12 @@ namespace mcds {
 // it.
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
-// How long word of a removal is kept at least where a copy did not hear of it.
+// How long the record of a removal is kept at least if it did not reach a copy.
 constexpr Duration shortest_word = std::chrono::hours(1);
 
 WallTime plus(WallTime time, Duration duration);
 
-// What a value is recognised by when it is read again.
+// What identifies a value when it is read again.
 std::string cache_identity_of(std::string_view value);
 
 // The record in a value; nullopt if it is a damaged one of ours. Throws CorruptData if it is another program's.

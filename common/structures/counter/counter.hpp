@@ -123,19 +123,19 @@ class Counter {
   explicit Counter(const Context& context, Names names = Names::counters)
       : context_(context), names_(names) {}
 
-  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for what is
-  // no counter.
+  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value that is
+  // not a counter.
   CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
-  // One trip for all plain ones. Never throws for a single name: each result says for itself.
+  // One trip for all plain ones. Never throws for a single name: each result has its own failure.
   IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // The same, on its way: other batches may be begun before its results are waited for. The counter outlives it.
+  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives it.
   class Incrementing;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
   // Stops at 0; nullopt if there is no such counter.
   std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
   std::vector<CounterReading> get(std::span<const std::string> names);
   SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  // Resets to 0 and answers what was there: no increment is in two answers, none in no answer.
+  // Resets to 0 and returns the old value: every increment is in exactly one answer.
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);

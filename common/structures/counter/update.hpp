@@ -1,4 +1,4 @@
-// One change of a counter's whole value, plain or exact, by the cas loop.
+// One change of a counter's value, plain or exact, by the cas loop.
 #pragma once
 
 #include <functional>

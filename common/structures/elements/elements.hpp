@@ -109,8 +109,8 @@ class Elements {
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 
-  // Removes every listed element, and starts the index anew where a part of it was lost. No single step: what others
-  // set meanwhile may stay. Returns the number removed.
+  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step: elements that others
+  // set meanwhile may remain. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
   bool compact();
@@ -123,7 +123,7 @@ class Elements {
  private:
   class Fetching;
   class Setting;
-  // Nothing is there: whether it is under other keys, which are ours from now on.
+  // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere() const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
@@ -139,7 +139,7 @@ class Elements {
   Journal::Options options_;  // of the index's journals
   Copies copies_;
   Versions versions_;
-  mutable Kept kept_;                                           // looks where nothing was found
+  mutable Kept kept_;                                           // looks for other copies if nothing was found
   mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
 };
 

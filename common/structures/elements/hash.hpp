@@ -23,7 +23,7 @@ namespace mcds {
 
 class Hash {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Hash(const Context& context, std::string_view name) : elements_(context, "hash", name) {}
 
   // yes: there was no such field before.

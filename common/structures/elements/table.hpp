@@ -22,7 +22,7 @@ namespace mcds {
 
 class Table {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
 
   // yes: it was no member before.

@@ -47,7 +47,7 @@ std::string EventLog::unmarked_ring() const {
   return LogKeys(kept_.unmarked_key(), shape_).ring();
 }
 
-// Nothing is there: whether it is under other keys, which are ours from now on.
+// If nothing is found: whether it is under other keys, which are used from now on.
 bool EventLog::elsewhere() {
   const bool found = kept_.elsewhere();
   if (found) take_keys();

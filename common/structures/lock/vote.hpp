@@ -27,9 +27,9 @@ class LockVote final : public LockExchange {
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   bool votes() const { return votes_; }
-  // It answered, but came up too lately to vote.
+  // It answered, but started too recently to vote.
   bool young() const { return young_; }
-  // Votes: when it began to, in microseconds since 1970.
+  // Votes: since when, in microseconds since 1970.
   std::uint64_t since() const { return since_; }
 
  private:
