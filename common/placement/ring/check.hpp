@@ -1,4 +1,4 @@
-// What is wrong with a pool as one client sees it, or will be a surprise one day: found by placing keys on it and on
+// Mistakes and pitfalls in a pool as one client sees it: found by placing keys on it and on
 // pools that differ in one thing.
 #pragma once
 
@@ -13,12 +13,12 @@ namespace mcds {
 
 struct Finding {
   const char* check;  // a word: "duplicate_identity"
-  bool problem;       // else worth knowing
+  bool problem;       // otherwise a note
   std::string message;
   std::vector<std::size_t> servers;  // those concerned; empty: all
 };
 
-// What can be seen in the list itself, as it was written. The indexes are those of without_repeats(listed).
+// Findings in the list itself, as it was written. The indexes are those of without_repeats(listed).
 std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
                                 const PlacementOptions& options);
 

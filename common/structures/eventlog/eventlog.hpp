@@ -85,10 +85,10 @@ struct LogGap {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // False: enough, the read ends.
+  // False: end the read.
   virtual bool event(const EventLine& event) = 0;
   virtual void gap(const LogGap& gap) = 0;
-  // Bytes in the log that are not of this format; they are passed over.
+  // Bytes in the log that are not of this format; they are skipped.
   virtual void damaged(const CorruptData& damage) = 0;
 };
 
@@ -99,14 +99,14 @@ struct LogRange {
   std::optional<std::uint64_t> limit{};
 };
 
-// What a read came across.
+// What a read found.
 struct LogSummary {
   std::uint64_t events = 0;
   std::uint64_t chunks = 0;  // that hold something
   std::uint64_t parts = 0;
   std::uint64_t bytes = 0;
   bool directory = false;  // one was there
-  bool flood = false;      // the chunks of one reading are more than is held at a time
+  bool flood = false;      // the chunks of one read exceed the memory limit
   std::optional<RingShape> conf;
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
@@ -121,7 +121,7 @@ class EventLog {
   // Throws InvalidInput for an unusable name.
   EventLog(Context context, std::string_view name, RingShape shape);
 
-  // How long after naming a part its absence is taken for a loss.
+  // How long after a part was listed its absence counts as a loss.
   static constexpr std::chrono::seconds grace{5};
 
   // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
@@ -151,7 +151,7 @@ class EventLog {
   // events; with `tolerant` servers that do not answer are left for the next time.
   LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
                      bool tolerant = false);
-  // The same for a reader that comes back every moment: reads the newest chunks, and of the older ones, in
+  // The same for a reader that polls: reads the newest chunks, and of the older ones, in
   // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 

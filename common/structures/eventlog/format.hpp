@@ -5,8 +5,8 @@
 //   "…"    a JSON string: the event's bytes, which are UTF-8
 //   b"…"   base64: the event's bytes, which are not UTF-8
 //   …      any other JSON value without white space between its tokens, as it was given to --json
-// No JSON text begins with b, so the three cannot be confused, whatever the data; whoever takes every
-// line for JSON is stopped by the b instead of mistaking base64 for text. A JSON string given to --json
+// No JSON text begins with b, so the three cannot be confused, whatever the data; a program that parses every
+// line as JSON fails at the b instead of mistaking base64 for text. A JSON string given to --json
 // is the same event as its text.
 // Neither form contains a line feed: JSON strings escape it, and it is white space elsewhere.
 #pragma once
@@ -54,7 +54,7 @@ class EventIdSource {
   std::uint64_t steps_ = 0;  // random bits drawn and not used yet
 };
 
-// C seconds per chunk, N chunks promised.
+// C seconds per chunk, N chunks kept.
 struct RingShape {
   std::int64_t chunk_s = 60;
   std::int64_t chunks = 60;

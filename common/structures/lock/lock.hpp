@@ -82,12 +82,12 @@ constexpr Duration usual_lock_ttl = std::chrono::seconds(60);
 
 class Lock {
  public:
-  // Throws InvalidInput for names no key can hold, or whose key could be another lock's fence.
+  // Throws InvalidInput for names that no key can contain, or whose key could be another lock's fence.
   Lock(Context context, std::string_view name, Duration longest_ttl = default_longest_ttl);
   // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
   static Lock at_key(Context context, std::string key);
 
-  // Throws InvalidInput when a copy must not be held so long.
+  // Throws InvalidInput if a copy must not be held for that long.
   void check_ttl(Duration ttl) const;
 
   struct Wish {
@@ -98,19 +98,19 @@ class Lock {
   };
   struct Answer {
     std::optional<Lease> lease;  // acquired
-    std::string holder;          // busy: JSON of who holds it; empty if unreadable
+    std::string holder;          // busy: JSON of the holder; empty if unreadable
     std::size_t server = 0;
     std::vector<CopyOutcome> copies = {};
     bool split = false;  // busy, but no client has a majority
   };
-  // What a wait that the clock ends by an exception has left behind is removed first; where that cannot be known,
+  // If the clock ends a wait by an exception, whatever it left behind is removed first; if that cannot be known,
   // UnknownOutcome names the tokens.
-  // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too.
-  // Throws UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
+  // Polls with jitter until `wish.wait` is over. While waiting, it also waits for a failing server.
+  // Throws UnknownOutcome, NotApplied (also if the server was so slow that the lease would be over).
   Answer acquire(const Wish& wish);
 
   enum class Renewal { renewed, not_owner, not_held };
-  // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try
+  // Not renewed: the lock is lost. Throws if the server did not answer: the lease is then as before, try
   // again.
   Renewal renew(Lease& lease, Duration ttl);
   // By token only, for another process that was given it; the renewed lease, or why not.
@@ -119,16 +119,16 @@ class Lock {
     Lease lease;
     Duration ttl;
   };
-  // Without a ttl: the one the lock was last given, which its holder's fields tell; usual_lock_ttl where they do not.
+  // Without a ttl: the one last used, which is in the holder's fields; usual_lock_ttl if they do not contain it.
   RenewalByToken renew(std::string_view token, std::optional<Duration> ttl);
 
-  // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at`
+  // Leaves the key to expire `hold` from now (never earlier), as no longer in use: `finished_at`
   // joins the holder's fields. Throws like renew.
   Renewal leave(const Lease& lease, Duration hold);
 
   struct Freed {
     enum class Result { released, not_owner, not_held } result;
-    std::string holder;  // JSON of whom it belonged to (released) or belongs to (not_owner), if read
+    std::string holder;  // JSON of the former (released) or present (not_owner) holder, if read
     std::vector<CopyOutcome> copies = {};
   };
   Freed release(const Lease& lease);
@@ -140,7 +140,7 @@ class Lock {
     std::string name;
     bool held = false;
     std::string holder;                       // JSON, or empty
-    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server tells
+    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server reports it
     std::size_t server = 0;
     std::optional<Failure> failure;
     std::vector<CopyOutcome> copies = {};
