@@ -1,8 +1,9 @@
 // The first exchange of a connection to a server that requires a login. Pure, no I/O.
 //
-// Both forms are a `set` that such a server treats as a login: memcached -Y reads `USER PASSWORD` from its value; MemCachier reads
-// the user from its key and the password from its value. It is sent in front of the first requests, in the same write, and so
-// costs no round trip. Until it is accepted the server executes nothing.
+// Both forms are a `set` that such a server treats as a login: memcached -Y reads `USER PASSWORD` from its
+// value; MemCachier reads the user from its key and the password from its value. It is sent in front of the
+// first requests, in the same write, and so costs no round trip. Until it is accepted the server executes
+// nothing.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,10 @@
 // What a transport is: a Cluster over a whole pool.
 //
-// A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on first use, talks to
-// all servers of a batch in parallel, and answers within the deadlines whatever the servers do. After anything unexpected it
-// closes the connection: a connection that may be out of step is never used again. A cas unique belongs to the connection that
-// fetched it: cas and remove_if on a later connection are answered `exists` without being sent, so that the caller reads again.
+// A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on
+// first use, talks to all servers of a batch in parallel, and answers within the deadlines whatever the
+// servers do. After anything unexpected it closes the connection: a connection that may be out of step is
+// never used again. A cas unique belongs to the connection that fetched it: cas and remove_if on a later
+// connection are answered `exists` without being sent, so that the caller reads again.
 #pragma once
 
 #include <memory>

@@ -1,8 +1,8 @@
 // The loop 'gets, change, cas', repeated while rivals are faster, with a jittered back-off.
 //
-// Nothing that may have been applied is repeated blindly: after a lost reply the value is read again and passed to `decide`. Two
-// writes of one update are never both applied: the later one carries a cas unique that the earlier would have changed, or is an
-// add that the earlier would have prevented.
+// Nothing that may have been applied is repeated blindly: after a lost reply the value is read again and
+// passed to `decide`. Two writes of one update are never both applied: the later one carries a cas unique
+// that the earlier would have changed, or is an add that the earlier would have prevented.
 #pragma once
 
 #include <cstddef>

@@ -1,12 +1,13 @@
 // The copies of a key: the N distinct servers that follow it in its placement, the owner first.
 //
-// There are two ways to use them. execute_copies() sends each request to all copies of its key and leaves the merging to the
-// caller. Copies gives every copy a Context of its own, in which a structure finds only that copy of each key, and runs the
-// structure once per copy, in parallel. The batches of a round leave together, so a structure costs as many round trips with N
-// copies as with one, and needs no code of its own to write them.
+// There are two ways to use them. execute_copies() sends each request to all copies of its key and leaves the
+// merging to the caller. Copies gives every copy a Context of its own, in which a structure finds only that
+// copy of each key, and runs the structure once per copy, in parallel. The batches of a round leave together,
+// so a structure costs as many round trips with N copies as with one, and needs no code of its own to write
+// them.
 //
-// A copy that fails does not keep the others from being written: the outcome lists each copy, and a write that reached one copy
-// is done.
+// A copy that fails does not keep the others from being written: the outcome lists each copy, and a write
+// that reached one copy is done.
 #pragma once
 
 #include <functional>

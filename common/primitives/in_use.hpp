@@ -5,8 +5,8 @@
 //                  E.g. visitors:site:conf = P1 3600 1795240800 *8d1f20aa
 //                                            P1 10 1795234150 *5b0e9c31
 // Invariants
-//   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to a rival or is lost
-//   is written again with the next period.
+//   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to
+//   a rival or is lost is written again with the next period.
 #pragma once
 
 #include <string>

@@ -3,19 +3,19 @@
 // Key layout
 //   <namespace><structure>:<name>      kept in one copy:                array:jobs
 //   <namespace><structure><N>:<name>   kept in N copies, N at least 2:  array2:jobs
-//   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for if the new keys
-//   do not exist, and continues under its old keys. It is recognised by its root being on servers other than the first. If the
-//   last copies were lost, their number is unknown, and more are made.
+//   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for
+//   if the new keys do not exist, and continues under its old keys. It is recognised by its root being on
+//   servers other than the first. If the last copies were lost, their number is unknown, and more are made.
 //   With one copy nothing is looked for: the first server holds the only copy.
 // Invariants
-//   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that could be read in
-//   part, overwritten or "healed". Before anything is reported missing or created, the roots of the other numbers are looked
-//   for, and the command is refused with the right number.
+//   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
+//   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
+//   of the other numbers are looked for, and the command is refused with the right number.
 // Round trips
 //   None while something exists; one for the first miss or creation of an object.
 // When things fail
-//   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be created with
-//   another number of copies. Nothing of either is lost; each is read with its own number.
+//   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be
+//   created with another number of copies. Nothing of either is lost; each is read with its own number.
 #pragma once
 
 #include <functional>

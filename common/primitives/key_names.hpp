@@ -1,8 +1,8 @@
 // Key layout: <namespace><structure>:<name>[:<part>…]
 //
-// Names are bytes without control characters and spaces. Elements (members, fields, visitor ids) may contain any bytes: unsafe
-// ones, including ':', are percent-encoded, so an element never looks like another part. A key that would exceed 250 bytes ends
-// in '~' and the first 32 hex digits of the element's SHA-256 instead.
+// Names are bytes without control characters and spaces. Elements (members, fields, visitor ids) may contain
+// any bytes: unsafe ones, including ':', are percent-encoded, so an element never looks like another part. A
+// key that would exceed 250 bytes ends in '~' and the first 32 hex digits of the element's SHA-256 instead.
 //
 //   structure_key(context, "table", "blocked")            table:blocked
 //   element_key("table:blocked:v", "10.1.2.3")            table:blocked:v:10.1.2.3

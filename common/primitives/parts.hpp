@@ -1,5 +1,5 @@
-// Keys that belong to other keys, recognised by name: for keys that a user gave or a server listed. Structures do not use this:
-// they say what a part belongs to (Request::with).
+// Keys that belong to other keys, recognised by name: for keys that a user gave or a server listed.
+// Structures do not use this: they say what a part belongs to (Request::with).
 //
 //   lock:<name>:fence                             with lock:<name>
 //   array[N]:<name>:s:<16 hex>                    with array[N]:<name>

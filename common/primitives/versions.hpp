@@ -6,23 +6,25 @@
 //   <key> = 0                     the same for counters, which any program may increment: then it exists again
 //   A single copy has no version: its flags are not used.
 // The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
-//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was read, or by add if
-//           there was nothing. A copy that changed meanwhile is read again, and left alone if it is newer by now.
-//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest there before it
-//           answers. Two values of one version were written at the same time: a removal wins over the larger value, and the
-//           larger over the smaller. Of values without version the first copy's counts, and none overwrites another.
+//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
+//           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
+//           if it is newer by now.
+//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
+//           there before it answers. Two values of one version were written at the same time: a removal wins
+//           over the larger value, and the larger over the smaller. Of values without version the first
+//           copy's counts, and none overwrites another.
 //   No decision depends on clocks.
 // Invariants
-//   What was acknowledged is in every copy that was reachable, and with 3 or more copies in most of them. Nothing older ever
-//   replaces something newer, because every writer compares. A request that is executed late meets another cas unique, an
-//   existing item, or a higher version.
+//   What was acknowledged is in every copy that was reachable, and with 3 or more copies in most of them.
+//   Nothing older ever replaces something newer, because every writer compares. A request that is executed
+//   late meets another cas unique, an existing item, or a higher version.
 //   A copy that forgot has version 0 and outvotes no other.
 // What memcached cannot promise
-//   A copy that was unreachable for more than an hour and returns with old data restores an element that was removed meanwhile,
-//   if no one asked for the element within an hour of its return. A copy that returns counts again if all copies written
-//   meanwhile have forgotten. A client that reaches only copies that missed a write reads the value before it. A write while
-//   some copies are unreachable and all others have forgotten starts at version 2^20, so that the unreachable ones do not
-//   count as newer.
+//   A copy that was unreachable for more than an hour and returns with old data restores an element that was
+//   removed meanwhile, if no one asked for the element within an hour of its return. A copy that returns
+//   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
+//   missed a write reads the value before it. A write while some copies are unreachable and all others have
+//   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
 // Round trips
 //   read 1, 1 more if copies differ; write 2, 2 more per rival.
 #pragma once

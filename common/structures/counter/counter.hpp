@@ -5,37 +5,39 @@
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas must send it
-//   again.
+//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
+//   must send it again.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
 //   The answers of all takes plus what is left equal the sum of the increments.
 //   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
 // Round trips (steady / worst)
-//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an exact counter
-//   without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2 if denied with a cost
-//   above 1; remove 1. A batch of plain increments costs as much as one.
+//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an
+//   exact counter without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2
+//   if denied with a cost above 1; remove 1. A batch of plain increments costs as much as one.
 // With several copies (copies.hpp; the same trips, for all copies at once)
-//   plain        Every copy counts, and the largest is the value: right if one copy has lived and been reachable from
-//                the start, and never too high. A lost copy starts again low. It is not raised to the others, because
-//                that would count increments in flight twice. `set` makes all copies equal again.
-//                set starts a new life of the counter. Its number is the version (versions.hpp), in the flags, which
-//                incr does not change. Only copies of the newest life count; a copy that missed the set restarts at 0
-//                at the next read. remove does the same if a copy does not answer: the others keep a 0 that counts as
-//                missing until it is incremented. If the copies answer a change with different numbers, it takes 1 trip
-//                more; remove takes 2.
-//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. They only count up: take, decr and set
-//                depend on the value, and copies that lose servers cannot agree on one. take is refused for plain
-//                counters too. Use `exact` with every increment: without it, a lost copy restarts as a plain counter if
-//                no other copy answers, and healing drops that.
+//   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
+//                reachable from the start, and never too high. A lost copy starts again low. It is not raised
+//                to the others, because that would count increments in flight twice. `set` makes all copies
+//                equal again.
+//                set starts a new life of the counter. Its number is the version (versions.hpp), in the
+//                flags, which incr does not change. Only copies of the newest life count; a copy that missed
+//                the set restarts at 0 at the next read. remove does the same if a copy does not answer: the
+//                others keep a 0 that counts as missing until it is incremented. If the copies answer a
+//                change with different numbers, it takes 1 trip more; remove takes 2.
+//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. They only count up: take,
+//                decr and set depend on the value, and copies that lose servers cannot agree on one. take is
+//                refused for plain counters too. Use `exact` with every increment: without it, a lost copy
+//                restarts as a plain counter if no other copy answers, and healing drops that.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true.
-//   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact counter.
+//   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
+//                counter.
 //   full server  incr of an existing counter still works; creating one is refused.
-//   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63 and above, so
-//                such values are refused as input.
+//   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
+//                and above, so such values are refused as input.
 //   take         keeps the remaining ttl, to a second, only where the protocol reports it (meta).
 // Source
 //   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.

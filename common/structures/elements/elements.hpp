@@ -1,13 +1,15 @@
-// What tables and hashes are made of: one key per element is the truth, and the index only tells where to look.
+// What tables and hashes are made of: one key per element is the truth, and the index only tells where to
+// look.
 //
-// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2, `table<N>:<name>` or
-// `hash<N>:<name>`: see common/primitives/kept.hpp)
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
+// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/kept.hpp)
 //   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
 //   <base>:i, <base>:i:<shard>   the index: index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
 // Invariants: why nothing but the index can be wrong
-//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot disagree.
-//   The index promises one thing: every acknowledged element is listed. Setting a missing element, step by step:
+//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot
+//   disagree. The index promises one thing: every acknowledged element is listed. Setting a missing element,
+//   step by step:
 //     1 `replace` says missing        a crash here: nothing happened
 //     2 append the name to its shard  a crash here: a listed name without a key, which fetch finds absent
 //     3 new shard: list it            a crash here: the same; the next fetch lists it
@@ -15,36 +17,38 @@
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than half the grace after 2, list the name again before answering
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
-//   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if the line is older
-//   than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name again in 5; what is appended
-//   during compaction makes its cas fail, or follows what it compacted. One case remains: an add whose reply was lost and
-//   that the server executes after the grace. It was never acknowledged; has finds it and fetch does not, until it is removed
-//   and set, or set with `relist`.
+//   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
+//   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
+//   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
+//   remains: an add whose reply was lost and that the server executes after the grace. It was never
+//   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
 // Round trips, for any number of elements
-//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new). fetch 2, one more per window of elements and per
-//   shard that has outgrown one item. The first missing element or index costs one more, because the structure may be kept in
-//   another number of copies; with several copies, so does the first removal.
+//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new). fetch 2, one more per window of
+//   elements and per shard that has outgrown one item. The first missing element or index costs one more,
+//   because the structure may be kept in another number of copies; with several copies, so does the first
+//   removal.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
-//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index: fetch says
-//                  complete: false, while has and get stay right. Setting the elements again with `relist`, then accept(),
-//                  repairs it.
+//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
+//                  fetch says complete: false, while has and get stay right. Setting the elements again with
+//                  `relist`, then accept(), repairs it.
 //   skew           harmless below half the grace.
 // Copies
-//   Elements are kept as in common/primitives/versions.hpp: their flags are versions, set and remove raise the highest
-//   version, and a reader of copies that differ writes the newest back. So set of existing ones and remove take 2 trips
-//   instead of 1; the others take the same. A new element, or one that replaces a removal, is listed before it is written.
-//   Every copy has an index of its own, on other servers, written in parallel. A name is listed if any copy's index lists it,
-//   and compaction drops only names that are absent in every copy: the copies of an index and of an element are on different
-//   servers, so one server that is down may hide the index in one copy and the element in another.
-//   A change is done when it is in every reachable copy, and with 3 or more in most of them; the answer names the others.
-//   If two clients create the same element with the same value, the one that writes the first copy was first; a client that
-//   is overtaken there by a healing reader is told that the element existed.
-//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all succeeded, that
-//   copy's index counts as complete. complete: false only if a shard is lost in every copy that had it. A shard that is
-//   created in a copy while another copy has it was lost there. It is marked so that it does not vouch for the lost names,
-//   until a fetch has restored them.
+//   Elements are kept as in common/primitives/versions.hpp: their flags are versions, set and remove raise
+//   the highest version, and a reader of copies that differ writes the newest back. So set of existing ones
+//   and remove take 2 trips instead of 1; the others take the same. A new element, or one that replaces a
+//   removal, is listed before it is written. Every copy has an index of its own, on other servers, written in
+//   parallel. A name is listed if any copy's index lists it, and compaction drops only names that are absent
+//   in every copy: the copies of an index and of an element are on different servers, so one server that is
+//   down may hide the index in one copy and the element in another.
+//   A change is done when it is in every reachable copy, and with 3 or more in most of them; the answer names
+//   the others. If two clients create the same element with the same value, the one that writes the first
+//   copy was first; a client that is overtaken there by a healing reader is told that the element existed.
+//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
+//   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
+//   that had it. A shard that is created in a copy while another copy has it was lost there. It is marked so
+//   that it does not vouch for the lost names, until a fetch has restored them.
 #pragma once
 
 #include <functional>

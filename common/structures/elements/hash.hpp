@@ -5,8 +5,9 @@
 //   hash:<name>:i, …:i:<shard>   where to look for fields; see common/structures/elements/index.hpp
 //   E.g. hash:cfg:v:color = blue
 // Invariants
-//   A field exists exactly while its key exists, with the value last set, so any memcached client can read and overwrite it.
-//   fetch lists every acknowledged field; common/structures/elements/elements.hpp shows why for each crash point.
+//   A field exists exactly while its key exists, with the value last set, so any memcached client can read
+//   and overwrite it. fetch lists every acknowledged field; common/structures/elements/elements.hpp shows why
+//   for each crash point.
 // Round trips, for any number of fields
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail

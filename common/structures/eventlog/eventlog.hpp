@@ -1,9 +1,10 @@
 // Event log: a ring of chunks of C seconds that expire by themselves; every event is kept for N chunks.
 //
 // Key layout
-//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one line per
-//                                        event; all parts are on the server of part 0 (before version 0.2 each was
-//                                        placed by its own bytes; a listed part that is missing is looked for there)
+//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one
+//                                        line per event; all parts are on the server of part 0 (before
+//                                        version 0.2 each was placed by its own bytes; a listed part that is
+//                                        missing is looked for there)
 //   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by incarnation
 //   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
 //   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see common/primitives/kept.hpp
@@ -14,44 +15,49 @@
 //   and eventlog:deploys:60x60:dir:935017 has the line
 //     N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22
 //   format.hpp describes the lines. C and N are part of the key, so writers that disagree do not meet.
-//   Exptime of a part: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: that of its last chunk.
+//   Exptime of a part: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: that of its last
+//   chunk.
 //
 // Invariants
 //   A chunk's key contains i, not i mod N: no event can get into the key of the next lap and expire with it.
-//   Every acknowledged event is in exactly one chunk, that of its time, until at least N * C after its time. The lines of
-//     one append are stored together or not at all. Two lines with the same id are one event.
-//   Parts are created in order: part k + 1 only by a writer that part k has refused (full, or no memory). Readers ask for
-//     parts until one is missing.
-//   A part is listed in its directory before it is created, and withdrawn by a writer that came second. A listed part
-//     that is not withdrawn, is older than the grace and does not match what is stored was therefore evicted: a gap, not
-//     a quiet period. (If it were listed after its creation, the death of a writer in between would hide the loss.)
+//   Every acknowledged event is in exactly one chunk, that of its time, until at least N * C after its time.
+//     The lines of one append are stored together or not at all. Two lines with the same id are one event.
+//   Parts are created in order: part k + 1 only by a writer that part k has refused (full, or no memory).
+//     Readers ask for parts until one is missing.
+//   A part is listed in its directory before it is created, and withdrawn by a writer that came second. A
+//     listed part that is not withdrawn, is older than the grace and does not match what is stored was
+//     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
+//     writer in between would hide the loss.)
 //   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
 //
 // Round trips (steady / worst)
-//   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is no directory
-//     yet, because other numbers of copies are looked for; 3 more per lost reply, at most three times.
-//   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part is missing
-//     before another or is in no directory. Chunks are read 64 at a time.
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
+//     no directory yet, because other numbers of copies are looked for; 3 more per lost reply, at most three
+//     times.
+//   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
+//     is missing before another or is in no directory. Chunks are read 64 at a time.
 //
 // With several copies
-//   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under one id, and
-//   readers merge them by id. A gap is reported only where no copy is complete. A read, unless it polls, appends to a copy
-//   what another has and it lacks (it lost a chunk, or missed a write). So does a put that starts a chunk in one copy and
-//   continues it in another, 2 trips more.
-//   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what it read
-//   elsewhere. An event that a copy received after the cursor read it in another is delivered again only if that other copy
-//   is lost, or does not answer, at the next read. The same holds for events that were restored meanwhile.
+//   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
+//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read, unless it
+//   polls, appends to a copy what another has and it lacks (it lost a chunk, or missed a write). So does a
+//   put that starts a chunk in one copy and continues it in another, 2 trips more.
+//   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what
+//   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
+//   only if that other copy is lost, or does not answer, at the next read. The same holds for events that
+//   were restored meanwhile.
 //
 // When things fail
-//   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a gap after the
-//     grace, although nothing acknowledged was in it; so is an attempt to create one that never arrived.
-//   Lost reply: the part is read and the id looked for; if it is absent, the same lines are appended again. If that stays
-//     unknown too: UnknownOutcome.
-//   Eviction, flush_all, restart: the events are gone, reported as a gap where a directory or a cursor knows of them. If
-//     all keys of a log are lost at once, only a cursor knows. A lost directory is detected by a part that it should list;
-//     missing chunks of its range are then reported too.
-//   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has room for
-//     some 20 000 names; without room, NotApplied.
+//   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
+//     gap after the grace, although nothing acknowledged was in it; so is an attempt to create one that never
+//     arrived.
+//   Lost reply: the part is read and the id looked for; if it is absent, the same lines are appended again.
+//     If that stays unknown too: UnknownOutcome.
+//   Eviction, flush_all, restart: the events are gone, reported as a gap where a directory or a cursor knows
+//     of them. If all keys of a log are lost at once, only a cursor knows. A lost directory is detected by a
+//     part that it should list; missing chunks of its range are then reported too.
+//   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has
+//     room for some 20 000 names; without room, NotApplied.
 //   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
 //
 // Source

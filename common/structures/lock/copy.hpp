@@ -1,6 +1,6 @@
-// One server's copy of a lock: the exchanges that take, renew and free it, each a small state machine over requests and replies.
-// They do no I/O, so any number of copies can be driven in parallel, one batch per round (see drive()). lock.hpp describes the
-// layout and the guarantees.
+// One server's copy of a lock: the exchanges that take, renew and free it, each a small state machine over
+// requests and replies. They do no I/O, so any number of copies can be driven in parallel, one batch per
+// round (see drive()). lock.hpp describes the layout and the guarantees.
 #pragma once
 
 #include <memory>
