@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// One request on its way; `step` is the primitive sent next.
+// One request in flight; `step` is the primitive sent next.
 class Progress {
  public:
   Progress(const Request& request, bool composite)

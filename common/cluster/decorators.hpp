@@ -29,7 +29,7 @@ class Decorator : public Cluster {
 // incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
 //
 // incr_or_create:   incr; missing → add; exists by now → incr again.
-// append_or_create: append; not stored (missing, full, no memory: it does not say) → add, which tells missing from
+// append_or_create: append; not stored (missing, full or no memory, which it does not distinguish) → add, which distinguishes missing from
 //                   the rest; exists → append again. Not stored once more: the item is full → not_stored. An add
 //                   that is refused is followed by a get: an existing item is full (not_stored), a missing one
 //                   cannot be created (refused: no memory, too large).

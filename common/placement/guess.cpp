@@ -151,7 +151,7 @@ std::optional<std::size_t> keys_until_behind(const Matches& best, const Matches&
   return since;
 }
 
-// Whether profiles that few keys could not tell apart place others alike: then more of them would not help.
+// Whether profiles that few keys could not distinguish place others alike: then more keys would not help.
 bool place_alike(const std::vector<std::string_view>& profiles, const Pool& pool,
                  const PlacementOptions& options) {
   constexpr int enough = 200;

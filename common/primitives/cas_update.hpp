@@ -20,7 +20,7 @@ struct Observed {
   std::string value;
   std::uint32_t flags = 0;
   CasUnique cas;  // valid for this round only; for comparing with an earlier round's
-  std::optional<std::chrono::seconds> ttl;  // where the protocol tells it; -1: never expires
+  std::optional<std::chrono::seconds> ttl;  // if the protocol reports it; -1: never expires
   std::size_t server = 0;
   bool uncertain = false;  // an earlier write of this update got no reply: it may have been applied
 };

@@ -30,7 +30,7 @@ std::string in_use_value(const std::vector<InUse>& all);
 
 // Stores `noted` as the newest beside what `seen`, the reply to a gets of `key`, has.
 Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now);
-// The same with a gets of its own, again where a rival was faster. Failures are passed over.
+// The same with its own gets, repeated if a rival was faster. Failures are ignored.
 void note_in_use(const Context& context, const std::string& key, const InUse& noted);
 
 }  // namespace mcds

@@ -112,7 +112,7 @@ std::string unknown_section(const std::string& section) {
          "; write [pool NAME]";
 }
 
-// libinih tells of a section only with its first key: one without keys is found here.
+// libinih reports a section only with its first key: a section without keys is found here.
 void check_sections(const std::string& text, const std::string& file) {
   std::size_t number = 0;
   for (std::size_t from = 0; from < text.size(); ++number) {

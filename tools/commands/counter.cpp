@@ -107,7 +107,7 @@ class IncrementLines final : public LineBatch {
     finish();
   }
 
-  // The answers to a window are printed while the next one is on its way.
+  // The answers to a window are printed while the next one is in flight.
   void begin() {
     if (increments_.empty()) return;
     Window next{counter_.begin_incr(increments_, incr_options(options_)), std::move(numbers_)};

@@ -1,5 +1,5 @@
 // Where the copies of a key are, what that means for the client that placed it, and removing those it will
-// never look at. Works on any application's keys: it stores nothing of its own.
+// never look at. Works on any application's keys and stores nothing.
 //
 // Probing asks every server once, all in parallel, and changes nothing. Removing is a compare-and-delete by
 // the cas unique the probe saw: a copy that was written since is never removed.
@@ -57,11 +57,11 @@ std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string>
 // Whether two of them are not the same bytes and flags.
 bool copies_differ(const KeyCopies& copies);
 
-// The servers whose copy the client will never look at. None while no holder has one, lest the only copies
-// there are go; unless `even_last`, and every holder said that it has none.
+// The servers whose copy the client will never look at. None while no holder has a copy, because these may be
+// the only copies; unless `even_last`, and every holder answered that it has none.
 std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
 
-// What many keys say of a profile before anything is removed on its word.
+// Evidence for a profile, from many keys, before anything is removed because of it.
 class PruneEvidence {
  public:
   void add(const KeyCopies& copies, const Owners& owners);

@@ -284,7 +284,7 @@ bool Lane::read_greeting() {
   return false;
 }
 
-// On a connection of its own; within the deadline that began with the first.
+// On a separate connection, within the deadline that began with the first.
 void Lane::ask_next(SteadyTime now) {
   const auto question = inquiry_->next();
   if (!question) return abandon("the server closes every connection; is this a memcached server?");

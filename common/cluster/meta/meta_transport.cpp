@@ -109,7 +109,7 @@ class WireTransport final : public Transport {
     return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_numbers);
   }
 
-  // The second of two trips, for what the first did not find. Nothing else is on its way meanwhile: a lane sends all
+  // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane sends all
   // incr_or_create in one form.
   void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
     const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
@@ -120,7 +120,7 @@ class WireTransport final : public Transport {
 
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
 
-  // While the answer to the `mg` in front is on its way, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
+  // While the answer to the `mg` in front is in transit, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
   // they refuse if there is no room for a second one. Nothing refers to it any more.
   void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
     const std::vector<Reply> before = replies;

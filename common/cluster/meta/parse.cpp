@@ -225,7 +225,7 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
     // An item that was written under a base64 key says its key so, and `b`.
     case 'k':
       return value == request.key || parse_base64(value) == request.key;
-    // Invalidated by another client: who is to write it anew. The value is what there is.
+    // Invalidated by another client, which will write it again. The value is still there.
     case 'W':
     case 'X':
     case 'Z':

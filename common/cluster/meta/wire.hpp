@@ -20,7 +20,7 @@
 
 namespace mcds::meta {
 
-// How incr_or_create is sent: as `mg` and `ma`, which tell whether it created; or in two trips, first as `incr` (half
+// How incr_or_create is sent: as `mg` and `ma`, which show whether it created; or in two trips, first as `incr` (half
 // the server's work where most keys exist; not_found means it is still to be created), then those as `ma` alone.
 enum class IncrForm { whole, incr_only, create };
 

@@ -25,7 +25,7 @@ class Connection {
   Step handshake();
   // As those of a socket: bytes taken, 0 when it would block, -1 when the connection is gone.
   std::ptrdiff_t send(const char* bytes, std::size_t size);
-  // Everything that one read from the socket brought: nothing is left behind that poll would not tell of.
+  // Everything that one read from the socket returned: nothing is left that poll would not report.
   std::ptrdiff_t receive(std::string& into);
   // Neither closed nor anything to read.
   bool quiet();

@@ -92,7 +92,7 @@ JournalContents Journal::read() const {
   return JournalReader(context_, std::span(&key_, 1)).take(0);
 }
 
-// One change on its way into a journal.
+// One change that is being appended to a journal.
 struct Journal::Attempt {
   std::span<const JournalLine> lines;
   std::string incarnation;  // the journal's, if this change creates it; the same in every attempt

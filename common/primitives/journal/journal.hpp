@@ -81,7 +81,7 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
-    // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
+    // What this creates or rewrites has lost something that came before, and keeps reporting it: its root lists a segment
     // that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
     // Precedes everything else in a journal that this creates.

@@ -73,7 +73,7 @@ void check_json(std::span<const std::string> elements) {
   }
 }
 
-// Copies have changes in common; what is left from before the servers changed has none. What has segments does not tell.
+// Copies have changes in common; a leftover from before a change of servers has none. A copy with segments does not show it.
 bool same_life(const std::string& one, const std::string& other) {
   const auto first = decode_journal_root(one);
   const auto second = decode_journal_root(other);
@@ -138,7 +138,7 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   return update_json(step, lock);
 }
 
-// One change on its way into all copies.
+// One change that is being appended to all copies.
 struct Array::Writing {
   const Step& step;
   std::vector<JournalLine> lines;

@@ -129,7 +129,7 @@ bool any_not_a_number(std::span<const Reply> replies) {
                      [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
 }
 
-// A counter's life begins with a set, or a removal that not every copy heard of: its number is the copies' version.
+// A counter's life begins with a set, or a removal that did not reach every copy: its number is the copies' version.
 std::uint32_t life_of(const VersionedItem& item) {
   std::uint32_t life = 0;
   for (const VersionedCopy& copy : item.copies) {
@@ -333,7 +333,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
   return reading;
 }
 
-// A copy of an older life counts from 0 in this one: what the others count may be on its way to it, too.
+// A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
   std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
   VersionedWrite write{.item = &item,

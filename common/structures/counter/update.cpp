@@ -74,7 +74,7 @@ Write CounterUpdate::attempt(const Observed& observed, const CounterRecord& reco
   return {record.changed(*result.after, attempts_.back().id).text(), exptime_of(record)};
 }
 
-// A plain value, or none, does not tell whether an earlier attempt was applied; that nothing changed since
+// A plain value, or none, does not show whether an earlier attempt was applied; that nothing changed since
 // does.
 void CounterUpdate::check_unchanged(const Observed& observed) const {
   if (!observed.uncertain) return;

@@ -107,7 +107,7 @@ class Elements {
     bool complete() const { return lost.empty() && unreachable.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
-  // visited the next is on its way. The first has up to 1024 elements, whatever their size; the others are as large as
+  // visited the next is in flight. The first has up to 1024 elements, whatever their size; the others are as large as
   // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
   // `partial`: what servers that do not answer hold is left out, and told, instead of being thrown for.
   using Visit = std::function<void(Found& element)>;

@@ -266,7 +266,7 @@ Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) co
   return Request::append(shard_key(shard), encode(line));
 }
 
-// Names on their way into one shard: at most what one change takes.
+// Names that are being listed in one shard: at most what one change holds.
 struct ElementIndex::Share {
   std::size_t shard = 0;
   std::vector<std::size_t> places;  // in list()'s names

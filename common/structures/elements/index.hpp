@@ -84,7 +84,7 @@ class ElementIndex {
   // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
   // `lossy`: what is created is incomplete (journal.hpp).
-  // The same in two steps, between which several copies tell each other what they had. `there`: shards that another copy
+  // The same in two steps, between which several copies exchange what they had. `there`: shards that another copy
   // had: ours were lost, and what is in them now is not all.
   Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
   void finish_list(Listing& listing, const std::set<std::size_t>& there);

@@ -60,7 +60,7 @@ Failure too_large(const RingShape& shape, std::int64_t chunk) {
                                    "and use shorter chunks (--chunk)"};
 }
 
-// Younger ones may be on their way to a copy that lacks them.
+// Younger ones may be in transit to a copy that lacks them.
 constexpr auto young_event = std::chrono::milliseconds(50);
 
 std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {

@@ -151,7 +151,7 @@ bool ChunkReader::ask_further() {
 }
 
 // A part that was missing and stands before one that is there may have been created between the two looks; it was
-// there before the later one was. Only who is missing now is lost.
+// there before the later one was. Only a part that is missing now is lost.
 void ChunkReader::ask_holes() {
   std::vector<Request> batch;
   std::vector<Asked> asked;

@@ -218,7 +218,7 @@ std::string Visitors::mark() const {
   return 'V' + hex64(now) + context_.random.token();
 }
 
-// nullopt: only a look can tell.
+// nullopt: the outcome must be looked up.
 std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const Reply> replies) const {
   one.ours_perhaps.resize(replies.size());
   one.others.resize(replies.size());

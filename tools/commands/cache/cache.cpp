@@ -47,7 +47,7 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
 
-// The two ways to invalidate: `done` is the field that tells.
+// The two ways to invalidate: `done` is the name of the field.
 ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done,
                       Cache::Invalidation (Cache::*act)()) {
   const std::string name = cache_key(options).name;

@@ -104,7 +104,7 @@ ExitStatus put(Session& session, const EventlogOptions& options) {
   return ExitStatus::ok;
 }
 
-// What info tells of the events: their first and last times, and the gaps.
+// What info prints about the events: their first and last times, and the gaps.
 class InfoSink final : public LogSink {
  public:
   explicit InfoSink(Session& session) : session_(session) {}

@@ -134,7 +134,7 @@ class Tail {
   }
 
  private:
-  // A cursor that has been used goes on where it was; everything else begins with the last events.
+  // A used cursor continues where it was; everything else begins with the last events.
   void start() {
     const bool fresh = state_.ring.empty();
     LastEvents last(fresh ? options_.count : UINT64_MAX, printer_);

@@ -13,7 +13,7 @@ namespace {
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
-// `now` of --ttl; without it the item stays.
+// `now` for --ttl; without a ttl the item does not expire.
 Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   if (!ttl) return Exptime::never();
   if (*ttl <= Duration::zero())

@@ -53,7 +53,7 @@ class Lister {
   }
 
  private:
-  // Expiry is told by each server's own clock.
+  // Each server expires items by its own clock.
   void read_times() {
     const std::int64_t now =
         std::chrono::floor<std::chrono::seconds>(session_.clock().wall()).time_since_epoch().count();

@@ -1,4 +1,4 @@
-// Renews a lease every third of its ttl while a child runs, and tells when the child must have stopped.
+// Renews a lease every third of its ttl while a child runs, and knows when the child must have stopped.
 //
 // Renewals happen in a thread of their own: a frozen server may hold one as long as its timeouts allow, the
 // loop that watches the child never waits for it. The times are those of the last renewal that succeeded,

@@ -201,7 +201,7 @@ Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
   if (options.busy_status && *options.busy_status > 255)
     throw InvalidInput("-E: give an exit code from 0 to 255");
   Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
-  // Who takes a lock by `acquire` holds it beyond that command's end: the script.
+  // The holder of a lock taken by `acquire` is the script, beyond that command's end.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
   if (options.wait)
     wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");
