@@ -13,7 +13,7 @@ void finish(Verb& verb, const ItemOptionsPtr& options, VerbFunction function) {
   verb.action([options, function](Session& session) { return function(session, *options); });
 }
 
-constexpr const char* keys_help = "whole keys; - reads one per line";
+constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
 void declare_list(Command& command, const ItemOptionsPtr& options) {
   finish(
