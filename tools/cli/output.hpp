@@ -28,9 +28,9 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   OutputMode mode() const { return mode_; }
-  // What the settings say, where the command line says nothing: before the first answer.
+  // The mode from the settings, if the command line has none: call it before the first answer.
   void use_mode(OutputMode mode) { mode_ = mode; }
-  // With -o text: servers that have a name and lie on a socket are called by it.
+  // With -o text: servers on a unix socket are shown by their name, if they have one.
   void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
 
   // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose first

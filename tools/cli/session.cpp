@@ -40,7 +40,7 @@ OutputMode output_mode(const Text& word) {
   return word == "text" ? OutputMode::text : OutputMode::json;
 }
 
-// Environment and config speak of terminals: what reads a pipe or a file gets the same everywhere.
+// Environment and configuration apply to terminals only: pipes and files get the same everywhere.
 Text terminal_output(const Text& word) {
   return isatty(STDOUT_FILENO) != 0 ? word : std::nullopt;
 }
@@ -146,7 +146,7 @@ Session::Session(GlobalOptions options)
       output_(output_mode(options_.output ? options_.output : terminal_output(environment("MCDS_OUTPUT")))),
       parts_(std::make_unique<Parts>(*limits_)) {}
 
-// Also where nothing else is asked of the config: it says in which form.
+// Even if nothing else of the configuration is needed: it selects the output mode.
 void Session::settle_output() {
   const Text word = environment("MCDS_OUTPUT");
   if (word && !is_output_mode(*word)) throw InvalidInput("MCDS_OUTPUT: write json, value or text");

@@ -298,7 +298,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
                 session.server_address(contents.server));
 }
 
-// An array is on one server, or on its copies' servers: what nobody answers for is all of it.
+// An array is on one server, or on its copies' servers: if none answers, all of it is missing.
 ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
   if (!options.partial) return fetch(session, options);
   try {

@@ -109,7 +109,7 @@ class Elements {
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
   // visited the next is in flight. The first has up to 1024 elements, whatever their size; the others are as large as
   // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
-  // `partial`: what servers that do not answer hold is left out, and told, instead of being thrown for.
+  // `partial`: omits and reports what servers that do not answer hold, instead of throwing.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 

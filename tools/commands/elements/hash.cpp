@@ -119,12 +119,14 @@ void declare_hash(Command& command) {
       .example("mcds hash fetch cfg")
       .example("mcds hash fetch cfg -o value | sort")
       .argument("NAME", "the hash", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, false); });
   command.verb("fields", "print all fields without their values")
       .example("mcds hash fields cfg -o value")
       .argument("NAME", "the hash", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

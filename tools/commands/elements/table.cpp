@@ -67,7 +67,8 @@ void declare_table(Command& command) {
   command.verb("fetch", "print all members, unordered")
       .example("mcds table fetch blocked -o value | sort")
       .argument("NAME", "the table", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

@@ -93,7 +93,7 @@ JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   return line;
 }
 
-// A time to live of -1 seconds: for ever.
+// A time to live of -1 seconds: forever.
 void add_seconds(JsonObject& row, const char* name, const std::optional<std::chrono::seconds>& time) {
   if (time && time->count() >= 0) row.number(name, static_cast<std::uint64_t>(time->count()));
   if (time && time->count() < 0) row.bytes(name, "never");
