@@ -102,23 +102,23 @@ std::vector<std::size_t> Map::owners(const Placement& placement, const std::stri
 Fate Map::placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const {
   Fate fate;
   if (copies == 1 && !several_) {
+    fate.to = to_.server_of(placed_by);
     if (from_.server_of(placed_by) != server) {
-      fate.what = Fate::What::astray;
+      fate.what = same_[server][fate.to] ? Fate::What::arrived : Fate::What::astray;
       return fate;
     }
-    fate.to = to_.server_of(placed_by);
     fate.what = same_[server][fate.to] ? Fate::What::stays : Fate::What::moves;
     return fate;
   }
   const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
-  if (std::find(before.begin(), before.end(), server) == before.end()) {
-    fate.what = Fate::What::astray;
-    return fate;
-  }
-  // Servers that both know keep their copies; the others' go to those that have none, in order.
   const auto stays = [&](std::size_t one) {
     return std::any_of(after.begin(), after.end(), [&](std::size_t other) { return same_[one][other]; });
   };
+  if (std::find(before.begin(), before.end(), server) == before.end()) {
+    fate.what = stays(server) ? Fate::What::arrived : Fate::What::astray;
+    return fate;
+  }
+  // Servers that both know keep their copies; the others' go to those that have none, in order.
   if (stays(server)) return fate;
   std::vector<std::size_t> empty;
   for (const std::size_t other : after) {
@@ -136,25 +136,39 @@ Fate Map::placed_fate(const std::string& placed_by, std::size_t copies, std::siz
   return fate;
 }
 
+Map::Keeping Map::keeping(std::string_view key) const {
+  Keeping result{std::string(key), copies_};
+  if (const auto ours = structure_in(key, key_prefix_)) {
+    if (ours->name.copies > 1) result.copies = ours->name.copies;
+    result.placed_by = placed(std::move(result.placed_by), ours->prefix).placed_by();
+  }
+  result.copies = std::min({result.copies, from_.pool().size(), to_.pool().size()});
+  return result;
+}
+
 Fate Map::of(std::string_view key, std::size_t server) const {
   const auto ours = structure_in(key, key_prefix_);
   const View rest = key.substr(ours ? ours->prefix.size() : std::min(key_prefix_.size(), key.size()));
   if (rest.starts_with("lockserver:votes:") || rest.starts_with("mcds:probe:"))
     return {.what = Fate::What::lock};
   Fate described;
-  std::size_t copies = copies_;
-  std::string placed_by(key);
-  if (ours) {
-    describe(*ours, rest, ours->prefix == key_prefix_, described);
-    if (described.what == Fate::What::lock) return described;
-    if (ours->name.copies > 1) copies = ours->name.copies;
-    placed_by = placed(std::move(placed_by), ours->prefix).placed_by();
-  }
-  copies = std::min({copies, from_.pool().size(), to_.pool().size()});
-  Fate fate = placed_fate(placed_by, copies, server);
+  if (ours) describe(*ours, rest, ours->prefix == key_prefix_, described);
+  if (described.what == Fate::What::lock) return described;
+  const Keeping kept = keeping(key);
+  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
   fate.kind = described.kind;
   fate.pass = described.pass;
   return fate;
+}
+
+std::string Map::vouching(std::string_view key) const {
+  return keeping(key).placed_by;
+}
+
+bool Map::is_new_place(std::string_view key, std::size_t server) const {
+  const Keeping kept = keeping(key);
+  const auto after = owners(to_, kept.placed_by, kept.copies);
+  return std::find(after.begin(), after.end(), server) != after.end();
 }
 
 std::string Map::wire_key(std::string_view key, std::size_t to) const {

@@ -22,7 +22,8 @@ enum class Kind : std::uint8_t {
 
 struct Fate {
   enum class What : std::uint8_t {
-    stays,  // its server is the same one
+    stays,    // its server is the same one
+    arrived,  // where the new client looks, and not the old one
     moves,
     astray,  // not where the old client looks: nobody finds it
     lock,    // never moved
@@ -42,10 +43,19 @@ class Map {
 
   // Of `key`, listed by `server` of the old pool.
   Fate of(std::string_view key, std::size_t server) const;
+  // The key that says whether this one was copied: a segment's journal, of others the key itself.
+  std::string vouching(std::string_view key) const;
+  // Whether the new client looks for `key` on this server of the new pool.
+  bool is_new_place(std::string_view key, std::size_t server) const;
   // What the new pool's server knows it by.
   std::string wire_key(std::string_view key, std::size_t to) const;
 
  private:
+  struct Keeping {
+    std::string placed_by;
+    std::size_t copies;
+  };
+  Keeping keeping(std::string_view key) const;
   Fate placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const;
   static std::vector<std::size_t> owners(const Placement& placement, const std::string& key,
                                          std::size_t copies);

@@ -89,6 +89,9 @@ void Move::Parts::take(const LiveKey& key, std::int64_t ahead_s) {
     case Fate::What::stays:
       ++server.stays;
       return;
+    case Fate::What::arrived:
+      ++server.arrived;
+      return;
     case Fate::What::astray:
       ++server.astray;
       return;

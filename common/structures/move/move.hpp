@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,7 +69,8 @@ struct MovedServer {
   std::uint64_t keys = 0;  // listed, of the namespace and prefix
   std::uint64_t stays = 0;
   std::uint64_t moves = 0;
-  std::uint64_t astray = 0;  // not where the old client looks
+  std::uint64_t arrived = 0;  // where the new client looks
+  std::uint64_t astray = 0;   // where neither does
   std::uint64_t locks = 0;
 };
 
@@ -104,6 +106,37 @@ class Move {
   };
   const MoveReport& copy(const Watch& watch);
   const MoveReport& report() const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+// What is left on old places once all clients have moved: removed where the new place holds the key.
+class OldPlaces {
+ public:
+  OldPlaces(const Context& from, Cluster& to, const MoveOptions& options);
+  ~OldPlaces();
+  OldPlaces(const OldPlaces&) = delete;
+  OldPlaces& operator=(const OldPlaces&) = delete;
+
+  struct Report {
+    std::uint64_t keys = 0;        // listed, of the namespace and prefix
+    std::uint64_t astray = 0;      // where neither client looks
+    std::uint64_t locks = 0;       // left to end by themselves
+    std::uint64_t on_old = 0;      // where only the old client looks
+    std::uint64_t removed = 0;     // or would be
+    std::uint64_t only_there = 0;  // the new place has none
+    std::uint64_t changed = 0;     // written while it was to be removed, or gone
+    std::uint64_t failed = 0;
+    std::vector<LiveKeysOfServer> dumps;  // of the old pool, then of the new pool's other servers
+  };
+  // Of old and new servers: `pool` is both.
+  using ReadKeys = std::function<std::vector<LiveKeysOfServer>(const Pool& pool, const TakeLiveKey& take)>;
+  const Report& list(const ReadKeys& read);
+  const Pool& pool() const;
+  // Compare-and-delete. `even_last`: also where the new place has none; it says so.
+  const Report& remove(bool even_last, const Move::Watch& watch);
 
  private:
   struct Parts;

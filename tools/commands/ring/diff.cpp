@@ -8,9 +8,9 @@
 #include "common/base/units.hpp"
 #include "common/placement/ring/shares.hpp"
 #include "common/primitives/parts.hpp"
+#include "tools/cli/changed_pool.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/ring/changed_pool.hpp"
 #include "tools/commands/ring/keys.hpp"
 #include "tools/commands/ring/options.hpp"
 

@@ -7,11 +7,11 @@
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
+#include "tools/cli/changed_pool.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
-#include "tools/commands/ring/changed_pool.hpp"
 #include "tools/commands/ring/options.hpp"
 
 namespace mcds {
@@ -131,7 +131,7 @@ class Mover {
     JsonObject line;
     line.bytes("server", from_pool_[index].address()).number("keys", server.keys);
     line.number("stays", server.stays).number("moves", server.moves);
-    line.number("astray", server.astray).number("locks", server.locks);
+    line.number("arrived", server.arrived).number("astray", server.astray).number("locks", server.locks);
     session_.output().answer(line.boolean("complete", move_.report().dumps[index].complete), {});
   }
 

@@ -1,4 +1,4 @@
-#include "tools/commands/ring/changed_pool.hpp"
+#include "tools/cli/changed_pool.hpp"
 
 #include "tools/cli/program.hpp"
 
