@@ -256,7 +256,7 @@ Copier::State Copier::judge(const Item& item, const Request* add, const Reply* a
     return State::settled;
   }
   if (added->failed()) return left(item, failure_of(to_, *added));
-  if (item.before && digest == item.before->digest) return State::changed;
+  if (item.before && item.before->may_be(digest)) return State::changed;
   return judge_other(item, *add, seen);
 }
 
@@ -296,7 +296,7 @@ void Copier::update(Items& items, std::span<const Request> batch, std::vector<St
         Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas).on(item.record.to);
     request.flags = add.flags;
     const bool still = now[k].outcome == Outcome::hit &&
-                       digest_of(now[k].value, now[k].flags) == item.before->digest && now[k].cas.value != 0;
+                       item.before->may_be(digest_of(now[k].value, now[k].flags)) && now[k].cas.value != 0;
     // In vain on purpose: what is no more as it was copied stays.
     if (!still) request = Request::get(item.key).on(item.record.to);
     changes.push_back(std::move(request));

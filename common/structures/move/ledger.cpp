@@ -134,7 +134,12 @@ void Ledger::load(std::size_t part) {
        bytes = spool.next_bytes(sizeof(Remembered))) {
     Remembered one{};
     std::memcpy(&one, bytes.data(), sizeof one);
-    loaded_[one.key] = {one.digest, one.cas, one.expires_s, is_settled(one.index)};
+    const auto [at, is_new] = loaded_.try_emplace(one.key);
+    Copied& copied = at->second;
+    const bool settled = is_settled(one.index);
+    if (settled) copied.earlier.clear();
+    if (!settled && !is_new) copied.earlier.push_back(copied.digest);
+    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier)};
   }
 }
 

@@ -5,9 +5,10 @@
 //   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when it expires;
 //              written before the item is
 //   settled    these copied ones, the first and how many, are done; others may or may not have been stored
-// Later records of a key count. A half record at the end is cut off.
+// The last record of a key counts; what the new server may hold is any since the last settled one. A half record at the end is cut off.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,6 +34,13 @@ struct Copied {
   std::uint64_t cas = 0;        // 0: unknown
   std::uint32_t expires_s = 0;  // 0: never
   bool settled = false;
+  // Of runs that were ended since it was settled: any of them may be what is there.
+  std::vector<std::uint64_t> earlier = {};
+
+  // Whether what has this digest was stored by a move, as far as is known.
+  bool may_be(std::uint64_t found) const {
+    return found == digest || std::find(earlier.begin(), earlier.end(), found) != earlier.end();
+  }
 };
 
 class Ledger {
