@@ -77,20 +77,21 @@ Ledger::Ledger(const std::string& path, std::string_view move) : path_(path) {
   if (fstat(descriptor_, &about) != 0) fail("read");
   const std::string title = title_of(move);
   const auto size = static_cast<std::size_t>(about.st_size);
-  if (size < title_size) {
-    if (ftruncate(descriptor_, 0) != 0) fail("write");
-    buffer_ = title;
-    write();
-    return;
-  }
-  std::string found(title_size, '\0');
-  if (pread(descriptor_, found.data(), title_size, 0) != static_cast<ssize_t>(title_size)) fail("read");
-  if (found != title)
+  std::string found(std::min(size, title_size), '\0');
+  if (pread(descriptor_, found.data(), found.size(), 0) != static_cast<ssize_t>(found.size())) fail("read");
+  if (!title.starts_with(found))
     throw Failure(
         ErrorCode::bad_data,
         found.starts_with(format)
             ? "the journal " + path + " is of a move between other servers or profiles; give another file"
             : path + " is not a journal of ring move; give another file");
+  if (size < title_size) {
+    // New, or ended while it was begun.
+    if (ftruncate(descriptor_, 0) != 0) fail("write");
+    buffer_ = title;
+    write();
+    return;
+  }
   const std::size_t whole = (size - title_size) / sizeof(Record) * sizeof(Record) + title_size;
   if (whole != size && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) fail("write");
   const std::size_t records = (whole - title_size) / sizeof(Record);
