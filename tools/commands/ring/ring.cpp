@@ -164,6 +164,8 @@ void declare_ring_shares(Verb& verb) {
 void declare_ring(Command& command) {
   declare_ring_shares(command.itself());
   declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
+  declare_ring_move(
+      command.verb("move", "copy the keys that a change of pool or client moves to their new servers"));
   declare_ring_check(command.verb("check", "check the pool for mistakes, as this client sees it"));
 }
 

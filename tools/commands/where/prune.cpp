@@ -21,7 +21,7 @@ void check(const WhereOptions& options, const Placements& placements) {
   if (options.live && placements.size() > 1) throw InvalidInput("give one profile with --live");
   if (!options.prune) return;
   if (options.yes == options.dry_run) {
-    throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
+    throw InvalidInput("--prune removes copies; add --dry-run to see which, or --yes to remove them");
   }
   if (placements.size() > 1)
     throw InvalidInput(

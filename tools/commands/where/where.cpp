@@ -136,6 +136,8 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.live != options.keys.empty())
     throw InvalidInput(options.live ? "give no KEY with --live: it uses all keys that the servers hold"
                                     : "no KEY given; see mcds where --help");
+  if (options.as_from && !options.moved_from) throw InvalidInput("--as-from needs --moved-from");
+  if (options.moved_from) return where_moved(session, options);
   const Placements placements = placements_of(session);
   if (options.down) return where_down(session, options, placements);
   if (options.probe || options.prune) return where_probe(session, options, placements);
@@ -179,6 +181,10 @@ void declare_where(Command& command) {
             "with --probe or --prune: use every key that the servers hold, and count them by verdict",
             options->live)
       .flag("--list", "with --live: also print each key whose verdict is not ok", options->list)
+      .option("--moved-from", "LIST",
+              "with --prune --live: the servers before a move; remove keys that have arrived from them",
+              &options->moved_from)
+      .option("--as-from", "P", "with --moved-from: the client profile before the move", &options->as_from)
       .flag("--dry-run", "with --prune: show what would be removed", options->dry_run)
       .flag("-y,--yes", "with --prune: remove the copies", options->yes)
       .action([options](Session& session) { return where(session, *options); });
