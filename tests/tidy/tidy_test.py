@@ -14,7 +14,7 @@ COMMON_LAYERS = ["structures", "primitives", "cluster", "placement", "base"]
 # A structure's room has a public header; the rest of it is private. What one room may include of another:
 ROOMS = "common/structures"
 PUBLIC = {"elements": {"elements.hpp", "table.hpp", "hash.hpp"}}  # two kinds of one structure
-ARROWS = {("array", "lock"), ("cache", "lock")}
+ARROWS = {("array", "lock"), ("cache", "lock"), ("move", "array")}
 TOP_LEVEL = {"tools", "common", "tests", "completions", "man", "meson.build", "README.md", "meson_options.txt", "LICENSE"}
 FORBIDDEN_IN_COMMON = {
     r"\bstd::c(?:out|err)\b|\bprintf\s*\(": "prints",

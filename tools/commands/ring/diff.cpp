@@ -8,6 +8,7 @@
 #include "common/base/units.hpp"
 #include "common/placement/ring/shares.hpp"
 #include "common/primitives/parts.hpp"
+#include "tools/cli/changed_pool.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/ring/keys.hpp"
@@ -18,52 +19,16 @@ namespace mcds {
 namespace {
 
 struct DiffOptions {
-  std::optional<std::string> to, to_servers_from, to_pool, as_to, keys, max_moved;
+  ChangedPool to;
+  std::optional<std::string> keys, max_moved;
   bool live = false;
   std::uint64_t random = sample_size;
 };
 
-int count_of(std::initializer_list<bool> flags) {
-  int count = 0;
-  for (const bool flag : flags) count += flag ? 1 : 0;
-  return count;
-}
-
 void check(const DiffOptions& options) {
-  const int pools =
-      count_of({options.to.has_value(), options.to_servers_from.has_value(), options.to_pool.has_value()});
-  if (pools > 1) throw InvalidInput("--to, --to-servers-from and --to-pool exclude each other");
-  if (pools == 0 && !options.as_to)
-    throw InvalidInput(
-        "nothing to compare with; give --to LIST, --to-servers-from SOURCE, --to-pool NAME or --as-to P");
+  options.to.check();
   if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
   if (options.random == 0) throw InvalidInput("--random must be at least 1");
-}
-
-// What the change itself says of the client; empty: it stays.
-std::string profile_said(Session& session, Session& other, const DiffOptions& options) {
-  if (options.as_to) return *options.as_to;
-  if (session.options().profile) return "";
-  if (options.to_pool) {
-    const auto& pools = session.config().pools;
-    if (const auto found = pools.find(*options.to_pool); found != pools.end() && found->second.profile)
-      return *found->second.profile;
-  }
-  return other.pool().profile;
-}
-
-// The other side: what is not said stays as it is.
-std::shared_ptr<const Placement> changed(Session& session, const DiffOptions& options) {
-  GlobalOptions globals = session.options();
-  if (options.to || options.to_servers_from || options.to_pool) {
-    globals.servers = options.to;
-    globals.servers_from = options.to_servers_from;
-    globals.pool = options.to_pool;
-  }
-  globals.key_prefix = session.key_prefix();
-  Session other(std::move(globals));
-  const std::string profile = profile_said(session, other, options);
-  return other.placement_as(profile.empty() ? session.placement()->profile() : profile);
 }
 
 // One of the three sources of keys into the diff.
@@ -129,7 +94,7 @@ void warn_of_astray(Session& session, const RingDiff& diff) {
 ExitStatus run_diff(Session& session, const DiffOptions& options) {
   check(options);
   const double most = options.max_moved ? parse_share(*options.max_moved, "--max-moved") : 1;
-  const auto after = changed(session, options);
+  const auto after = ChangedSession(session, options.to).placement();
   RingDiff diff(*session.placement(), *after);
   Reader reader(session, options, diff);
   const ExitStatus read = reader.read();
@@ -149,16 +114,12 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
 
 void declare_ring_diff(Verb& verb) {
   const auto options = std::make_shared<DiffOptions>();
+  declare_changed_pool(verb, options->to);
   verb.example("mcds -s 10.0.0.1,10.0.0.2,10.0.0.3 ring diff --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --live")
       .example("mcds ring diff --as-to dalli")
       .example(
           "mcds --servers-from nutcracker:old.yml ring diff --to-servers-from nutcracker:new.yml --max-moved "
           "30% && ./deploy")
-      .option("--to", "LIST", "the servers after the change", &options->to)
-      .option("--to-servers-from", "SOURCE", "the same from where it is kept, as --servers-from",
-              &options->to_servers_from)
-      .option("--to-pool", "NAME", "the same as a pool of the config file", &options->to_pool)
-      .option("--as-to", "P", "the client profile after the change", &options->as_to)
       .option("--keys", "FILE", "compare by these keys, KEY or KEY<tab>BYTES a line; - is standard input",
               &options->keys)
       .dash()

@@ -164,6 +164,7 @@ void declare_ring_shares(Verb& verb) {
 void declare_ring(Command& command) {
   declare_ring_shares(command.itself());
   declare_ring_diff(command.verb("diff", "the keys that a change of pool or client would move"));
+  declare_ring_move(command.verb("move", "copy what a change of pool or client moves to its new servers"));
   declare_ring_check(command.verb("check", "what is wrong with the pool as this client sees it"));
 }
 

@@ -29,6 +29,7 @@ struct WhereOptions {
   bool yes = false;
   std::optional<std::string> operation;
   std::optional<std::string> down;
+  std::optional<std::string> moved_from, as_from;
   bool guess = false;
   std::optional<std::uint64_t> sample;
 };
@@ -45,6 +46,8 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
 
 // where_probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);
+// moved.cpp: what a move left on old places.
+ExitStatus where_moved(Session& session, const WhereOptions& options);
 // where_down.cpp: where the client goes while servers are dead.
 ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements);
 // where_guess.cpp: which client put the keys where they are.

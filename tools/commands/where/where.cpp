@@ -135,6 +135,8 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.live != options.keys.empty())
     throw InvalidInput(options.live ? "--live takes no KEY: it probes all that the servers hold"
                                     : "no KEY given; see mcds where --help");
+  if (options.as_from && !options.moved_from) throw InvalidInput("--as-from belongs to --moved-from");
+  if (options.moved_from) return where_moved(session, options);
   const Placements placements = placements_of(session);
   if (options.down) return where_down(session, options, placements);
   if (options.probe || options.prune) return where_probe(session, options, placements);
@@ -173,6 +175,10 @@ void declare_where(Command& command) {
       .flag("--live", "with --probe or --prune: every key that the servers hold; counts them by verdict",
             options->live)
       .flag("--list", "with --live: a line for each key that is not where it belongs", options->list)
+      .option("--moved-from", "LIST",
+              "with --prune --live: the servers before a move; removes what is left there and has arrived",
+              &options->moved_from)
+      .option("--as-from", "P", "with --moved-from: the client profile before the move", &options->as_from)
       .flag("--dry-run", "with --prune: show what would go", options->dry_run)
       .flag("-y,--yes", "with --prune: remove", options->yes)
       .action([options](Session& session) { return where(session, *options); });

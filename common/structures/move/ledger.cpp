@@ -1,0 +1,189 @@
+#include "common/structures/move/ledger.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+constexpr std::size_t title_size = 64;
+constexpr std::size_t records_per_part = 200'000;
+constexpr std::size_t most_parts = 64;  // a descriptor each, and as many for each pass
+constexpr std::string_view format = "mcds ring move 1 ";
+
+struct Record {
+  enum class What : std::uint32_t { copied = 1, settled = 2 };
+  KeyHash key;
+  std::uint64_t digest;  // settled: the first
+  std::uint64_t cas;     // settled: how many
+  std::uint32_t expires_s;
+  What what;
+};
+static_assert(sizeof(Record) == 40);
+
+// As a part keeps it.
+struct Remembered {
+  KeyHash key;
+  std::uint64_t digest, cas, index;
+  std::uint32_t expires_s, unused;
+};
+
+std::string title_of(std::string_view move) {
+  std::string title = std::string(format) + digest128(move);
+  title.resize(title_size - 1, ' ');
+  return title + '\n';
+}
+
+template <typename T>
+std::string_view bytes_of(const T& record) {
+  return {reinterpret_cast<const char*>(&record), sizeof record};
+}
+
+}  // namespace
+
+KeyHash hash_of(std::string_view key) {
+  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+  return {hash.low64, hash.high64};
+}
+
+std::uint64_t digest_of(std::string_view value, std::uint32_t flags) {
+  return XXH3_64bits_withSeed(value.data(), value.size(), flags);
+}
+
+void Ledger::fail(const char* what) const {
+  throw Failure(ErrorCode::cannot_write,
+                std::string("cannot ") + what + " the journal " + path_ + ": " + std::strerror(errno));
+}
+
+Ledger::Ledger(const std::string& path, std::string_view move) : path_(path) {
+  descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("open");
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+    throw Failure(ErrorCode::try_again,
+                  "the journal " + path + " is in use by another run; try again when it has ended");
+  struct stat about {};
+  if (fstat(descriptor_, &about) != 0) fail("read");
+  const std::string title = title_of(move);
+  const auto size = static_cast<std::size_t>(about.st_size);
+  std::string found(std::min(size, title_size), '\0');
+  if (pread(descriptor_, found.data(), found.size(), 0) != static_cast<ssize_t>(found.size())) fail("read");
+  if (!title.starts_with(found))
+    throw Failure(
+        ErrorCode::bad_data,
+        found.starts_with(format)
+            ? "the journal " + path + " is of a move between other servers or profiles; give another file"
+            : path + " is not a journal of ring move; give another file");
+  if (size < title_size) {
+    // New, or ended while it was begun.
+    if (ftruncate(descriptor_, 0) != 0) fail("write");
+    buffer_ = title;
+    write();
+    return;
+  }
+  const std::size_t whole = (size - title_size) / sizeof(Record) * sizeof(Record) + title_size;
+  if (whole != size && ftruncate(descriptor_, static_cast<off_t>(whole)) != 0) fail("write");
+  const std::size_t records = (whole - title_size) / sizeof(Record);
+  history_ = records > 0;
+  const std::size_t parts = std::min(records / records_per_part + 1, most_parts);
+  for (std::size_t i = 0; i < parts; ++i) parts_.emplace_back();
+  read_history();
+}
+
+Ledger::~Ledger() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void Ledger::read_history() {
+  std::array<Record, 1024> records{};
+  off_t at = title_size;
+  while (true) {
+    const ssize_t got = pread(descriptor_, records.data(), sizeof records, at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("read");
+    if (got == 0) break;
+    at += got;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(got) / sizeof(Record); ++i) {
+      const Record& record = records[i];
+      if (record.what == Record::What::settled) {
+        add_settled(record.digest, record.cas);
+        continue;
+      }
+      const Remembered one{record.key, record.digest, record.cas, written_++, record.expires_s, 0};
+      parts_[part_of(record.key)].add_bytes(bytes_of(one));
+    }
+  }
+}
+
+void Ledger::load(std::size_t part) {
+  loaded_.clear();
+  if (part >= parts_.size()) return;
+  Spool& spool = parts_[part];
+  spool.rewind();
+  for (auto bytes = spool.next_bytes(sizeof(Remembered)); !bytes.empty();
+       bytes = spool.next_bytes(sizeof(Remembered))) {
+    Remembered one{};
+    std::memcpy(&one, bytes.data(), sizeof one);
+    const auto [at, is_new] = loaded_.try_emplace(one.key);
+    Copied& copied = at->second;
+    const bool settled = is_settled(one.index);
+    if (settled) copied.earlier.clear();
+    if (!settled && !is_new) copied.earlier.push_back(copied.digest);
+    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier)};
+  }
+}
+
+const Copied* Ledger::find(const KeyHash& key) const {
+  const auto found = loaded_.find(key);
+  return found == loaded_.end() ? nullptr : &found->second;
+}
+
+void Ledger::add(const KeyHash& key, const Copied& copied) {
+  if (descriptor_ < 0) return;
+  const Record record{key, copied.digest, copied.cas, copied.expires_s, Record::What::copied};
+  buffer_ += bytes_of(record);
+  ++written_;
+}
+
+void Ledger::write() {
+  std::string_view left = buffer_;
+  while (!left.empty()) {
+    const ssize_t written = ::write(descriptor_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail("write");
+    left.remove_prefix(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+}
+
+void Ledger::settle(std::uint64_t first, std::uint64_t count) {
+  if (descriptor_ < 0 || count == 0) return;
+  buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
+  write();
+}
+
+// Batches are settled in order, so that these are few.
+void Ledger::add_settled(std::uint64_t first, std::uint64_t count) {
+  if (!settled_.empty() && settled_.back().second == first)
+    settled_.back().second += count;
+  else
+    settled_.emplace_back(first, first + count);
+}
+
+bool Ledger::is_settled(std::uint64_t index) const {
+  const auto behind = std::upper_bound(settled_.begin(), settled_.end(), std::pair(index, UINT64_MAX));
+  return behind != settled_.begin() && index < std::prev(behind)->second;
+}
+
+}  // namespace mcds::moving

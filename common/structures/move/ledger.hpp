@@ -1,0 +1,90 @@
+// The file of --journal: what was copied, so that a run that was ended goes on where it was, and a second one knows what is
+// still as it was copied.
+//
+// 64 bytes of text that name the move, then records of 40 bytes in the machine's byte order:
+//   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when it expires;
+//              written before the item is
+//   settled    these copied ones, the first and how many, are done; others may or may not have been stored
+// The last record of a key counts; what the new server may hold is any since the last settled one. A half record at the end is cut off.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/structures/move/spool.hpp"
+
+namespace mcds::moving {
+
+struct KeyHash {
+  std::uint64_t low = 0, high = 0;
+  bool operator==(const KeyHash&) const = default;
+};
+KeyHash hash_of(std::string_view key);
+std::uint64_t digest_of(std::string_view value, std::uint32_t flags);
+
+struct Copied {
+  std::uint64_t digest = 0;
+  std::uint64_t cas = 0;        // 0: unknown
+  std::uint32_t expires_s = 0;  // 0: never
+  bool settled = false;
+  // Of runs that were ended since it was settled: any of them may be what is there.
+  std::vector<std::uint64_t> earlier = {};
+
+  // Whether what has this digest was stored by a move, as far as is known.
+  bool may_be(std::uint64_t found) const {
+    return found == digest || std::find(earlier.begin(), earlier.end(), found) != earlier.end();
+  }
+};
+
+class Ledger {
+ public:
+  // Nothing is remembered.
+  Ledger() = default;
+  // Throws Failure(try_again) when another run has it open, (bad_data) when it is of another move or no such file,
+  // (cannot_write).
+  Ledger(const std::string& path, std::string_view move);
+  ~Ledger();
+  Ledger(const Ledger&) = delete;
+  Ledger& operator=(const Ledger&) = delete;
+
+  // What earlier runs left is looked up by parts, one of which is in memory at a time.
+  std::size_t parts() const { return parts_.size(); }
+  std::size_t part_of(const KeyHash& key) const { return parts_.empty() ? 0 : key.low % parts_.size(); }
+  void load(std::size_t part);
+  const Copied* find(const KeyHash& key) const;
+  // Whether there was a run before this.
+  bool has_history() const { return history_; }
+
+  // A batch's keys before they are stored; and once they are, by the number that written() was before them.
+  std::uint64_t written() const { return written_; }
+  void add(const KeyHash& key, const Copied& copied);
+  void write();
+  void settle(std::uint64_t first, std::uint64_t count);
+
+ private:
+  struct Hasher {
+    std::size_t operator()(const KeyHash& key) const { return key.low ^ key.high; }
+  };
+  void read_history();
+  void add_settled(std::uint64_t first, std::uint64_t count);
+  bool is_settled(std::uint64_t index) const;
+  void fail(const char* what) const;
+
+  int descriptor_ = -1;
+  std::string path_;
+  bool history_ = false;
+  std::uint64_t written_ = 0;                                     // by this run and those before
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> settled_;  // by those before: from, to
+  std::string buffer_;
+  std::vector<Spool> parts_;
+  std::unordered_map<KeyHash, Copied, Hasher> loaded_;
+};
+
+}  // namespace mcds::moving

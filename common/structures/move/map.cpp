@@ -1,0 +1,191 @@
+#include "common/structures/move/map.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/parts.hpp"
+#include "common/primitives/structure_names.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+using View = std::string_view;
+
+constexpr std::int64_t chunks_per_directory = 32;
+constexpr View claim = ":s:0000000000000000";
+
+struct Ours {
+  View prefix;
+  StructureName name;
+};
+
+// A structure's key; in any namespace where none is named.
+std::optional<Ours> structure_in(View key, View key_prefix) {
+  if (!key_prefix.empty()) {
+    if (!key.starts_with(key_prefix)) return std::nullopt;
+    const auto name = structure_named(key.substr(key_prefix.size()));
+    return name ? std::optional<Ours>({key_prefix, *name}) : std::nullopt;
+  }
+  for (std::size_t at = 0; at < key.size(); ++at) {
+    if (at > 0 && std::isalnum(static_cast<unsigned char>(key[at - 1])) != 0) continue;
+    if (View("lcveath").find(key[at]) == View::npos) continue;
+    if (const auto name = structure_named(key.substr(at))) return Ours{key.substr(0, at), *name};
+  }
+  return std::nullopt;
+}
+
+bool ends_in_number_after(View key, View mark) {
+  const auto end = key.find_last_not_of("0123456789");
+  return end != View::npos && end + 1 < key.size() && key.substr(0, end + 1).ends_with(mark);
+}
+
+void describe_log(View key, Fate& fate) {
+  if (key.ends_with(":conf")) {
+    fate.pass = 2;
+  } else if (ends_in_number_after(key, ":dir:")) {
+    fate.kind = Kind::directory;
+    fate.pass = 2;
+  } else {
+    fate.kind = Kind::log_part;
+    fate.pass = ends_in_number_after(key, ".") ? 0 : 1;
+  }
+}
+
+// `rest`: the key without its namespace.
+void describe(const Ours& ours, View rest, bool named_namespace, Fate& fate) {
+  const View structure = ours.name.structure;
+  const bool lock = structure == "lock" || (structure == "cache" && !ours.name.is_root);
+  if (lock && named_namespace) {
+    fate.what = Fate::What::lock;
+  } else if (lock) {
+    fate.kind = Kind::locklike;
+  } else if (rest.ends_with(claim)) {
+    fate.what = Fate::What::lock;
+  } else if (structure == "eventlog") {
+    describe_log(rest, fate);
+  } else if (structure == "array") {
+    if (!ours.name.is_root) return;
+    fate.kind = Kind::journal;
+    fate.pass = 1;
+  } else if (structure == "table" || structure == "hash") {
+    const bool shard = ends_in_number_after(rest, ":i:") && rest.find(":v:") == View::npos;
+    if (!shard && !ours.name.is_root) return;
+    fate.kind = Kind::journal;
+    fate.pass = shard ? 1 : 2;
+  }
+}
+
+}  // namespace
+
+Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies)
+    : from_(from),
+      to_(to),
+      key_prefix_(std::move(key_prefix)),
+      copies_(copies),
+      several_(from.replicates() || to.replicates()) {
+  for (const Server& old_server : from.pool()) {
+    std::vector<bool>& row = same_.emplace_back();
+    for (const Server& server : to.pool()) row.push_back(old_server.address() == server.address());
+  }
+}
+
+std::vector<std::size_t> Map::owners(const Placement& placement, const std::string& key, std::size_t copies) {
+  if (copies > 1 && !placement.replicates()) return placement.servers_of(key, copies);
+  std::vector<std::size_t> servers;
+  for (const Owner& owner : placement.owners_of(key).list) servers.push_back(owner.server);
+  return servers;
+}
+
+Fate Map::placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const {
+  Fate fate;
+  if (copies == 1 && !several_) {
+    fate.to = to_.server_of(placed_by);
+    if (from_.server_of(placed_by) != server) {
+      fate.what = same_[server][fate.to] ? Fate::What::arrived : Fate::What::astray;
+      return fate;
+    }
+    fate.what = same_[server][fate.to] ? Fate::What::stays : Fate::What::moves;
+    return fate;
+  }
+  const auto before = owners(from_, placed_by, copies), after = owners(to_, placed_by, copies);
+  const auto stays = [&](std::size_t one) {
+    return std::any_of(after.begin(), after.end(), [&](std::size_t other) { return same_[one][other]; });
+  };
+  if (std::find(before.begin(), before.end(), server) == before.end()) {
+    fate.what = stays(server) ? Fate::What::arrived : Fate::What::astray;
+    return fate;
+  }
+  // Servers that both know keep their copies; the others' go to those that have none, in order.
+  if (stays(server)) return fate;
+  std::vector<std::size_t> empty;
+  for (const std::size_t other : after) {
+    if (std::none_of(before.begin(), before.end(), [&](std::size_t one) { return same_[one][other]; }))
+      empty.push_back(other);
+  }
+  std::size_t rank = 0;
+  for (const std::size_t one : before) {
+    if (one == server) break;
+    if (!stays(one)) ++rank;
+  }
+  if (rank >= empty.size()) return fate;
+  fate.what = Fate::What::moves;
+  fate.to = empty[rank];
+  return fate;
+}
+
+Map::Keeping Map::keeping(std::string_view key) const {
+  Keeping result{std::string(key), copies_};
+  if (const auto ours = structure_in(key, key_prefix_)) {
+    if (ours->name.copies > 1) result.copies = ours->name.copies;
+    result.placed_by = placed(std::move(result.placed_by), ours->prefix).placed_by();
+  }
+  result.copies = std::min({result.copies, from_.pool().size(), to_.pool().size()});
+  return result;
+}
+
+Fate Map::of(std::string_view key, std::size_t server) const {
+  const auto ours = structure_in(key, key_prefix_);
+  const View rest = key.substr(ours ? ours->prefix.size() : std::min(key_prefix_.size(), key.size()));
+  if (rest.starts_with("lockserver:votes:") || rest.starts_with("mcds:probe:"))
+    return {.what = Fate::What::lock};
+  Fate described;
+  if (ours) describe(*ours, rest, ours->prefix == key_prefix_, described);
+  if (described.what == Fate::What::lock) return described;
+  const Keeping kept = keeping(key);
+  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
+  fate.kind = described.kind;
+  fate.pass = described.pass;
+  return fate;
+}
+
+std::string Map::vouching(std::string_view key) const {
+  return keeping(key).placed_by;
+}
+
+bool Map::is_new_place(std::string_view key, std::size_t server) const {
+  const Keeping kept = keeping(key);
+  const auto after = owners(to_, kept.placed_by, kept.copies);
+  return std::find(after.begin(), after.end(), server) != after.end();
+}
+
+std::string Map::wire_key(std::string_view key, std::size_t to) const {
+  for (const Owner& owner : to_.owners_of(key).list) {
+    if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
+  }
+  return std::string(key);
+}
+
+PartOfLog part_of_log(std::string_view key) {
+  const std::size_t colon = key.rfind(':');
+  if (colon == View::npos) return {};
+  const View part = key.substr(colon + 1);
+  const auto chunk = parse_i64(part.substr(0, part.find('.')));
+  if (!chunk || *chunk < 0) return {};
+  return {std::string(key.substr(0, colon)) + ":dir:" + std::to_string(*chunk / chunks_per_directory),
+          std::string(part)};
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,78 @@
+// Where each key that a server lists has to go.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/placement/placement.hpp"
+
+namespace mcds::moving {
+
+// What decides how two values under one key become one.
+enum class Kind : std::uint8_t {
+  plain,      // the new one stays
+  locklike,   // copied unless its value is a lock's
+  journal,    // a root, whose segments go before it
+  log_part,   // events, line by line
+  directory,  // of an event log: lines
+};
+
+struct Fate {
+  enum class What : std::uint8_t {
+    stays,    // its server is the same one
+    arrived,  // where the new client looks, and not the old one
+    moves,
+    astray,  // not where the old client looks: nobody finds it
+    lock,    // never moved
+  };
+  What what = What::stays;
+  Kind kind = Kind::plain;
+  std::uint8_t pass = 0;  // parts in 0, what names them in 1, what names those in 2
+  std::size_t to = 0;     // of the new pool
+};
+
+class Map {
+ public:
+  static constexpr std::uint8_t passes = 3;
+
+  // `copies`: of what says no number of its own.
+  Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies);
+
+  // Of `key`, listed by `server` of the old pool.
+  Fate of(std::string_view key, std::size_t server) const;
+  // The key that says whether this one was copied: a segment's journal, of others the key itself.
+  std::string vouching(std::string_view key) const;
+  // Whether the new client looks for `key` on this server of the new pool.
+  bool is_new_place(std::string_view key, std::size_t server) const;
+  // What the new pool's server knows it by.
+  std::string wire_key(std::string_view key, std::size_t to) const;
+
+ private:
+  struct Keeping {
+    std::string placed_by;
+    std::size_t copies;
+  };
+  Keeping keeping(std::string_view key) const;
+  Fate placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const;
+  static std::vector<std::size_t> owners(const Placement& placement, const std::string& key,
+                                         std::size_t copies);
+
+  const Placement& from_;
+  const Placement& to_;
+  std::string key_prefix_;
+  std::size_t copies_;
+  bool several_;                         // some keys have several owners
+  std::vector<std::vector<bool>> same_;  // [old][new]
+};
+
+// `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's key.
+struct PartOfLog {
+  std::string directory;
+  std::string part;
+};
+PartOfLog part_of_log(std::string_view key);
+
+}  // namespace mcds::moving

@@ -1,0 +1,161 @@
+#include "common/structures/move/move.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/structures/move/copier.hpp"
+#include "common/structures/move/ledger.hpp"
+#include "common/structures/move/map.hpp"
+#include "common/structures/move/spool.hpp"
+
+namespace mcds {
+
+namespace {
+
+using moving::Fate;
+using moving::Map;
+using moving::Spool;
+using moving::Spooled;
+
+// What a journal belongs to: another move must not take it for its own.
+std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix) {
+  std::string text;
+  for (const Placement* one : {&from, &to}) {
+    append_all(text, {one->profile(), "\n"});
+    for (const Server& server : one->pool())
+      append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
+  }
+  return text + key_prefix;
+}
+
+// How far each server's clock is ahead of ours, in seconds.
+std::vector<std::int64_t> clock_offsets(const Context& context) {
+  const std::size_t count = context.cluster.placement().pool().size();
+  std::vector<std::int64_t> offsets(count, 0);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::stats(i));
+  for (const Reply& reply : context.cluster.execute(requests)) {
+    if (reply.failed()) continue;
+    const auto now =
+        std::chrono::floor<std::chrono::seconds>(context.clock.wall()).time_since_epoch().count();
+    for (const std::string_view line : split(reply.value, '\n')) {
+      if (!line.starts_with("time ")) continue;
+      if (const auto time = parse_i64(line.substr(5))) offsets[reply.server] = *time - now;
+    }
+  }
+  return offsets;
+}
+
+}  // namespace
+
+struct Move::Parts {
+  Parts(const Context& from_context, Cluster& to_cluster, MoveOptions move_options)
+      : from(from_context),
+        to(to_cluster),
+        options(std::move(move_options)),
+        map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies) {
+    if (!options.journal.empty() && !options.dry_run)
+      ledger = std::make_unique<moving::Ledger>(
+          options.journal, identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
+    else
+      ledger = std::make_unique<moving::Ledger>();
+    report.servers.resize(from.cluster.placement().pool().size());
+    const std::size_t spools_needed = Map::passes * std::max<std::size_t>(ledger->parts(), 1);
+    if (!options.dry_run) {
+      for (std::size_t i = 0; i < spools_needed; ++i) spools.emplace_back();
+    }
+  }
+
+  Spool& spool(std::size_t pass, std::size_t part) {
+    return spools[pass * std::max<std::size_t>(ledger->parts(), 1) + part];
+  }
+
+  void take(const LiveKey& key, std::int64_t ahead_s);
+
+  Context from;
+  Cluster& to;
+  MoveOptions options;
+  Map map;
+  std::unique_ptr<moving::Ledger> ledger;
+  std::vector<Spool> spools;  // by pass and by part of the journal
+  MoveReport report;
+};
+
+void Move::Parts::take(const LiveKey& key, std::int64_t ahead_s) {
+  MovedServer& server = report.servers[key.server];
+  ++server.keys;
+  const Fate fate = map.of(key.key, key.server);
+  switch (fate.what) {
+    case Fate::What::stays:
+      ++server.stays;
+      return;
+    case Fate::What::arrived:
+      ++server.arrived;
+      return;
+    case Fate::What::astray:
+      ++server.astray;
+      return;
+    case Fate::What::lock:
+      ++server.locks;
+      return;
+    case Fate::What::moves:
+      break;
+  }
+  ++server.moves;
+  MovedPair& pair = report.pairs[{key.server, fate.to}];
+  ++pair.keys;
+  pair.size_bytes += key.size_bytes;
+  if (options.dry_run) return;
+  Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
+  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
+  if (key.expires_at >= 0)
+    record.expires_s =
+        static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at - ahead_s, 1, UINT32_MAX));
+  record.cas = key.cas;
+  record.key = key.key;
+  spool(fate.pass, ledger->part_of(moving::hash_of(key.key))).add(record);
+}
+
+Move::Move(const Context& from, Cluster& to, MoveOptions options)
+    : parts_(std::make_unique<Parts>(from, to, std::move(options))) {
+  if (parts_->options.again && !parts_->options.dry_run && !parts_->ledger->has_history())
+    throw InvalidInput("--again needs the --journal of the first run: it says what was copied");
+}
+
+Move::~Move() = default;
+
+const MoveReport& Move::report() const {
+  return parts_->report;
+}
+
+std::uint64_t Move::list(const ReadKeys& read) {
+  Parts& parts = *parts_;
+  const std::vector<std::int64_t> ahead_s = clock_offsets(parts.from);
+  const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
+  parts.report.dumps = read([&](const LiveKey& key) {
+    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server]);
+    return true;
+  });
+  std::uint64_t count = 0;
+  for (const auto& [servers, pair] : parts.report.pairs) count += pair.keys;
+  return count;
+}
+
+const MoveReport& Move::copy(const Watch& watch) {
+  Parts& parts = *parts_;
+  const SteadyTime started = parts.from.clock.steady();
+  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch);
+  for (std::size_t pass = 0; pass < Map::passes; ++pass) {
+    for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
+      parts.ledger->load(part);
+      Spool& spool = parts.spool(pass, part);
+      spool.rewind();
+      while (auto record = spool.next()) copier.take(std::move(*record));
+    }
+    copier.finish();
+  }
+  parts.report.copying = parts.from.clock.steady() - started;
+  return parts.report;
+}
+
+}  // namespace mcds

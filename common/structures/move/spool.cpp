@@ -1,0 +1,128 @@
+#include "common/structures/move/spool.hpp"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "common/base/errors.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+constexpr std::size_t buffer_size = 64 * 1024;
+
+struct Header {
+  std::uint64_t cas;
+  std::uint32_t size_bytes, expires_s;
+  std::uint16_t from, to;
+  Kind kind;
+  std::uint8_t key_size;
+};
+
+}  // namespace
+
+Spool::Spool() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string path =
+      std::string(folder == nullptr || *folder == '\0' ? "/tmp" : folder) + "/mcds-move-XXXXXX";
+  descriptor_ = mkostemp(path.data(), O_CLOEXEC);
+  if (descriptor_ < 0)
+    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys under " + path + ": " +
+                                               std::strerror(errno) + "; set TMPDIR to a writable directory");
+  unlink(path.c_str());
+}
+
+Spool::Spool(Spool&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      count_(other.count_),
+      buffer_(std::move(other.buffer_)),
+      position_(other.position_) {}
+
+Spool::~Spool() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void Spool::flush() {
+  std::string_view left = buffer_;
+  while (!left.empty()) {
+    const ssize_t written = write(descriptor_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0)
+      throw Failure(ErrorCode::cannot_write, std::string("cannot keep the list of keys: ") +
+                                                 std::strerror(errno) +
+                                                 "; set TMPDIR to where there is room");
+    left.remove_prefix(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+}
+
+void Spool::add_bytes(std::string_view bytes) {
+  ++count_;
+  buffer_ += bytes;
+  if (buffer_.size() >= buffer_size) flush();
+}
+
+void Spool::add(const Spooled& record) {
+  const Header header{record.cas,
+                      record.size_bytes,
+                      record.expires_s,
+                      record.from,
+                      record.to,
+                      record.kind,
+                      static_cast<std::uint8_t>(record.key.size())};
+  buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
+  add_bytes(record.key);
+}
+
+void Spool::rewind() {
+  flush();
+  if (lseek(descriptor_, 0, SEEK_SET) != 0)
+    throw Failure(ErrorCode::cannot_read,
+                  std::string("cannot read the list of keys: ") + std::strerror(errno));
+  position_ = 0;
+}
+
+bool Spool::fill(std::size_t size) {
+  while (buffer_.size() - position_ < size) {
+    buffer_.erase(0, position_);
+    position_ = 0;
+    const std::size_t had = buffer_.size();
+    buffer_.resize(had + buffer_size);
+    const ssize_t got = read(descriptor_, buffer_.data() + had, buffer_size);
+    buffer_.resize(had + static_cast<std::size_t>(got > 0 ? got : 0));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0)
+      throw Failure(ErrorCode::cannot_read,
+                    std::string("cannot read the list of keys: ") + std::strerror(errno));
+    if (got == 0) return false;
+  }
+  return true;
+}
+
+std::string_view Spool::next_bytes(std::size_t size) {
+  if (!fill(size)) return {};
+  const std::string_view bytes(buffer_.data() + position_, size);
+  position_ += size;
+  return bytes;
+}
+
+std::optional<Spooled> Spool::next() {
+  const std::string_view bytes = next_bytes(sizeof(Header));
+  if (bytes.empty()) return std::nullopt;
+  Header header{};
+  std::memcpy(&header, bytes.data(), sizeof header);
+  return Spooled{header.from,
+                 header.to,
+                 header.kind,
+                 header.size_bytes,
+                 header.expires_s,
+                 header.cas,
+                 std::string(next_bytes(header.key_size))};
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,54 @@
+// What is to be moved, on disk: a server that lists its keys must not be kept waiting by a slow move, and there may be more
+// of them than memory holds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/structures/move/map.hpp"
+
+namespace mcds::moving {
+
+struct Spooled {
+  std::uint16_t from = 0, to = 0;
+  Kind kind = Kind::plain;
+  std::uint32_t size_bytes = 0;  // of the item in the server's memory
+  std::uint32_t expires_s = 0;   // UNIX seconds by our clock; 0: never
+  std::uint64_t cas = 0;         // as it was listed
+  std::string key = {};
+};
+
+// A file that nobody else sees and that is gone with the process.
+class Spool {
+ public:
+  Spool();
+  ~Spool();
+  Spool(Spool&& other) noexcept;
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
+  Spool& operator=(Spool&&) = delete;
+
+  // Throw Failure(cannot_write, cannot_read).
+  void add(const Spooled& record);
+  void add_bytes(std::string_view bytes);
+  std::uint64_t count() const { return count_; }
+  // From the first again; nothing may be added any more.
+  void rewind();
+  std::optional<Spooled> next();
+  // Exactly so many bytes; empty: there are no more.
+  std::string_view next_bytes(std::size_t size);
+
+ private:
+  void flush();
+  bool fill(std::size_t size);
+
+  int descriptor_ = -1;
+  std::uint64_t count_ = 0;
+  std::string buffer_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace mcds::moving

@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""A pool grows and shrinks while applications go on by the old list, and the move is killed at random and taken up again: nothing is lost,
+and nothing stays behind.
+
+Usage: ring_move_test.py BUILD_DIR [ITEMS]
+
+MCDS_TEST_SEED repeats a run's random choices.
+"""
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 4000
+WRITERS = 4
+SEED = int(os.environ.get("MCDS_TEST_SEED", time.time_ns() % 1000000))
+dice = random.Random(SEED)
+
+
+class Pool:
+    """A list of servers, as one client places keys on them."""
+
+    def __init__(self, names, directory, profile):
+        self.paths = [os.path.join(directory, name) for name in names]
+        self.profile = profile
+        self.options = ["-s", ",".join(f"{name}=unix:{path}" for name, path in zip(names, self.paths)), "--as", profile]
+
+    def command(self, *words):
+        return [mcds, *self.options, *words]
+
+    def run(self, *words, status=0, text=None):
+        done = subprocess.run(self.command(*words), input=text, capture_output=True, text=True, check=False)
+        check(done.returncode == status, f"{words}: ends with {done.returncode}: {done.stdout[-2000:]} {done.stderr[-2000:]}")
+        return done.stdout
+
+    def lines(self, *words):
+        return [json.loads(line) for line in self.run(*words).splitlines()]
+
+    def places(self, keys):
+        addresses = self.run("where", "-", "-o", "value", text="".join(key + "\n" for key in keys)).split()
+        return dict(zip(keys, (address.removeprefix("unix:") for address in addresses)))
+
+
+class Application:
+    """Items with flags and ttls, each written by one of the writers, over connections of its own."""
+
+    def __init__(self, pool):
+        self.keys = [f"app:{number}" for number in range(ITEMS)]
+        self.places = pool.places(self.keys)
+        self.items = {}  # key to (value, flags, when it ends)
+        self.stop = threading.Event()
+
+    def store(self, key, value, files, places):
+        number = int(key.split(":")[1])
+        flags, ttl = number % 7, 0 if number % 3 else 1000 + number % 5000
+        files[places[key]].write(f"set {key} {flags} {ttl} {len(value)}\r\n{value}\r\n".encode())
+        return value, flags, time.time() + ttl if ttl else None
+
+    def write(self, keys, places, value_of, stack):
+        files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
+        for at in range(0, len(keys), 100):
+            batch = keys[at:at + 100]
+            written = {key: self.store(key, value_of(key), files, places) for key in batch}
+            for file in files.values():
+                file.flush()
+            for key in batch:
+                line = files[places[key]].readline()
+                check(line == b"STORED\r\n", f"set {key}: {line}")
+            self.items.update(written)
+
+    def go_on(self, number):
+        """Writes a few of its own items again and again, by the old list, and reads others."""
+        own = self.keys[number::WRITERS * 10]
+        chance = random.Random(SEED + number)
+        turn = 0
+        while not self.stop.is_set():
+            turn += 1
+            with ExitStack() as stack:
+                some = chance.sample(own, min(len(own), 50))
+                self.write(some, self.places, lambda key, turn=turn: f"{key} turn {turn} " + "x" * chance.randrange(100), stack)
+            time.sleep(0.01)
+
+    def verify(self, where, places):
+        wrong = []
+        with ExitStack() as stack:
+            files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
+            for key, (value, flags, ends) in self.items.items():
+                file = files[places[key]]
+                file.write(f"mg {key} v f t\r\n".encode())
+                file.flush()
+                words = file.readline().split()
+                if words[0] != b"VA":
+                    wrong.append(f"{key} is missing")
+                    continue
+                got = file.read(int(words[1]) + 2)[:-2].decode()
+                left = int(words[3][1:])
+                same_end = left == -1 if ends is None else abs(left - (ends - time.time())) <= 2.5
+                if got != value or int(words[2][1:]) != flags or not same_end:
+                    wrong.append(f"{key}: {got!r} {words} for {value!r} {flags} {ends and ends - time.time()}")
+        check(not wrong, f"{where}: {len(wrong)} items of {len(self.items)} are wrong: {wrong[:5]}")
+
+
+class Structures:
+    """Written by the old list all the time."""
+
+    def __init__(self, pool):
+        self.pool = pool
+        self.fields = {f"f{number}": str(number) for number in range(ITEMS // 2)}
+        self.members = {f"m{number}" for number in range(ITEMS // 10)}
+        self.elements = [f"element-{number}-" + "x" * 60 for number in range(22000)]
+        self.events = []
+        pool.run("hash", "set", "big", "-", text="".join(f"{field}\t{value}\n" for field, value in self.fields.items()))
+        pool.run("table", "add", "names", "-", text="".join(member + "\n" for member in self.members))
+        pool.run("array", "add", "jobs", "-", text="".join(element + "\n" for element in self.elements))
+        self.put_event("first")
+
+    def put_event(self, text):
+        self.pool.run("eventlog", "put", "log", text)
+        self.events.append(text)
+
+    def go_on(self, stop):
+        turn = 0
+        while not stop.is_set():
+            turn += 1
+            self.put_event(f"event {turn}")
+            self.pool.run("hash", "set", "big", f"f{turn}", f"new {turn}", f"more{turn}", "1")
+            self.fields[f"f{turn}"], self.fields[f"more{turn}"] = f"new {turn}", "1"
+            self.pool.run("table", "add", "names", f"new{turn}")
+            self.members.add(f"new{turn}")
+            self.pool.run("array", "add", "jobs", f"new {turn}")
+            self.elements.append(f"new {turn}")
+
+    def verify(self, where, pool):
+        got = {line["field"]: line.get("value") for line in pool.lines("hash", "fetch", "big")}
+        check(got == self.fields, f"{where}: fields differ: {list(set(got.items()) ^ set(self.fields.items()))[:5]}")
+        got = {line.get("member") for line in pool.lines("table", "fetch", "names")}
+        check(got == self.members, f"{where}: members differ: {list(got ^ self.members)[:5]}")
+        got = pool.lines("array", "fetch", "jobs")[0]["values"]
+        check(got == self.elements, f"{where}: {len(got)} elements for {len(self.elements)}")
+        got = pool.lines("eventlog", "fetch", "log")
+        check([line.get("data") for line in got] == self.events, f"{where}: {len(got)} events for {len(self.events)}: {got[-2:]}")
+
+
+def killed_at_random(command, times):
+    """Then to its end, whose output is returned."""
+    for _ in range(times):
+        process = subprocess.Popen([*command, "--rate", str(ITEMS)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            process.wait(dice.uniform(0.02, 0.3))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def summary_of(where, done):
+    check(done.returncode == 0, f"{where}: ends with {done.returncode}: {done.stdout[-1500:]} {done.stderr[-500:]}")
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return lines[-1] if lines else {}
+
+
+def change(old, new, journal, where):
+    application, structures = Application(old), Structures(old)
+    with ExitStack() as stack:
+        application.write(application.keys, application.places, lambda key: f"{key} first", stack)
+    old.run("lock", "acquire", "held", "--ttl", "1h")
+    threads = [threading.Thread(target=application.go_on, args=(number,)) for number in range(WRITERS)]
+    threads.append(threading.Thread(target=structures.go_on, args=(application.stop,)))
+    for thread in threads:
+        thread.start()
+    move = old.command("ring", "move", "--to", new.options[1], "--as-to", new.profile, "--journal", journal, "--list")
+    first = summary_of(f"{where}: move", killed_at_random(move, 4))
+    check(first.get("copied", 0) + first.get("already", 0) > ITEMS // 10, f"{where}: little was moved: {first}")
+    check(first.get("locks") == 1, f"{where}: the lock: {first}")
+    application.stop.set()
+    for thread in threads:
+        thread.join()
+    # The clients have switched, and write.
+    places = new.places(application.keys)
+    quiet = [key for number, key in enumerate(application.keys) if number % (WRITERS * 10) >= WRITERS]
+    with ExitStack() as stack:
+        application.write(quiet[:100], places, lambda key: f"{key} by the new list", stack)
+    again = summary_of(f"{where}: again", killed_at_random([*move, "--again"], 2))
+    check(again.get("left") == 0, f"{where}: again: {again}")
+    application.verify(where, places)
+    structures.verify(where, new)
+    pruned = new.lines("where", "--prune", "--live", "--moved-from", old.options[1], "--as-from", old.profile, "--yes", "--list")
+    check(pruned[-1]["failed"] == 0 and pruned[-1]["on_old_places"] > 0, f"{where}: prune: {pruned}")
+    old.run("lock", "release", "held", "--force")
+    verdicts = new.lines("where", "--probe", "--live")[-1]["verdicts"]
+    check(set(verdicts) == {"ok"}, f"{where}: after the prune: {verdicts}")
+    for path in set(old.paths) - set(new.paths):
+        with connected(path) as file:
+            file.write(b"stats\r\n")
+            file.flush()
+            stats = dict(line.split()[1:3] for line in iter(file.readline, b"END\r\n"))
+            check(int(stats[b"curr_items"]) <= 1, f"{where}: {path} still has {stats[b'curr_items']} items")
+    application.verify(where, places)
+    structures.verify(where, new)
+
+
+def main():
+    names = ["m1", "m2", "m3", "m4"]
+    for profile in ("ketama", "gomemcache"):
+        for before, after in ((names[:3], names), (names, names[:3])):
+            with ExitStack() as stack:
+                directory = stack.enter_context(tempfile.TemporaryDirectory())
+                for name in names:
+                    server = start_memcached(os.path.join(directory, name), "-m", "128")
+                    stack.callback(server.wait)
+                    stack.callback(server.kill)
+                where = f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
+                change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)
+
+
+if __name__ == "__main__":
+    main()
+    finish()

@@ -1,0 +1,312 @@
+// Moving what a pool holds to another placement.
+#include "common/structures/move/move.hpp"
+
+#include <doctest/doctest.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+
+#include "common/structures/array/array.hpp"
+#include "common/structures/move/ledger.hpp"
+#include "common/structures/move/map.hpp"
+#include "tests/support/world.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+using moving::Copied;
+using moving::Fate;
+using moving::hash_of;
+using moving::Kind;
+using moving::Ledger;
+
+// A name in a folder of its own that goes with it.
+struct TemporaryFile {
+  TemporaryFile() {
+    std::string folder = "/tmp/mcds-move-test-XXXXXX";
+    REQUIRE(mkdtemp(folder.data()) != nullptr);
+    path = folder + "/journal";
+    this->folder = folder;
+  }
+  ~TemporaryFile() {
+    unlink(path.c_str());
+    rmdir(folder.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string folder, path;
+};
+
+// The run ends at this trip.
+struct Killed {};
+
+class Killing final : public Decorator {
+ public:
+  Killing(Cluster& inner, int& trips_left) : Decorator(inner), trips_left_(trips_left) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    if (trips_left_-- == 0) throw Killed();
+    return inner().execute(batch);
+  }
+
+ private:
+  int& trips_left_;
+};
+
+constexpr int never = 1 << 30;
+
+struct MoveWorld : test::World {
+  MoveWorld() : World(3) {}
+
+  std::vector<LeftItem> left;
+  MemoryCluster after{clock.time(), 4};
+  TemporaryFile journal;
+
+  std::vector<LiveKeysOfServer> read(const TakeLiveKey& take) {
+    std::vector<LiveKeysOfServer> results;
+    for (std::size_t server = 0; server < memory.size(); ++server) {
+      std::vector<std::string> keys;
+      for (const auto& [key, item] : memory.server(server).items()) keys.push_back(key);
+      for (const std::string& key : keys) {
+        const auto item = memory.server(server).peek(key);
+        if (!item) continue;
+        LiveKey live{.key = key, .server = server, .size_bytes = item->value.size(), .cas = item->cas};
+        take(live);
+      }
+      results.push_back({.keys = keys.size(), .complete = true, .by_table = true});
+    }
+    return results;
+  }
+
+  // What a run does that is killed at its trip number `trips`; false: it was.
+  bool run(bool again, int trips = never) {
+    left.clear();
+    int trips_left = trips;
+    Killing from(memory, trips_left), to(after, trips_left);
+    const Context old_context{from, clock, random, {}, 1};
+    try {
+      Move move(old_context, to, {.journal = journal.path, .again = again});
+      trips_left = trips;
+      move.list([&](const TakeLiveKey& take) { return read(take); });
+      move.copy({[&](const LeftItem& item) { left.push_back(item); }, [](std::uint64_t) {}});
+    } catch (const Killed&) {
+      return false;
+    }
+    return true;
+  }
+
+  void set(const std::string& key, const std::string& value, std::uint32_t flags = 0,
+           Exptime exptime = Exptime::never()) {
+    Request request = Request::set(key, value, exptime);
+    request.flags = flags;
+    CHECK(memory.execute(request).outcome == Outcome::stored);
+  }
+
+  // Of a key whose server changes.
+  std::string moving_key(int number) const {
+    for (;; number += 1000) {
+      const std::string key = "key" + std::to_string(number);
+      if (memory.placement().server_of(key) != after.placement().server_of(key)) return key;
+    }
+  }
+  std::optional<MemoryItem> there(const std::string& key) { return after.server_for(key).peek(key); }
+};
+
+std::string word_of(const Fate& fate) {
+  static constexpr const char* words[] = {"stays", "arrived", "moves", "astray", "lock"};
+  return words[static_cast<int>(fate.what)];
+}
+
+}  // namespace
+
+TEST_CASE("move: value, flags and ttl are kept; what is there stays; what stays is not copied") {
+  MoveWorld world;
+  const std::string plain = world.moving_key(1), timed = world.moving_key(2), taken = world.moving_key(3);
+  world.set(plain, "value", 7);
+  world.set(timed, "timed", 1, Exptime::after(100s, world.clock.wall()));
+  world.set(taken, "old");
+  CHECK(world.after.execute(Request::set(taken, "new", Exptime::never())).outcome == Outcome::stored);
+  world.clock.advance(40s);
+  CHECK(world.run(false));
+  CHECK(world.there(plain)->value == "value");
+  CHECK(world.there(plain)->flags == 7);
+  const Reply reply = world.after.execute(Request::probe(timed, world.after.placement().server_of(timed)));
+  CHECK(std::abs(reply.age.ttl->count() - 60) <= 1);
+  CHECK(world.there(taken)->value == "new");
+  REQUIRE(world.left.size() == 1);
+  CHECK(world.left.front().key == taken);
+  CHECK(std::string(world.left.front().reason) == "differs");
+}
+
+TEST_CASE("move: again copies what has changed, and nothing that the new servers changed or removed") {
+  MoveWorld world;
+  const std::string changed = world.moving_key(1), both = world.moving_key(2), removed = world.moving_key(3);
+  const std::string touched = world.moving_key(4);
+  for (const std::string& key : {changed, both, removed, touched}) world.set(key, "first");
+  CHECK(world.run(false));
+  world.set(changed, "second");
+  world.set(both, "here");
+  CHECK(world.after.execute(Request::set(both, "there", Exptime::never())).outcome == Outcome::stored);
+  CHECK(world.after.execute(Request::remove(removed)).outcome == Outcome::deleted);
+  const std::string fresh = world.moving_key(5);
+  world.set(fresh, "fresh");
+  CHECK(world.run(true));
+  CHECK(world.there(changed)->value == "second");
+  CHECK(world.there(both)->value == "there");
+  CHECK_FALSE(world.there(removed));
+  CHECK(world.there(touched)->value == "first");
+  CHECK(world.there(fresh)->value == "fresh");
+  REQUIRE(world.left.size() == 1);
+  CHECK(world.left.front().key == both);
+}
+
+// A digest was written over by that of a second run, which ended before it had replaced the item: the third run took it for
+// somebody else's.
+TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost or left") {
+  for (int first = 0; first < 12; ++first) {
+    for (int second = 0; second < 12; ++second) {
+      MoveWorld world;
+      std::vector<std::string> keys;
+      for (int i = 0; i < 5; ++i) keys.push_back(world.moving_key(i));
+      const auto write = [&](const std::string& value) {
+        for (const std::string& key : keys) world.set(key, value + key);
+      };
+      write("first ");
+      world.run(false, first);
+      write("second ");
+      world.run(false, second);
+      write("third ");
+      CHECK(world.run(false));
+      write("fourth ");
+      world.run(true, second);
+      CHECK(world.run(true));
+      CAPTURE(first);
+      CAPTURE(second);
+      CHECK(world.left.empty());
+      for (const std::string& key : keys) CHECK(world.there(key)->value == "fourth " + key);
+    }
+  }
+}
+
+TEST_CASE("move: an array goes with its segments, and is united where both have changed") {
+  MoveWorld world;
+  std::string name = "jobs";
+  for (int i = 0; world.memory.placement().server_of("array:" + name) ==
+                  world.after.placement().server_of("array:" + name);
+       ++i)
+    name = "jobs" + std::to_string(i);
+  const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+  const Context old_context{world.memory, world.clock, world.random, {}, 1};
+  const Context new_context{world.after, world.clock, world.random, {}, 1};
+  for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
+  Array before(old_context, name, small);
+  std::vector<std::string> all;
+  for (int i = 0; i < 300; ++i) {
+    all.push_back('"' + std::to_string(i) + '"');
+    before.change(std::vector{all.back()}, {});
+  }
+  CHECK(world.run(false));
+  CHECK(Array(new_context, name, small).fetch().elements == all);
+  before.change(std::vector<std::string>{"\"old\""}, {});
+  Array(new_context, name, small).change(std::vector<std::string>{"\"new\""}, {});
+  CHECK(world.run(true));
+  CHECK(world.left.empty());
+  const auto united = Array(new_context, name, small).fetch().elements;
+  CHECK(united.size() == 302);
+  CHECK(std::count(united.begin(), united.end(), "\"old\"") == 1);
+  CHECK(std::count(united.begin(), united.end(), "\"new\"") == 1);
+}
+
+TEST_CASE("move: where each key goes is known by its name") {
+  const VirtualTime time;
+  MemoryCluster from(time, 3), to(time, 4);
+  const moving::Map map(from.placement(), to.placement(), "", 1);
+  const auto fate = [&](const std::string& key) { return map.of(key, from.placement().server_of(key)); };
+  CHECK(word_of(fate("lock:nightly")) == "lock");
+  CHECK(word_of(fate("lock:nightly:fence")) == "lock");
+  CHECK(word_of(fate("cache:report:rebuild")) == "lock");
+  CHECK(word_of(fate("array:jobs:s:0000000000000000")) == "lock");
+  CHECK(fate("app:lock:door").kind == Kind::locklike);
+  CHECK(fate("array:jobs").kind == Kind::journal);
+  CHECK(fate("array:jobs").pass == 1);
+  CHECK(fate("app:array:jobs").kind == Kind::journal);
+  CHECK(fate("hash:cfg:v:a:i:3").kind == Kind::plain);
+  CHECK(fate("table:t:i:3").pass == 1);
+  CHECK(fate("table:t:i").pass == 2);
+  CHECK(fate("eventlog:log:60x60:29920568").kind == Kind::log_part);
+  CHECK(fate("eventlog:log:60x60:29920568").pass == 1);
+  CHECK(fate("eventlog:log:60x60:29920568.1").pass == 0);
+  CHECK(fate("eventlog:log:60x60:dir:935017").kind == Kind::directory);
+  CHECK(fate("page:1").kind == Kind::plain);
+  // A part goes where its root goes.
+  const std::size_t root = from.placement().server_of("array:jobs");
+  const Fate part = map.of("array:jobs:s:00000000000000af", root);
+  CHECK(part.what != Fate::What::astray);
+  if (part.what == Fate::What::moves) CHECK(part.to == to.placement().server_of("array:jobs"));
+  CHECK(word_of(map.of("page:1", (from.placement().server_of("page:1") + 1) % 3)) != "moves");
+}
+
+TEST_CASE(
+    "move: of several copies those go whose servers are no more among the key's, each to one that has none") {
+  const VirtualTime time;
+  MemoryCluster from(time, 3), to(time, 5);
+  const moving::Map map(from.placement(), to.placement(), "", 1);
+  for (int i = 0; i < 50; ++i) {
+    const std::string key = "hash2:cfg:v:" + std::to_string(i);
+    std::set<std::size_t> holders;
+    for (const std::size_t server : from.placement().servers_of(key, 2)) {
+      const Fate fate = map.of(key, server);
+      CHECK((fate.what == Fate::What::moves || fate.what == Fate::What::stays));
+      holders.insert(fate.what == Fate::What::moves ? fate.to : server);
+    }
+    const auto wanted = to.placement().servers_of(key, 2);
+    CHECK(holders == std::set<std::size_t>(wanted.begin(), wanted.end()));
+  }
+}
+
+TEST_CASE("move: a journal knows what is settled, and what ended runs may have stored") {
+  TemporaryFile file;
+  {
+    Ledger ledger(file.path, "move");
+    CHECK_FALSE(ledger.has_history());
+    ledger.add(hash_of("a"), {.digest = 1});
+    ledger.add(hash_of("b"), {.digest = 2});
+    ledger.write();
+    ledger.settle(0, 1);
+    CHECK_THROWS_AS(Ledger(file.path, "move"), Failure);  // in use
+  }
+  {
+    Ledger ledger(file.path, "move");
+    ledger.add(hash_of("b"), {.digest = 3});
+    ledger.add(hash_of("c"), {.digest = 4});
+    ledger.write();
+    ledger.settle(3, 1);
+  }
+  std::ofstream(file.path, std::ios::app) << "half a record";
+  Ledger ledger(file.path, "move");
+  CHECK(ledger.has_history());
+  ledger.load(0);
+  CHECK(ledger.find(hash_of("a"))->settled);
+  const Copied* b = ledger.find(hash_of("b"));
+  CHECK_FALSE(b->settled);
+  CHECK((b->may_be(2) && b->may_be(3) && !b->may_be(4)));
+  CHECK(ledger.find(hash_of("c"))->settled);
+  CHECK(ledger.find(hash_of("d")) == nullptr);
+}
+
+TEST_CASE("move: a journal of another move, and a file that is none, are refused and left alone") {
+  TemporaryFile file;
+  { const Ledger ledger(file.path, "move"); }
+  CHECK_THROWS_AS(Ledger(file.path, "another"), Failure);
+  std::ofstream(file.path) << "my shopping list";
+  CHECK_THROWS_AS(Ledger(file.path, "move"), Failure);
+  std::ifstream left(file.path);
+  CHECK(std::string(std::istreambuf_iterator<char>(left), {}) == "my shopping list");
+}
+
+}  // namespace mcds

@@ -1,0 +1,62 @@
+#include "tools/cli/changed_pool.hpp"
+
+#include "tools/cli/program.hpp"
+
+namespace mcds {
+
+namespace {
+
+// What the change itself says of the client; empty: it stays.
+std::string profile_said(Session& session, Session& other, const ChangedPool& pool) {
+  if (pool.as_to) return *pool.as_to;
+  if (session.options().profile) return "";
+  if (pool.to_pool) {
+    const auto& pools = session.config().pools;
+    if (const auto found = pools.find(*pool.to_pool); found != pools.end() && found->second.profile)
+      return *found->second.profile;
+  }
+  return other.pool().profile;
+}
+
+GlobalOptions changed(Session& session, const ChangedPool& pool) {
+  GlobalOptions globals = session.options();
+  if (pool.to || pool.to_servers_from || pool.to_pool) {
+    globals.servers = pool.to;
+    globals.servers_from = pool.to_servers_from;
+    globals.pool = pool.to_pool;
+  }
+  globals.key_prefix = session.key_prefix();
+  // The same file would be opened twice.
+  globals.errors = std::nullopt;
+  return globals;
+}
+
+}  // namespace
+
+void ChangedPool::check() const {
+  const int pools = (to ? 1 : 0) + (to_servers_from ? 1 : 0) + (to_pool ? 1 : 0);
+  if (pools > 1) throw InvalidInput("--to, --to-servers-from and --to-pool exclude each other");
+  if (pools == 0 && !as_to)
+    throw InvalidInput(
+        "nothing to compare with; give --to LIST, --to-servers-from SOURCE, --to-pool NAME or --as-to P");
+}
+
+void declare_changed_pool(Verb& verb, ChangedPool& pool) {
+  verb.option("--to", "LIST", "the servers after the change", &pool.to)
+      .option("--to-servers-from", "SOURCE", "the same from where it is kept, as --servers-from",
+              &pool.to_servers_from)
+      .option("--to-pool", "NAME", "the same as a pool of the config file", &pool.to_pool)
+      .option("--as-to", "P", "the client profile after the change", &pool.as_to);
+}
+
+ChangedSession::ChangedSession(Session& session, const ChangedPool& pool) : other_(changed(session, pool)) {
+  other_.set_deadline(session.deadline());
+  const std::string profile = profile_said(session, other_, pool);
+  placement_ = other_.placement_as(profile.empty() ? session.placement()->profile() : profile);
+}
+
+std::unique_ptr<Cluster> ChangedSession::connect() {
+  return other_.connect_to(placement_);
+}
+
+}  // namespace mcds

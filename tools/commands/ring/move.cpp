@@ -1,0 +1,216 @@
+// mcds ring move: parsing and printing; what is copied, and how, stands in common/structures/move/move.hpp.
+#include "common/structures/move/move.hpp"
+
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
+#include "common/base/units.hpp"
+#include "common/primitives/key_names.hpp"
+#include "tools/cli/changed_pool.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/ring/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Of what is left, unless --list asks for all.
+constexpr std::uint64_t shown_lines = 20;
+
+struct RingMoveOptions {
+  ChangedPool to;
+  std::optional<std::string> prefix, journal, rate;
+  bool dry_run = false, again = false, list = false;
+};
+
+// `N` or `N/s`.
+std::uint64_t rate_of(std::string text) {
+  if (text.ends_with("/s")) text.resize(text.size() - 2);
+  const auto rate = parse_u64(text);
+  if (!rate || *rate == 0)
+    throw InvalidInput("--rate: '" + text + "' is not a number of items a second, at least 1");
+  return *rate;
+}
+
+MoveOptions options_of(Session& session, const RingMoveOptions& options) {
+  MoveOptions result;
+  if (options.rate) result.rate = rate_of(*options.rate);
+  if (options.prefix) result.prefix = session.key_prefix() + *options.prefix;
+  result.journal = options.journal.value_or("");
+  result.dry_run = options.dry_run;
+  result.again = options.again;
+  return result;
+}
+
+class Mover {
+ public:
+  Mover(Session& session, const RingMoveOptions& options)
+      : session_(session),
+        options_(options),
+        other_(session, options.to),
+        to_(other_.connect()),
+        to_pool_(other_.placement()->pool()),
+        from_pool_(session.placement()->pool()),
+        move_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
+                      session.copies()},
+              *to_, options_of(session, options)) {}
+
+  ExitStatus run() {
+    session_.output().buffered(true);
+    const LiveDump dump(session_);
+    const std::uint64_t keys = move_.list([&](const TakeLiveKey& take) { return dump.results(take); });
+    warn();
+    if (!options_.dry_run) copy(keys);
+    print();
+    return status_;
+  }
+
+ private:
+  void copy(std::uint64_t keys) {
+    Progress progress(session_.clock(), "items", keys);
+    std::uint64_t before = 0;
+    const Move::Watch watch{[&](const LeftItem& item) {
+                              if (++left_ > shown_lines && !options_.list) return;
+                              progress.hide();
+                              print_left(item);
+                            },
+                            [&](std::uint64_t done) {
+                              progress.advance(done - before, done);
+                              before = done;
+                            }};
+    move_.copy(watch);
+    if (left_ > 0) status_ = worse(status_, ExitStatus::problem);
+  }
+
+  // Servers whose keys are not known, or not for sure.
+  void warn() {
+    const MoveReport& report = move_.report();
+    std::uint64_t keys = 0, astray = 0;
+    for (std::size_t i = 0; i < report.dumps.size(); ++i) {
+      keys += report.servers[i].keys;
+      astray += report.servers[i].astray;
+      if (report.dumps[i].failure != nullptr) {
+        const Failure failure = unlisted(report.dumps[i], from_pool_[i]);
+        session_.output().error(failure);
+        status_ = worse(status_, status_of(failure.code()));
+      } else if (!report.dumps[i].by_table) {
+        session_.output().warning(
+            from_pool_[i].address() +
+            ": before 1.6.9 a server may leave out keys that are in use; move again with "
+            "--journal and --again");
+      }
+    }
+    if (astray * 2 > keys)
+      session_.output().warning(
+          "most keys are not where " + std::string(session_.placement()->profile()) +
+          " places them, and stay; name the client that wrote them with --as, mcds where "
+          "--guess finds it");
+  }
+
+  void print_left(const LeftItem& item) {
+    JsonObject line;
+    line.bytes("key", item.key).bytes("left", item.reason);
+    line.bytes("from", from_pool_[item.from].address()).bytes("to", to_pool_[item.to].address());
+    session_.output().answer(line.bytes("message", item.message), item.key);
+  }
+
+  void print() {
+    if (session_.output().mode() != OutputMode::value) {
+      for (std::size_t i = 0; i < from_pool_.size(); ++i) print_server(i);
+      for (const auto& [servers, pair] : move_.report().pairs) print_pair(servers, pair);
+    }
+    print_sum();
+  }
+
+  void print_server(std::size_t index) {
+    const MovedServer& server = move_.report().servers[index];
+    JsonObject line;
+    line.bytes("server", from_pool_[index].address()).number("keys", server.keys);
+    line.number("stays", server.stays).number("moves", server.moves);
+    line.number("arrived", server.arrived).number("astray", server.astray).number("locks", server.locks);
+    session_.output().answer(line.boolean("complete", move_.report().dumps[index].complete), {});
+  }
+
+  void add(JsonObject& line, const MovedPair& pair) const {
+    line.number("keys", pair.keys).number("size_bytes", pair.size_bytes);
+    if (options_.dry_run) return;
+    line.number("copied", pair.copied).number("already", pair.already).number("updated", pair.updated);
+    line.number("united", pair.united).number("gone", pair.gone).number("left", pair.left);
+  }
+
+  void print_pair(const std::pair<std::size_t, std::size_t>& servers, const MovedPair& pair) {
+    JsonObject line;
+    line.bytes("from", from_pool_[servers.first].address()).bytes("to", to_pool_[servers.second].address());
+    add(line, pair);
+    session_.output().answer(line, {});
+  }
+
+  void print_sum() {
+    MovedPair all;
+    std::uint64_t astray = 0;
+    for (const auto& [servers, pair] : move_.report().pairs) {
+      all.keys += pair.keys, all.size_bytes += pair.size_bytes, all.copied += pair.copied;
+      all.already += pair.already, all.updated += pair.updated, all.united += pair.united;
+      all.gone += pair.gone, all.left += pair.left, all.locks += pair.locks;
+    }
+    for (const MovedServer& server : move_.report().servers) {
+      astray += server.astray;
+      all.locks += server.locks;
+    }
+    JsonObject line;
+    add(line, all);
+    line.number("astray", astray).number("locks", all.locks);
+    if (options_.dry_run) {
+      line.boolean("dry_run", true);
+      return session_.output().answer(line, std::to_string(all.keys));
+    }
+    const double seconds = std::chrono::duration<double>(move_.report().copying).count();
+    line.raw("duration_s", format_fixed(seconds, 3));
+    if (seconds > 0)
+      line.number("items_per_s",
+                  static_cast<std::uint64_t>(static_cast<double>(move_.report().done) / seconds));
+    session_.output().answer(line, std::to_string(all.copied + all.updated + all.united));
+  }
+
+  Session& session_;
+  const RingMoveOptions& options_;
+  ChangedSession other_;
+  std::unique_ptr<Cluster> to_;
+  const Pool& to_pool_;
+  const Pool& from_pool_;
+  Move move_;
+  std::uint64_t left_ = 0;
+  ExitStatus status_ = ExitStatus::ok;
+};
+
+ExitStatus run_move(Session& session, const RingMoveOptions& options) {
+  options.to.check();
+  if (options.again && !options.journal && !options.dry_run)
+    throw InvalidInput("--again needs the --journal of the first run: it says what was copied");
+  return Mover(session, options).run();
+}
+
+}  // namespace
+
+void declare_ring_move(Verb& verb) {
+  const auto options = std::make_shared<RingMoveOptions>();
+  declare_changed_pool(verb, options->to);
+  verb.example(
+          "mcds -s 10.0.0.1,10.0.0.2,10.0.0.3 ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
+      .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
+      .example("mcds ring move --as-to dalli --journal move.journal")
+      .option("--rate", "N/s", "at most so many items a second", &options->rate)
+      .option("--prefix", "P", "only keys that begin with this", &options->prefix)
+      .flag("--dry-run", "count what would be copied", options->dry_run)
+      .option("--journal", "FILE", "remember there what was copied: to go on after an end, and for --again",
+              &options->journal)
+      .flag("--again", "copy what the old servers got since the run that wrote the journal", options->again)
+      .flag("--list", "a line for each key that is left; without it the first 20", options->list)
+      .action([options](Session& session) { return run_move(session, *options); });
+}
+
+}  // namespace mcds

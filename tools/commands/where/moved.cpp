@@ -1,0 +1,108 @@
+// mcds where --prune --live --moved-from: old places after a move.
+#include "common/structures/move/move.hpp"
+#include "tools/cli/changed_pool.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/where/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t shown_lines = 20;
+
+class OldPlacePruner {
+ public:
+  OldPlacePruner(Session& session, const WhereOptions& options)
+      : session_(session),
+        options_(options),
+        before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
+        from_(before_.connect()),
+        places_(Context{*from_, session.clock(), session.random(), session.key_prefix(), session.copies()},
+                session.cluster(), MoveOptions{.dry_run = options.dry_run}) {}
+
+  ExitStatus run() {
+    session_.output().buffered(true);
+    const ConnectOptions connect = session_.connect_options();
+    const LiveKeysOptions reading{connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}};
+    const OldPlaces::Report& report = places_.list([&](const Pool& pool, const TakeLiveKey& take) {
+      return read_live_keys(pool, reading, session_.clock(), take);
+    });
+    for (std::size_t i = 0; i < report.dumps.size(); ++i) {
+      if (report.dumps[i].failure == nullptr) continue;
+      const Failure failure = unlisted(report.dumps[i], places_.pool()[i]);
+      session_.output().error(failure);
+      status_ = worse(status_, status_of(failure.code()));
+    }
+    const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
+    if (!explained) {
+      session_.output().warning("nothing is removed: only " + std::to_string(report.keys - report.astray) +
+                                " of " + std::to_string(report.keys) +
+                                " keys are where the old or the new list keeps them, 95% are needed; check "
+                                "--moved-from, --as and --as-from");
+      status_ = worse(status_, ExitStatus::problem);
+    }
+    if (explained || options_.dry_run) remove(report.on_old);
+    if (report.only_there + report.failed > 0) status_ = worse(status_, ExitStatus::problem);
+    print(report);
+    return status_;
+  }
+
+ private:
+  void remove(std::uint64_t keys) {
+    Progress progress(session_.clock(), "keys", keys);
+    std::uint64_t before = 0;
+    const Move::Watch watch{[&](const LeftItem& item) {
+                              if (++left_ > shown_lines && !options_.list) return;
+                              progress.hide();
+                              print_left(item);
+                            },
+                            [&](std::uint64_t done) {
+                              progress.advance(done - before, done);
+                              before = done;
+                            }};
+    places_.remove(options_.even_last, watch);
+  }
+
+  void print_left(const LeftItem& item) {
+    JsonObject line;
+    line.bytes("key", item.key).bytes("left", item.reason);
+    line.bytes("server", places_.pool()[item.from].address());
+    line.bytes("to", session_.server_address(item.to)).bytes("message", item.message);
+    session_.output().answer(line, item.key);
+  }
+
+  void print(const OldPlaces::Report& report) {
+    JsonObject line;
+    line.number("keys", report.keys).bytes("profile", session_.placement()->profile());
+    line.bytes("profile_before", before_.placement()->profile());
+    line.number("astray", report.astray).number("locks", report.locks).number("on_old_places", report.on_old);
+    line.number(options_.dry_run ? "would_remove" : "removed", report.removed);
+    line.number("only_there", report.only_there).number("changed", report.changed);
+    line.number("failed", report.failed);
+    session_.output().answer(line, status_ == ExitStatus::ok ? "ok" : "problem");
+  }
+
+  Session& session_;
+  const WhereOptions& options_;
+  ChangedSession before_;
+  std::unique_ptr<Cluster> from_;
+  OldPlaces places_;
+  std::uint64_t left_ = 0;
+  ExitStatus status_ = ExitStatus::ok;
+};
+
+}  // namespace
+
+ExitStatus where_moved(Session& session, const WhereOptions& options) {
+  if (!options.prune || !options.live) throw InvalidInput("--moved-from belongs to --prune --live");
+  if (options.yes == options.dry_run) {
+    throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
+  }
+  if (options.operation) throw InvalidInput("--moved-from takes no --operation");
+  return OldPlacePruner(session, options).run();
+}
+
+}  // namespace mcds
