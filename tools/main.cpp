@@ -46,7 +46,7 @@ int act(const Verb& verb, Session& session) {
     session.output().tell_errors();
     const bool late = failure.code() == ErrorCode::unavailable && session.is_too_late();
     const Failure told =
-        late ? Failure(ErrorCode::try_again, "not done within the deadline", failure.server()) : failure;
+        late ? Failure(ErrorCode::try_again, "not finished before the deadline", failure.server()) : failure;
     session.output().error(told);
     return static_cast<int>(status_of(told.code()));
   }

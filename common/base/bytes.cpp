@@ -99,7 +99,7 @@ void append_json_escape(std::string& out, char c) {
   out += hex_digits[c & 15];
 }
 
-// Every byte that is no part of a character as U+FFFD.
+// Every byte that is not part of a character becomes U+FFFD.
 void append_replaced(std::string& out, std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t size = utf8_sequence(bytes);

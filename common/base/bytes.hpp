@@ -17,7 +17,7 @@ std::optional<std::uint64_t> parse_hex64(std::string_view text);
 
 // Decimal without sign, spaces or leading '+'; nullopt when empty, too large or anything else.
 std::optional<std::uint64_t> parse_u64(std::string_view text);
-// The same with spaces behind the digits, as a memcached's decr leaves them.
+// The same with spaces after the digits, as left by memcached's decr.
 std::optional<std::uint64_t> parse_padded_u64(std::string_view text);
 std::optional<std::int64_t> parse_i64(std::string_view text);
 std::optional<double> parse_double(std::string_view text);

@@ -68,7 +68,7 @@ void refuse_inexact(double value, const std::string& literal) {
       std::to_chars(exact.data(), exact.data() + exact.size(), value, std::chars_format::fixed, 0).ptr;
   if (literal != std::string_view(exact.data(), static_cast<std::size_t>(end - exact.data()))) {
     throw bad_json("the integer " + literal.substr(0, 40) +
-                   " has no exact double, so it has no canonical form; write it as a string");
+                   " cannot be held exactly by a double, so it has no canonical form; write it as a string");
   }
 }
 
@@ -85,7 +85,8 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
     return integer(static_cast<double>(number), std::to_string(number));
   }
   bool number_float(number_float_t number, const string_t& literal) override {
-    if (!std::isfinite(number)) throw bad_json("the number " + literal.substr(0, 40) + " is beyond a double");
+    if (!std::isfinite(number))
+      throw bad_json("the number " + literal.substr(0, 40) + " is outside the range of a double");
     if (literal.find_first_of(".eE") == std::string::npos && number != 0) return integer(number, literal);
     return value(number_text(number));
   }
@@ -117,7 +118,7 @@ class Canonicalizer final : public nlohmann::json_sax<nlohmann::json> {
     return value(text);
   }
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception&) override {
-    throw bad_json("no canonical form of the JSON at byte " + std::to_string(position));
+    throw bad_json("the JSON has no canonical form at byte " + std::to_string(position));
   }
 
  private:
@@ -158,7 +159,7 @@ std::string canonical_json(std::string_view text) {
   while (gate.next()) {
   }
   if (!gate.valid()) {
-    throw bad_json("no valid JSON at byte " + std::to_string(gate.position() + 1) +
+    throw bad_json("invalid JSON at byte " + std::to_string(gate.position() + 1) +
                    "; give one JSON value in UTF-8");
   }
   Canonicalizer canonicalizer;

@@ -1,4 +1,4 @@
-// The ways an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is a value
+// The ways in which an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is a value
 // and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace mcds {
 
-// What the user is told; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
+// What the user sees; tools/cli/exit_status.cpp maps each to its exit code, tools/cli/output.cpp to its word.
 enum class ErrorCode {
   usage,            // 64: the command line is wrong
-  bad_data,         // 65: input or a stored value is not what it must be
+  bad_data,         // 65: bad input or bad stored data
   cannot_read,      // 66: a local file
   unavailable,      // 69: no usable server, or no majority; nothing was applied
   internal,         // 70: a bug of ours
@@ -19,8 +19,8 @@ enum class ErrorCode {
   cannot_write,     // 73: a local file
   output_failed,    // 74: standard output
   try_again,        // 75: busy, contention, wait timed out
-  refused,          // 76: the server refused or answered nonsense
-  access_denied,    // 77: the server wants a login or rejects it, or its certificate does not verify
+  refused,          // 76: the server refused or sent an invalid reply
+  access_denied,    // 77: the server requires a login or rejects it, or its certificate cannot be verified
   configuration,    // 78
   lock_lost,        // 79
   unknown_outcome,  // 80: it was sent, no reply came; it may have been applied

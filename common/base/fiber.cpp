@@ -66,7 +66,7 @@ void tell_start_of_switch(void** shadow, const void* bottom, std::size_t size) {
 void tell_end_of_switch(void* shadow, const void** bottom, std::size_t* size) {
   __sanitizer_finish_switch_fiber(shadow, bottom, size);
 }
-// What was left there for good is no longer anybody's.
+// What was left there for good has no owner any more.
 void tell_new_use(const void* bottom, std::size_t size) {
   __asan_unpoison_memory_region(bottom, size);
 }

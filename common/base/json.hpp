@@ -85,7 +85,7 @@ bool is_json(std::string_view text);
 bool is_compact_json(std::string_view text);
 
 // The same value without insignificant white space, object fields in their order, numbers with all their
-// digits, strings in one spelling; nullopt when `text` is no JSON.
+// digits, strings in one spelling; nullopt if `text` is not JSON.
 std::optional<std::string> compact_json(std::string_view text);
 
 // The bytes of a JSON string literal, quotes included in `text`; nullopt when it is anything else.
@@ -97,17 +97,17 @@ std::string quote_bytes(std::string_view bytes);
 // The bytes; nullopt when `text` is neither form.
 std::optional<std::string> unquote_bytes(std::string_view text);
 
-// The elements of a JSON array, each as compact JSON text; nullopt when `text` is no JSON array.
+// The elements of a JSON array, each as compact JSON text; nullopt if `text` is not a JSON array.
 std::optional<std::vector<std::string>> json_elements(std::string_view text);
 
 struct JsonMember {
   std::string name;
   std::string value;  // compact JSON text
 };
-// The members of a JSON object in their order, a name that comes twice included; nullopt when `text` is no object.
+// The members of a JSON object in their order, duplicate names included; nullopt if `text` is not an object.
 std::optional<std::vector<JsonMember>> json_members(std::string_view text);
 
-// The compact JSON text of one field of a JSON object, the last of its name; nullopt when there is none or `text` is no object.
+// The compact JSON text of one field of a JSON object, the last of its name; nullopt if there is none or `text` is not an object.
 std::optional<std::string> json_field(std::string_view text, std::string_view name);
 
 }  // namespace mcds

@@ -39,7 +39,7 @@ bool is_low_surrogate(int unit) {
   return unit >= 0xdc00 && unit < 0xe000;
 }
 
-// The size of the escape at the start of `text`, 0 if it is none. Surrogates come in pairs.
+// The size of the escape at the start of `text`; 0 if it is not one. Surrogates come in pairs.
 std::size_t escape_size(std::string_view text) {
   if (text.size() < 2) return 0;
   if (text[1] != 'u') return std::string_view("\"\\/bfnrt").find(text[1]) == std::string_view::npos ? 0 : 2;
@@ -50,7 +50,7 @@ std::size_t escape_size(std::string_view text) {
   return paired ? 12 : 0;
 }
 
-// The size of the string at the start of `text`, quotes included, 0 if it is none.
+// The size of the string at the start of `text`, quotes included; 0 if it is not one.
 std::size_t string_size(std::string_view text) {
   for (std::size_t i = 1; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
@@ -74,7 +74,7 @@ bool is_finite(std::string_view number) {
   return std::isfinite(std::strtod(std::string(number).c_str(), nullptr));
 }
 
-// The size of the number at the start of `text`, 0 if it is none.
+// The size of the number at the start of `text`; 0 if it is not one.
 std::size_t number_size(std::string_view text) {
   std::size_t size = text.starts_with('-') ? 1 : 0;
   const std::size_t whole = digits_size(text.substr(size));

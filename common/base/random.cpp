@@ -25,7 +25,7 @@ std::string Random::token() {
 std::uint64_t SystemRandom::bits() {
   std::uint64_t value = 0;
   while (getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
-    if (errno != EINTR) throw Failure(ErrorCode::system, "the kernel gives no random numbers");
+    if (errno != EINTR) throw Failure(ErrorCode::system, "the kernel provides no random numbers");
   }
   return value;
 }

@@ -23,7 +23,7 @@ void append_hex2(std::string& out, unsigned char byte) {
   out += digits[byte & 15];
 }
 
-// The size of the character at the start, 0 if there is none.
+// The size of the character at the start; 0 if there is none.
 std::size_t character_size(std::string_view text) {
   for (std::size_t size = 1; size <= std::min<std::size_t>(4, text.size()); ++size) {
     if (is_utf8(text.substr(0, size))) return size;

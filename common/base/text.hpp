@@ -1,4 +1,4 @@
-// Foreign text on its way to a person: nothing in it may act on a terminal, or break a line.
+// Foreign text shown to people: nothing in it may control a terminal, or break a line.
 #pragma once
 
 #include <cstddef>

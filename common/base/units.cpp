@@ -127,7 +127,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
   const auto seconds = seconds_of(text);
   if (!seconds) {
     throw InvalidInput(std::string(what) + ": " + quoted(text) +
-                       " is no duration; write it as 250ms, 30s, 5m, 1h30m or 7d");
+                       " is not a duration; write 250ms, 30s, 5m, 1h30m or 7d");
   }
   if (*seconds > longest_seconds)
     throw InvalidInput(std::string(what) + ": " + quoted(text) + " is too long");
@@ -136,7 +136,7 @@ Duration parse_duration(std::string_view text, std::string_view what) {
 
 std::uint64_t parse_size(std::string_view text, std::string_view what) {
   const auto invalid = [&] {
-    return InvalidInput(std::string(what) + ": " + quoted(text) + " is no size; write it as 4096, 64k or 1M");
+    return InvalidInput(std::string(what) + ": " + quoted(text) + " is not a size; write 4096, 64k or 1M");
   };
   if (text.empty()) throw invalid();
   unsigned shift = 0;
@@ -167,7 +167,7 @@ std::uint64_t parse_size(std::string_view text, std::string_view what) {
 WallTime parse_time(std::string_view text, WallTime now, std::string_view what) {
   const auto invalid = [&] {
     return InvalidInput(std::string(what) + ": " + quoted(text) +
-                        " is no time; write it as 2026-11-21T04:08:53Z, @1795234133 or 5m (that long ago)");
+                        " is not a time; write 2026-11-21T04:08:53Z, @1795234133 or 5m (that long ago)");
   };
   if (text.starts_with('@')) {
     const auto seconds = parse_double(text.substr(1));
@@ -226,7 +226,7 @@ double parse_share(std::string_view text, std::string_view what) {
   const double share = percent ? number.value_or(-1) / 100 : number.value_or(-1);
   if (share >= 0 && share <= 1) return share;
   throw InvalidInput(std::string(what) + ": " + quoted(text) +
-                     " is no share; write 30% or 0.3, at most 100%");
+                     " is not a share; write 30% or 0.3, at most 100%");
 }
 
 std::string format_fixed(double value, int decimals) {

@@ -28,7 +28,7 @@ std::string format_duration(Duration duration);
 // A part of the whole as `30%` or `0.3`, from 0 to 1. Throws InvalidInput.
 double parse_share(std::string_view text, std::string_view what);
 
-// With so many digits after the point: `33.71`.
+// With this many digits after the point: `33.71`.
 std::string format_fixed(double value, int decimals);
 // `33.71%`.
 std::string format_percent(double share);

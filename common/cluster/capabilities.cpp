@@ -10,13 +10,11 @@ namespace {
 using Kind = ReplyFailure::Kind;
 
 constexpr const char* no_expiry =
-    "the server lets nothing expire (MemcacheDB does not): a lock, a cache entry or a ttl would stay for "
-    "ever; use a "
-    "memcached for these";
+    "items do not expire on this server (MemcacheDB): a lock, a cache entry or an item with a ttl would stay "
+    "forever; use a memcached server";
 constexpr const char* no_cas =
-    "the server keeps no cas uniques (memcached -C, MemcacheDB): a lock, a cache entry or an exact counter "
-    "could not be "
-    "changed safely; start it without -C, or use a memcached for these";
+    "the server does not support cas (memcached -C, MemcacheDB): a lock, a cache entry or an exact counter "
+    "could not be changed safely; start it without -C, or use another server";
 
 // What others do leaves an item's expiry as it was.
 bool is_new_item(Op op, const Reply& reply) {

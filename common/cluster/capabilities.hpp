@@ -1,13 +1,14 @@
-// What servers can do, known before it is relied upon.
+// What servers can do, found out before anything relies on it.
 //
-// memcached from 1.4 on expires what it is told to; that its version says so, in the greeting, is proof enough. Whether it
-// keeps cas uniques (not when started with -C) shows only when one is fetched: a `gets` goes with the first add that is to
-// be compared later, in the same trip, and when it shows none the add is taken back. Other servers, and what is behind a
-// proxy, are asked once, by a probe key that must have a unique and must be gone when it has expired; before anything that
-// relies on it is sent, or, on a connection whose first words those were, right after, and then that is taken back.
+// memcached from 1.4 on expires items; if the greeting shows such a version, that is proof enough. Whether a
+// server supports cas (not if started with -C) shows only when an item is fetched: a `gets` goes in the same
+// trip as the first add that will be compared later, and if it returns no cas unique, the add is undone.
+// Other servers, and those behind a proxy, are asked once with a probe key that must have a cas unique and
+// must be gone when it has expired. This happens before anything that relies on it is sent, or, for the first
+// request of a connection, right after it, and then that request is undone.
 //
-// Requests say what they rely on (Request::must_expire, must_compare). What cannot be kept is `refused`, and nothing of it
-// is left behind.
+// Requests state what they rely on (Request::must_expire, must_compare). What a server cannot do is
+// `refused`, and nothing of it is left behind.
 #pragma once
 
 #include <map>
@@ -38,7 +39,7 @@ class CapabilityGate final : public Cluster {
   using Refusal = std::optional<std::string>;
 
   bool relies(const Request& request) const { return request.must_expire || request.must_compare; }
-  // Learns what there is to be known of this server without a probe key.
+  // Learns what can be known of this server without a probe key.
   void read_dialect(std::size_t server);
   bool is_open(std::size_t server, const Request& request) const;
   // The failure that kept it from being known.
@@ -47,13 +48,13 @@ class CapabilityGate final : public Cluster {
   void prove_stored(std::span<const Request> batch, std::span<const Reply> replies);
   Refusal refusal_of(const Request& request) const;
   std::vector<Reply> send(std::span<const Request> batch);
-  // Refuses what was stored and turned out not to be kept.
+  // Refuses what was stored if it turns out that the server does not keep it.
   void take_back(std::span<const Request> batch, std::vector<Reply>& replies);
 
   std::unique_ptr<Transport> transport_;
   SystemRandom random_;
   std::vector<Capabilities> known_;
-  std::map<std::size_t, Reply> silent_;  // servers that gave no answer to the probe of this batch
+  std::map<std::size_t, Reply> silent_;  // servers that did not answer the probe of this batch
 };
 
 }  // namespace mcds

@@ -1,17 +1,17 @@
-// The one seam between data structures and servers.
+// The interface between data structures and servers.
 //
-// A batch of requests goes in, replies come out in the same order. One call is at most one round trip to each
-// server involved (the composites may take more on servers without meta commands), all servers in parallel.
-// Requests to the same server are executed in the order of the batch; between servers there is no order.
-// A transport resends nothing; with ConnectOptions::run what provably had no effect is tried once more (health_guard.hpp).
-// execute() never throws for what servers or networks do: each reply says for itself.
-// No call lasts longer than the transport's deadlines allow.
+// A batch of requests goes in, and replies come out in the same order. One call is at most one round trip to
+// each server involved, to all servers in parallel (composites may take more on servers without meta
+// commands). Requests to the same server are executed in the order of the batch; between servers there is no
+// order. A transport never resends; with ConnectOptions::run, requests that provably had no effect are tried
+// once more (health_guard.hpp). execute() never throws for errors of servers or networks: each reply has its
+// own outcome. No call lasts longer than the transport's deadlines allow.
 //
-// begin() sends a batch and leaves its replies for later, so that servers work while the caller does. Batches are executed
-// in the order they are begun, whether by begin() or execute(), and may be finished in any.
+// begin() sends a batch and leaves its replies for later, so that servers and caller work in parallel.
+// Batches are executed in the order in which they are begun, whether by begin() or execute(), and may be
+// finished in any order.
 //
-// Implementations: connect(), MemoryCluster in tests; decorators in
-// decorators.hpp.
+// Implementations: connect(); MemoryCluster in tests; decorators in decorators.hpp.
 #pragma once
 
 #include <functional>
@@ -32,14 +32,14 @@
 
 namespace mcds {
 
-// A batch on its way; its cluster outlives it. Dropped unfinished, what it sent may be applied, and other batches on their
-// way to the same servers fail.
+// A batch in flight; its cluster outlives it. If it is dropped unfinished, its requests may be applied, and other batches
+// in flight to the same servers fail.
 class Pending {
  public:
   virtual ~Pending() = default;
-  // As execute(): waits for what is missing, and the time since begin() is not held against the servers. Once.
+  // As execute(): waits for the missing replies; the time since begin() does not count against the servers. Call it once.
   virtual std::vector<Reply> finish() = 0;
-  // What was begun, also once it is finished.
+  // The batch that was begun, even after it is finished.
   virtual std::span<const Request> batch() const = 0;
 };
 
@@ -65,7 +65,7 @@ Reply expect(const Cluster& cluster, Reply&& reply);
 // As expect, for requests that change nothing: without a reply they are NotApplied (unavailable).
 const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 
-// What a server that said nothing usable to a read is reported as: access_denied, or unavailable.
+// How a server that sent no usable reply to a read is reported: access_denied, or unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
 
 struct TracedRequest {
@@ -73,28 +73,28 @@ struct TracedRequest {
   std::string_view address;
   const Request& request;
   const Reply& reply;
-  std::chrono::microseconds elapsed;  // until its server had answered, as far as the transport tells
+  std::chrono::microseconds elapsed;  // until its server answered, if the transport reports it
 };
 
 struct ConnectOptions {
-  Duration timeout = std::chrono::seconds(1);  // longest wait for one reply
+  Duration timeout = std::chrono::seconds(1);  // longest time to wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
-  TlsOptions tls = {};              // for the servers that are reached by it
+  TlsOptions tls = {};              // for the servers that use it
   std::optional<Login> login = {};  // for all of them
-  // The run these connections are of: sick servers cost it one timeout each, and its deadline is kept.
+  // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is kept.
   std::shared_ptr<const RunLimits> run = nullptr;
-  // Told of every request that went to a server, and what came back.
+  // Called for every request that went to a server, with the reply.
   std::function<void(const TracedRequest&)> trace = nullptr;
 
-  // When what is asked for now is to be there.
+  // The deadline of a request that is sent now.
   SteadyTime latest(SteadyTime now, Duration longest) const {
     return run ? run->earlier(now + longest) : now + longest;
   }
 };
 
 // A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of TlsOptions are
-// read, when a server that is reached by TLS is first used (Failure: cannot_read, configuration, system).
+// read, when a server with TLS is first used (Failure: cannot_read, configuration, system).
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds

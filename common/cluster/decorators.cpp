@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// One request on its way; `step` is the primitive sent next.
+// One request in flight; `step` is the primitive sent next.
 class Progress {
  public:
   Progress(const Request& request, bool composite)
@@ -86,7 +86,7 @@ class Progress {
     if (rounds_ == Composites::max_rounds)
       return finish(Reply::failed_with(
           ReplyFailure::Kind::refused,
-          "others keep creating and removing this key; nothing was changed, try again", server));
+          "other clients keep creating and removing this key; nothing was changed, try again", server));
     step_ = request_->op != Op::incr_or_create ? Op::append : request_->checked ? Op::get : Op::incr;
   }
 

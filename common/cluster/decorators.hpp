@@ -9,7 +9,7 @@
 
 namespace mcds {
 
-// Forwards everything; the others change execute(). What is begun is executed at once, so that none is passed by.
+// Forwards everything; the others change execute(). A batch that is begun is executed at once, so that none bypasses them.
 class Decorator : public Cluster {
  public:
   explicit Decorator(Cluster& inner) : inner_(inner) {}
@@ -29,7 +29,7 @@ class Decorator : public Cluster {
 // incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
 //
 // incr_or_create:   incr; missing → add; exists by now → incr again.
-// append_or_create: append; not stored (missing, full, no memory: it does not say) → add, which tells missing from
+// append_or_create: append; not stored (missing, full or no memory, which it does not distinguish) → add, which distinguishes missing from
 //                   the rest; exists → append again. Not stored once more: the item is full → not_stored. An add
 //                   that is refused is followed by a get: an existing item is full (not_stored), a missing one
 //                   cannot be created (refused: no memory, too large).
@@ -50,7 +50,7 @@ class Composites final : public Decorator {
       : Decorator(std::move(inner)), expand_(expand) {}
   using Cluster::execute;
   std::vector<Reply> execute(std::span<const Request> batch) override;
-  // With composites at once: they may take several trips.
+  // Composites included: they may take several trips.
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
 
   static constexpr int max_rounds = 6;
@@ -61,7 +61,7 @@ class Composites final : public Decorator {
   Expand expand_;
 };
 
-// Tells what went to which server and what came back.
+// Reports each request, its server and its reply.
 class Tracing final : public Decorator {
  public:
   using Callback = std::function<void(const TracedRequest&)>;

@@ -49,7 +49,7 @@ class Exchange {
 
   NotApplied unreachable() const {
     return {socket_.denied() ? ErrorCode::access_denied : ErrorCode::unavailable,
-            "the configuration endpoint gives no answer: " + socket_.complaint(), address_};
+            "the configuration endpoint does not answer: " + socket_.complaint(), address_};
   }
 
   void wait_for(short events) const {
@@ -57,8 +57,8 @@ class Exchange {
     pollfd entry{socket_.descriptor(), events, 0};
     if (left > 0 && poll(&entry, 1, static_cast<int>(left)) == 1) return;
     throw NotApplied(ErrorCode::unavailable,
-                     "the configuration endpoint gives no answer; is it up, and are the port and the scheme "
-                     "(tls://) right?",
+                     "the configuration endpoint does not answer; check that it is up, and the port and the "
+                     "scheme (tls://)",
                      address_);
   }
 
@@ -87,7 +87,7 @@ std::string elasticache_config(const Server& endpoint, const ConnectOptions& opt
   auto payload = elasticache_payload(Exchange(endpoint, options, clock).ask("config get cluster\r\n"));
   if (payload) return *std::move(payload);
   throw NotApplied(ErrorCode::refused,
-                   "no ElastiCache configuration endpoint: it does not know `config get cluster`",
+                   "not an ElastiCache configuration endpoint: it does not support `config get cluster`",
                    endpoint.address());
 }
 

@@ -1,4 +1,4 @@
-// Amazon ElastiCache's auto discovery: the one command of a configuration endpoint that is no memcached operation.
+// Amazon ElastiCache's auto discovery: the one command of a configuration endpoint that is not a memcached operation.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace mcds {
 // (unavailable: no connection, no answer; access_denied; refused: anything but a configuration).
 std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock);
 
-// The payload in what an endpoint answers; nullopt: it is no configuration.
+// The payload of an endpoint's reply; nullopt if it is not a configuration.
 std::optional<std::string> elasticache_payload(std::string_view answer);
 
 }  // namespace mcds

@@ -26,11 +26,11 @@ void check(const Login& login) {
   if (login.user.empty() || login.password.empty()) throw InvalidInput("the user or the password is empty");
   if (has_control(login.user) || has_control(login.password))
     throw InvalidInput("the user or the password has a control character");
-  if (has_space(login.user)) throw InvalidInput("the user has a space; a login cannot carry it");
+  if (has_space(login.user)) throw InvalidInput("the user has a space, which a login cannot contain");
   if (login.form == Login::Form::ascii && has_space(login.password))
-    throw InvalidInput("the password has a space; a login of the form ascii cannot carry it");
+    throw InvalidInput("the password has a space, which a login of the form ascii cannot contain");
   if (login.form == Login::Form::user_key && login.user.size() > 250)
-    throw InvalidInput("the user is longer than 250 bytes; a login of the form user-key cannot carry it");
+    throw InvalidInput("the user is longer than 250 bytes, the limit of a login of the form user-key");
 }
 
 std::string login_request(const Login& login) {
@@ -49,13 +49,12 @@ LoginAnswer read_login_answer(std::string_view line) {
   const bool rejected = wants_login(line) || line.starts_with("CLIENT_ERROR auth") ||
                         line.starts_with("CLIENT_ERROR bad authentication");
   if (rejected) {
-    return {
-        false, ReplyFailure::Kind::denied,
-        "the server rejects the login; look at --user, --password-file and --auth (ascii for memcached -Y, "
-        "user-key for MemCachier)"};
+    return {false, ReplyFailure::Kind::denied,
+            "the server rejects the login; check --user, --password-file and --auth (ascii for memcached -Y, "
+            "user-key for MemCachier)"};
   }
   return {false, ReplyFailure::Kind::refused,
-          "the server's answer to the login is none; leave out --user if it wants no login"};
+          "the server sent an invalid reply to the login; omit --user if it requires no login"};
 }
 
 }  // namespace mcds

@@ -1,8 +1,9 @@
-// The first exchange of a connection to a server that wants a login. Pure, no I/O.
+// The first exchange of a connection to a server that requires a login. Pure, no I/O.
 //
-// Both forms are a `set` that such a server takes for a login: memcached -Y reads `USER PASSWORD` from its value, MemCachier
-// the user from its key and the password from its value. It travels in front of the first requests, in the same write, so
-// it costs no round trip. Until it is accepted the server executes nothing.
+// Both forms are a `set` that such a server treats as a login: memcached -Y reads `USER PASSWORD` from its
+// value; MemCachier reads the user from its key and the password from its value. It is sent in front of the
+// first requests, in the same write, and so costs no round trip. Until it is accepted the server executes
+// nothing.
 #pragma once
 
 #include <optional>
@@ -28,7 +29,7 @@ std::string login_request(const Login& login);
 
 struct LoginAnswer {
   bool accepted = false;
-  ReplyFailure::Kind kind = ReplyFailure::Kind::denied;  // refused: it is no answer to a login
+  ReplyFailure::Kind kind = ReplyFailure::Kind::denied;  // refused: the reply is not one to a login
   std::string complaint = {};
 };
 // A line, without its line break.
@@ -37,6 +38,6 @@ LoginAnswer read_login_answer(std::string_view line);
 // Whether the line says that a login is missing; then nothing was applied.
 bool wants_login(std::string_view line);
 constexpr const char* login_wanted =
-    "the server wants a login; give --user NAME and --password-file FILE (or MCDS_USER and MCDS_PASSWORD)";
+    "the server requires a login; give --user NAME and --password-file FILE (or MCDS_USER and MCDS_PASSWORD)";
 
 }  // namespace mcds

@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// What a thread of the C library writes to until it is done, however late that is.
+// The buffer that a thread of the C library writes to until it is done, however late that is.
 struct Lookup {
   std::string host, port;
   addrinfo hints{};

@@ -18,7 +18,7 @@ struct NameLookup {
 };
 
 // Stream addresses of a name as getaddrinfo() orders them. A lookup that takes longer than `longest` is an error, and goes
-// on by itself: whoever asks for the same name again gets its answer once it is there, and does not wait a second time.
+// on by itself: the next lookup of the same name gets its answer once it is there, and does not wait a second time.
 // `flags` and `family` are those of addrinfo.
 NameLookup look_up(const std::string& host, const std::string& port, Duration longest,
                    int flags = AI_ADDRCONFIG, int family = AF_UNSPEC);

@@ -40,7 +40,8 @@ Reply Reply::of_text(std::string value, std::size_t server) {
   shown += value.size() > most_shown ? "…'" : "'";
   Reply reply = failed_with(
       ReplyFailure::Kind::not_a_number,
-      "the value " + shown + " is no number, so it was not changed; is this key somebody else's?", server);
+      "the value " + shown + " is not a number, so it was not changed; does another program use this key?",
+      server);
   reply.value = std::move(value);
   return reply;
 }

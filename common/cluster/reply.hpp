@@ -14,11 +14,11 @@ namespace mcds {
 
 enum class Outcome {
   hit,         // get, gets, probe, version, stats
-  miss,        // get, gets, probe: the server said so
+  miss,        // get, gets, probe: the server has no such item
   stored,      // add, set, replace, cas, append, incr, decr, touch and both composites
   not_stored,  // add: exists; replace: missing; append: missing, or full, or no memory (ask with get);
                // append_or_create: the item is full or the server without memory
-  exists,      // cas, remove_if: somebody changed it
+  exists,      // cas, remove_if: the item has changed
   not_found,   // cas, incr, decr, touch, remove, remove_if: missing
   deleted,     // remove, remove_if
   failed,      // Reply::failure says how
@@ -30,18 +30,17 @@ struct ReplyFailure {
   enum class Kind {
     unreachable,   // not sent: no connection, or the deadline passed before sending
     refused,       // the server answered and applied nothing: SERVER_ERROR, out of memory, ERROR, too large
-    denied,        // no login, a wrong one, or a certificate that does not verify: nothing was applied
-    not_a_number,  // incr, decr on a value that is no number: nothing applied
+    denied,        // no login, a wrong one, or a certificate that cannot be verified: nothing was applied
+    not_a_number,  // incr, decr of a value that is not a number: nothing applied
     unknown,       // sent, no valid reply: it may have been applied, now or later
   };
   Kind kind;
   std::string message;
-  bool late = false;  // a deadline passed; otherwise something was heard, of the server or of its machine
-  bool flood =
-      false;  // the answers to one batch were more than is held at a time: fewer keys may be asked for
+  bool late = false;   // a deadline passed; otherwise the server or its machine sent something
+  bool flood = false;  // the answers to one batch exceeded the memory limit: ask for fewer keys
 };
 
-// Filled by probe as far as the protocol tells: meta all, classic only size and cas.
+// Filled by probe as far as the protocol reports it: meta all, classic only size and cas.
 struct ItemAge {
   std::optional<std::chrono::seconds> ttl;   // -1: never expires
   std::optional<std::chrono::seconds> idle;  // since last read or written
@@ -54,17 +53,17 @@ struct Reply {
   std::uint64_t number = 0;  // incr, decr, incr_or_create: the new value
   std::uint32_t flags = 0;
   CasUnique cas;      // gets, probe; after a store only under meta, else 0
-  std::string value;  // of incr_or_create, what was there when that is no number
+  std::string value;  // of incr_or_create: the old value if it is not a number
   ItemAge age;
   enum class Protocol : std::uint8_t { none, meta, classic } protocol = Protocol::none;
   bool opened = false;  // its connection was opened for this batch
   std::optional<std::chrono::microseconds>
-      round_trip;                               // since its server was asked, as far as the transport tells
+      round_trip;                               // since its server was asked, if the transport reports it
   std::shared_ptr<const ReplyFailure> failure;  // set exactly when outcome is failed
 
   bool failed() const { return outcome == Outcome::failed; }
   bool is(ReplyFailure::Kind kind) const { return failure && failure->kind == kind; }
-  // It may have been applied: the caller must find out or say so.
+  // It may have been applied: the caller must find out or report it.
   bool unknown() const { return is(ReplyFailure::Kind::unknown); }
 
   static Reply of(Outcome outcome, std::size_t server) {

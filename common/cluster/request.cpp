@@ -20,7 +20,7 @@ Exptime Exptime::after(Duration ttl, WallTime now) {
       std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch()).count() + seconds;
   // Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed), so say so instead.
   if (absolute > 0x7fffffff)
-    throw InvalidInput("memcached cannot keep an item beyond 2038-01-19; use a shorter ttl");
+    throw InvalidInput("memcached cannot store an expiry after 2038-01-19; use a shorter ttl");
   return Exptime(absolute);
 }
 

@@ -20,7 +20,7 @@ constexpr std::size_t max_value_size = (1 << 20) - 48 - 8 - (max_key_size + 1) -
 class Exptime {
  public:
   static constexpr Exptime never() { return Exptime(0); }
-  // Of what is stored to be gone at once: an absolute time in 1970.
+  // For an item that expires at once: an absolute time in 1970.
   static constexpr Exptime gone() { return Exptime(2'592'001); }
   // Rounded up to whole seconds; `now` decides the absolute form beyond 30 days. ttl must be positive.
   static Exptime after(Duration ttl, WallTime now);
@@ -44,7 +44,7 @@ struct CasUnique {
 enum class Op {
   get,    // value, flags
   gets,   // value, flags, cas
-  probe,  // size, ttl, idle, cas, value; does not touch the LRU where the server can avoid it
+  probe,  // size, ttl, idle, cas, value; does not touch the LRU if the server supports that
   add,    // under meta also returns cas
   set,
   replace,
@@ -72,13 +72,12 @@ struct Request {
   std::uint64_t initial = 0;
   CasUnique cas = {};
   std::optional<std::size_t> server = {};  // instead of the key's placement
-  bool must_expire = false;                // wrong where nothing expires: refused there
-  bool must_compare =
-      false;  // add: what is changed by comparing only; refused where there are no cas uniques
+  bool must_expire = false;                // refused if items do not expire on the server
+  bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
   bool checked =
-      false;  // incr_or_create: what is no number is left alone, at the cost of a trip in classic words
-  // The key it lies with, for a key that belongs to another: a journal's segment, a chunk's further part, a lock's fence.
-  // Set by whoever names the part, for any number of copies. Empty: it is placed by its own bytes.
+      false;  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol
+  // The key on whose server it is stored, for a key that belongs to another: a journal's segment, a chunk's part, a lock's fence.
+  // Set by the code that names the part, for any number of copies. Empty: it is placed by its own bytes.
   std::string with = {};
 
   static Request get(std::string key) { return {.op = Op::get, .key = std::move(key)}; }
@@ -153,7 +152,7 @@ struct Request {
     with = std::move(owner);
     return std::move(*this);
   }
-  // This request sent to `index` instead of where its key lives.
+  // This request, sent to `index` instead of its key's server.
   Request on(std::size_t index) && {
     server = index;
     return std::move(*this);

@@ -25,13 +25,12 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
     if (breaks_lines(request.key, 0x20)) return "the key has a space or control character; use another name";
   } else if (breaks_lines(request.key, 0x1f)) {
-    return "the argument of stats has a control character; leave it out";
+    return "the argument of stats has a control character; remove it";
   }
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;
-  if (compares && request.cas.value == 0)
-    return "the server keeps no cas uniques (started with -C?); start it without -C";
+  if (compares && request.cas.value == 0) return "the server does not support cas; start it without -C";
   if (request.prefix.size() + request.value.size() > largest_value)
-    return "the value is larger than 64 MiB; store less under one key";
+    return "the value is larger than 64 MiB; store a smaller one";
   return std::nullopt;
 }
 

@@ -1,8 +1,8 @@
-// What a transport is: a Cluster of its own over a whole pool.
+// What a transport is: a Cluster over a whole pool.
 //
 // A transport validates what it sends (refusal_before_sending), keeps one connection per server, opens it on
-// first use, talks to all servers of a batch in parallel and answers within the deadlines whatever the
-// servers do. After anything unexpected it closes that connection: a connection that may be out of step is
+// first use, talks to all servers of a batch in parallel, and answers within the deadlines whatever the
+// servers do. After anything unexpected it closes the connection: a connection that may be out of step is
 // never used again. A cas unique belongs to the connection that fetched it: cas and remove_if on a later
 // connection are answered `exists` without being sent, so that the caller reads again.
 #pragma once
@@ -18,7 +18,7 @@ namespace mcds {
 
 class Transport : public Cluster {
  public:
-  // What this server takes, as far as it is known. A request that it has no words for is `refused`, and nothing of it was
+  // What this server supports, as far as it is known. A request that its protocol cannot express is `refused`, and nothing of it was
   // applied.
   virtual const Dialect& dialect(std::size_t server) const = 0;
 };
@@ -29,12 +29,12 @@ class Transport : public Cluster {
 std::unique_ptr<Transport> make_transport(std::shared_ptr<const Placement> placement,
                                           const ConnectOptions& options);
 
-// Whether a server that knows meta commands is sent one for it.
+// Whether it is sent as a meta command to a server that supports them.
 bool needs_meta(Op op);
 
 // Ends the message of a change whose outcome is unknown.
 constexpr std::string_view may_be_applied = "; it may have been applied";
-// Its lost reply leaves no question behind.
+// Its lost reply leaves nothing uncertain.
 bool changes_nothing(Op op);
 
 // Why this request must never be put on a wire: an empty, too long or unsafe key (a line break in one runs as

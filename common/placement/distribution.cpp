@@ -139,7 +139,7 @@ std::vector<std::uint32_t> slots_of(const std::vector<Member>& members, bool rep
     if (slots.size() > max_points)
       throw InvalidInput("the weights are too large: their sum is above 16 million");
   }
-  if (slots.empty()) throw InvalidInput("every server has the weight 0: nothing could be placed");
+  if (slots.empty()) throw InvalidInput("every server has the weight 0; give at least one server a weight");
   return slots;
 }
 
@@ -154,7 +154,7 @@ Continuum continuum_of(const Rule& rule, const std::vector<Member>& members) {
     if (points.size() > max_points)
       throw InvalidInput("the weights are too large: more than 16 million points");
   }
-  if (points.empty()) throw InvalidInput("every server has the weight 0: nothing could be placed");
+  if (points.empty()) throw InvalidInput("every server has the weight 0; give at least one server a weight");
   return {std::move(points), rule.search, rule.ties, rule.bits};
 }
 

@@ -40,7 +40,7 @@ class Tries {
     });
   }
 
-  // What is numbered is a key of its own: rules that look at the text see it.
+  // A numbered key is a separate key: rules that look at its text see the number.
   std::optional<std::size_t> pecl_memcache() const {
     return first_alive(pecl_tries + 1, [this](unsigned attempt) {
       if (attempt == 0) return place(first_);

@@ -1,6 +1,6 @@
-// Where a client goes for a key whose server is down, for the clients that step from try to try.
+// Where a client goes for a key whose server is down, for clients that try one server after the other.
 //
-// A steady state is meant: the client knows who is dead. One that learns of a death only by failing loses its
+// This is the steady state, in which the client knows the dead servers. A client that learns of a dead server by failing loses its
 // first operations or leaves them elsewhere.
 #pragma once
 

@@ -151,7 +151,7 @@ std::optional<std::size_t> keys_until_behind(const Matches& best, const Matches&
   return since;
 }
 
-// Whether profiles that few keys could not tell apart place others alike: then more of them would not help.
+// Whether profiles that few keys could not distinguish place others alike: then more keys would not help.
 bool place_alike(const std::vector<std::string_view>& profiles, const Pool& pool,
                  const PlacementOptions& options) {
   constexpr int enough = 200;
@@ -279,7 +279,7 @@ class Guess {
   std::map<std::vector<std::string>, std::size_t> known_;
   std::vector<Candidate> candidates_;
   std::size_t asked_ = 0;
-  // Of the keys, on one server: so many a placement by chance may meet where one server has more than the others.
+  // Of the keys, on one server: as many as a random placement may hit if one server has more than the others.
   double largest_share_ = 0;
 };
 
@@ -325,7 +325,7 @@ void settle_shares(const std::vector<Candidate>& candidates, std::vector<Writer>
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings) {
   if (without_repeats(pool).size() < 2)
-    throw InvalidInput("with one server every client puts every key there; name the whole pool");
+    throw InvalidInput("with one server, every client places every key there; give the whole pool");
   return Guess(pool, options, sightings).run();
 }
 

@@ -1,4 +1,4 @@
-// Which client put keys where they are: every profile is asked where it would have put them.
+// Finds the client that placed the keys: compares where they are with where each profile would place them.
 #pragma once
 
 #include <cstddef>
@@ -17,17 +17,17 @@ struct Sighting {
   std::vector<std::size_t> servers;
 };
 
-// Profiles that place every key seen alike: these keys cannot tell them apart.
+// Profiles that place all given keys alike: these keys cannot distinguish them.
 struct Candidate {
   std::vector<std::string_view> profiles;    // the best known first
   std::vector<std::string_view> alike_here;  // those of them that place alike on this pool only
   std::string prefix = {};                   // where keys carry one that these profiles do not hash
   std::size_t explained = 0;                 // keys that are where these profiles put them
-  // So many keys, in the order seen, were needed until it fell behind the best for good; nullopt: it has not.
-  // Of the best: until all others had; nullopt also when its profiles place other keys differently.
+  // The number of keys, in the given order, after which it fell behind the best for good; nullopt: it has not.
+  // Of the best: until all others had; nullopt also if its profiles place other keys differently.
   std::optional<std::size_t> keys_needed = {};
-  double by_luck = 1;  // the part of keys that would match wherever they are
-  // How many of all profiles would be expected to explain as many of these keys by luck.
+  double by_luck = 1;  // the share of keys that would match by chance
+  // How many profiles are expected to explain as many of these keys by chance.
   double lucky = 1;
   std::vector<bool> matches = {};  // per sighting: it is where these profiles put it
 };
@@ -38,7 +38,7 @@ struct Candidate {
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
 
-// Whether the best explains the keys, all others were told apart, and luck cannot be the reason.
+// Whether the best explains the keys, all others were ruled out, and chance cannot be the reason.
 bool is_certain(const std::vector<Candidate>& candidates);
 
 // One of several clients that wrote the keys.
@@ -47,7 +47,7 @@ struct Writer {
   double share;           // of the keys
 };
 
-// Those that together explain what none does alone, the largest first; empty: one does, or too much stays unexplained.
+// Clients that together explain what none explains alone, the largest first; empty: one does, or too much stays unexplained.
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);
 
 }  // namespace mcds

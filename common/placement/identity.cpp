@@ -53,7 +53,7 @@ std::string address_of(const Server& server, const Resolver& resolver) {
   return *address;
 }
 
-// Empty when there is none.
+// Empty if there is none.
 std::string name_of(const Server& server, const Resolver& resolver) {
   if (!is_literal(server.host)) return server.host;
   return (resolver.name_of ? resolver.name_of(server.host) : std::nullopt).value_or("");

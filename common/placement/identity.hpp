@@ -1,4 +1,4 @@
-// What each client hashes for a server. A name the user gave (NAME=HOST:PORT) always wins.
+// What each client hashes for a server. A name given by the user (NAME=HOST:PORT) always wins.
 #pragma once
 
 #include "common/placement/profiles/profile.hpp"

@@ -106,9 +106,8 @@ class ProfilePlacement final : public Placement {
     std::size_t twice = 0;
     while (firsts[twice] == twice) ++twice;
     if (rule_.distribution != Distribution::modulo || rule_.order != Order::as_given) {
-      throw Failure(ErrorCode::configuration,
-                    "the server list has twice " + listed_[twice].address() +
-                        ": list it once, with a weight; mcds ring check tells more");
+      throw Failure(ErrorCode::configuration, "this server is listed twice: " + listed_[twice].address() +
+                                                  "; list it once, with a weight (see mcds ring check)");
     }
     if (rule_.failover != Failover::lost) rule_.failover = Failover::unknown;
   }
@@ -229,8 +228,9 @@ Owners copies_on(const std::vector<std::size_t>& servers) {
 }
 
 std::optional<std::size_t> Placement::server_of_when_down(std::string_view, const std::vector<bool>&) const {
-  throw InvalidInput("where keys of the profile '" + std::string(profile()) +
-                     "' go while a server is down cannot be foretold; mcds where --profiles tells which can");
+  throw InvalidInput(
+      "where keys of the profile '" + std::string(profile()) +
+      "' go while a server is down cannot be predicted; see when_down in mcds where --profiles");
 }
 
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,

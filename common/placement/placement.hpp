@@ -1,4 +1,4 @@
-// Which server a key lives on, as one client library decides it: pure functions of the pool and the key's
+// Which server a key is on, as one client library decides it: pure functions of the pool and the key's
 // bytes.
 #pragma once
 
@@ -19,7 +19,7 @@ namespace mcds {
 class Continuum;
 class Routes;
 
-// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set knows
+// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set resolves
 // nothing.
 struct Resolver {
   // The address (IPv4 first) a host name has; nullopt: none.
@@ -32,7 +32,7 @@ struct Resolver {
 enum class Policy {
   one,       // there is one
   all,       // it is written to every one
-  latest,    // to one that the proxy settles on for itself
+  latest,    // to one that the proxy chooses and keeps
   random,    // to any one
   failover,  // to the first; to the next while that one is down
 };
@@ -42,7 +42,7 @@ const char* name_of(Policy policy);
 struct Owner {
   std::size_t server;         // an index into the pool
   bool must = true;           // it has the key whenever the key is there; else it may
-  std::string wire_key = {};  // what this server knows the key by; empty: by the key itself
+  std::string wire_key = {};  // the key as this server sees it; empty: unchanged
 
   bool operator==(const Owner&) const = default;
 };
@@ -86,10 +86,10 @@ class Placement {
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
   virtual std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const = 0;
   // Where the client goes for the key while the servers marked in `down` (one entry per server) are dead;
-  // nullopt: nowhere, the key is lost. Throws InvalidInput when the client has no rule that can be foretold.
+  // nullopt: nowhere, the key is lost. Throws InvalidInput if the client's choice cannot be predicted.
   virtual std::optional<std::size_t> server_of_when_down(std::string_view key,
                                                          const std::vector<bool>& down) const;
-  // The circle keys are placed on; null when the client has none.
+  // The circle on which keys are placed; null if the client has none.
   virtual const Continuum* continuum() const { return nullptr; }
 };
 
@@ -101,7 +101,7 @@ struct PlacementOptions {
   std::string hash_tag = {};
   // mcrouter's: hashed behind the key.
   std::string salt = {};
-  // Pools that the client could not use are taken as well, to say what is wrong with them: servers that are listed twice.
+  // Accepts pools that the client could not use, to report what is wrong with them: servers that are listed twice.
   bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;

@@ -29,8 +29,9 @@ class CasUpdate {
       if (const auto result = store(*observed, *write)) return *result;
     }
     if (uncertain_)
-      throw UnknownOutcome("no reply to a write, and rivals kept changing the item since; look at its value");
-    throw Contention("others kept changing the item; try again");
+      throw UnknownOutcome(
+          "no reply to a write, and other clients kept changing the item since; check its value");
+    throw Contention("other clients kept changing the item; try again");
   }
 
  private:
@@ -42,7 +43,7 @@ class CasUpdate {
     if (reply.failed()) {
       if (!uncertain_) expect_read(context_.cluster, reply);
       if (++read_failures_ < most_read_failures) return std::nullopt;
-      throw UnknownOutcome("no reply to a write, and none since; look at the value before trying again",
+      throw UnknownOutcome("no reply to a write, and none since; check the value before trying again",
                            context_.cluster.address_of(reply.server));
     }
     return Observed{reply.outcome == Outcome::hit,
@@ -54,7 +55,7 @@ class CasUpdate {
                     uncertain_};
   }
 
-  // nullopt: somebody was faster, or no reply came.
+  // nullopt: another client was faster, or no reply came.
   std::optional<CasUpdateResult> store(const Observed& observed, const Write& write) {
     const Reply reply = context_.cluster.execute(request_for(observed, write));
     if (reply.outcome == Outcome::stored) return CasUpdateResult{true, reply.server, reply.cas};
@@ -68,7 +69,7 @@ class CasUpdate {
 
   Request request_for(const Observed& observed, const Write& write) const {
     if (observed.found && observed.cas.value == 0) {
-      throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
+      throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                        context_.cluster.address_of(observed.server));
     }
     Request request = observed.found
@@ -108,7 +109,7 @@ Decide unless_applied(std::function<std::optional<Write>(const Observed& observe
     const bool same = observed.found == before->found && observed.cas == before->cas;
     if (observed.uncertain && !same) {
       throw UnknownOutcome("no reply to " + what +
-                           ", and the value has changed since; look at it before trying again");
+                           ", and the value has changed since; check it before trying again");
     }
     *before = observed;
     return decide(observed);

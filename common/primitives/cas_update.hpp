@@ -1,8 +1,8 @@
 // The loop 'gets, change, cas', repeated while rivals are faster, with a jittered back-off.
 //
-// Nothing that may have been applied is repeated unasked: after a lost reply the value is read again, and
-// `decide` is told. Two writes of one update are never both applied: a later one carries a cas unique that
-// the earlier would have changed, or is an add that the earlier would have prevented.
+// Nothing that may have been applied is repeated blindly: after a lost reply the value is read again and
+// passed to `decide`. Two writes of one update are never both applied: the later one carries a cas unique
+// that the earlier would have changed, or is an add that the earlier would have prevented.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,13 @@
 
 namespace mcds {
 
-// What stands under the key now.
+// The present value of the key.
 struct Observed {
   bool found = false;
   std::string value;
   std::uint32_t flags = 0;
   CasUnique cas;  // valid for this round only; for comparing with an earlier round's
-  std::optional<std::chrono::seconds> ttl;  // where the protocol tells it; -1: never expires
+  std::optional<std::chrono::seconds> ttl;  // if the protocol reports it; -1: never expires
   std::size_t server = 0;
   bool uncertain = false;  // an earlier write of this update got no reply: it may have been applied
 };
@@ -32,7 +32,7 @@ struct Write {
 };
 
 // Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the
-// update without writing; an exception (UnknownOutcome, when `uncertain` and the value does not tell) ends it
+// update without writing; an exception (UnknownOutcome, if `uncertain` and the value does not show it) ends it
 // too.
 using Decide = std::function<std::optional<Write>(const Observed& observed)>;
 
@@ -55,7 +55,7 @@ struct CasUpdateResult {
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options = {});
 
-// As `decide` for updates that have nothing in the value to tell themselves by: an uncertain round goes on
+// As `decide`, for updates that leave no mark of their own in the value: an uncertain round continues
 // only if the item is still the very one of the round before, else throws UnknownOutcome.
 Decide unless_applied(std::function<std::optional<Write>(const Observed& observed)> decide, std::string what);
 

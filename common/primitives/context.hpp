@@ -1,4 +1,4 @@
-// What every structure is given, and all it may use of the outside world.
+// Everything that a structure may use of the outside world.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct Context {
   Clock& clock;
   Random& random;
   std::string key_prefix;  // the namespace: put before every key and hashed with it
-  std::size_t copies = 1;  // of each key, on so many distinct servers
+  std::size_t copies = 1;  // of each key, on that many distinct servers
 };
 
 }  // namespace mcds

@@ -1,12 +1,13 @@
 // The copies of a key: the N distinct servers that follow it in its placement, the owner first.
 //
-// Two ways to use them. execute_copies() sends each request to all copies of its key and leaves the merging to the
-// caller: for what is one request. Copies gives every copy a Context of its own, in which a structure finds just that
-// copy of each key, and runs the structure once per copy side by side: a round's batches leave as one, so a structure
-// costs as many round trips with N copies as with one, and needs no code of its own for writing them.
+// There are two ways to use them. execute_copies() sends each request to all copies of its key and leaves the
+// merging to the caller. Copies gives every copy a Context of its own, in which a structure finds only that
+// copy of each key, and runs the structure once per copy, in parallel. The batches of a round leave together,
+// so a structure costs as many round trips with N copies as with one, and needs no code of its own to write
+// them.
 //
-// A copy that fails does not keep the others from being written: the outcome lists each, and a write that reached one
-// is done.
+// A copy that fails does not keep the others from being written: the outcome lists each copy, and a write
+// that reached one copy is done.
 #pragma once
 
 #include <functional>
@@ -21,10 +22,10 @@
 
 namespace mcds {
 
-// What became of one copy, for answers that list them all.
+// The result for one copy, for answers that list all of them.
 struct CopyOutcome {
   std::size_t server = 0;
-  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or no number
+  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or not a number
   std::optional<Failure> failure = {};       // then it was not written, or perhaps
   std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
 };
@@ -57,7 +58,7 @@ class CopyReplies {
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
-// The same, on its way (Pending): other requests may be begun before its replies are waited for.
+// The same, in flight (Pending): other requests may be begun before its replies are waited for.
 class CopiesOnTheWay {
  public:
   CopiesOnTheWay(const Context& context, std::vector<Request> requests);
@@ -69,7 +70,7 @@ class CopiesOnTheWay {
   std::unique_ptr<Pending> pending_;
 };
 
-// What `reply` says of its copy: a failure, or nothing.
+// The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
@@ -81,7 +82,7 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view 
 // not, and a failure before a miss.
 const Reply& telling(std::span<const Reply> replies);
 
-// Of a write's failures the one that tells its outcome: nullopt if any copy was written; else a copy that may have been
+// The failure that decides a write's outcome: nullopt if any copy was written; otherwise a copy that may have been
 // comes before those that were not.
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
 
@@ -93,11 +94,11 @@ class Copies {
   Copies& operator=(Copies&&) noexcept;
 
   std::size_t size() const;
-  // In which every key has one copy: its `copy`-th.
+  // A context in which every key has one copy: its `copy`-th.
   Context& at(std::size_t copy) const;
 
   using Work = std::function<void(std::size_t copy)>;
-  // Runs `work` for every copy, side by side. It may use nothing but at(copy) of the outside world. Its Failure, if
+  // Runs `work` for every copy, in parallel. It may use nothing but at(copy) of the outside world. Its Failure, if
   // any, is the copy's result, or with one copy is thrown; anything else that is thrown leaves run().
   std::vector<std::optional<Failure>> run(const Work& work) const;
 

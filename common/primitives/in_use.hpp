@@ -1,12 +1,12 @@
-// What kinds of keys are in use under one name, each until it ends: the periods of visitors.
+// Which variants of a key are in use under one name, each until it ends: the periods of visitors.
 //
 // Key layout
 //   <base>:conf    lines `P1 <what> <UNIX seconds of its end> *<checksum>`, the newest last
 //                  E.g. visitors:site:conf = P1 3600 1795240800 *8d1f20aa
 //                                            P1 10 1795234150 *5b0e9c31
 // Invariants
-//   It is a hint: written by cas, so that nobody's line is lost to a rival's, and best effort. What loses to a rival, or is
-//   lost, is written again with the next period.
+//   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to
+//   a rival or is lost is written again with the next period.
 #pragma once
 
 #include <string>
@@ -24,13 +24,13 @@ struct InUse {
   bool operator==(const InUse&) const = default;
 };
 
-// Those that have not ended, the newest last; of a value that is none of ours, nothing.
+// Those that have not ended, the newest last; nothing if the value is not ours.
 std::vector<InUse> parse_in_use(std::string_view value, WallTime now);
 std::string in_use_value(const std::vector<InUse>& all);
 
 // Stores `noted` as the newest beside what `seen`, the reply to a gets of `key`, has.
 Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now);
-// The same with a gets of its own, again where a rival was faster. Failures are passed over.
+// The same with its own gets, repeated if a rival was faster. Failures are ignored.
 void note_in_use(const Context& context, const std::string& key, const InUse& noted);
 
 }  // namespace mcds

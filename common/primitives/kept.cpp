@@ -88,7 +88,7 @@ std::size_t Kept::unmarked_copies(const std::vector<const std::string*>& roots) 
 void Kept::refuse(std::size_t copies) const {
   const std::string number = std::to_string(copies);
   throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + number +
-                                         (copies == 1 ? " copy" : " copies") + "; say --copies " + number);
+                                         (copies == 1 ? " copy" : " copies") + "; give --copies " + number);
 }
 
 }  // namespace mcds

@@ -1,21 +1,21 @@
-// In how many copies a structure is kept, as its keys say it.
+// The number of copies in which a structure is kept, as part of its keys.
 //
 // Key layout
-//   <namespace><structure>:<name>      kept in one copy:               array:jobs
+//   <namespace><structure>:<name>      kept in one copy:                array:jobs
 //   <namespace><structure><N>:<name>   kept in N copies, N at least 2:  array2:jobs
-//   Before 0.2 the number stood in no key. What was written so in several copies is found where nothing is under the
-//   marked keys, and goes on under the keys it has; that it was several copies, and not one, is told by its root being on
-//   other servers than the first. How many they were is not told when the last of them are lost: more are then made.
-//   With one copy none of this is asked: what stands on the first server is read and changed as the only copy.
+//   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for
+//   if the new keys do not exist, and continues under its old keys. It is recognised by its root being on
+//   servers other than the first. If the last copies were lost, their number is unknown, and more are made.
+//   With one copy nothing is looked for: the first server holds the only copy.
 // Invariants
-//   Who says another number than the structure's finds nothing, never somebody's value: there is nothing under his keys
-//   that could be read in part, overwritten or made "whole" again. Before "missing" is told, or anything is created, the
-//   roots of the other numbers are looked for, and the command is refused with the right number.
+//   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
+//   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
+//   of the other numbers are looked for, and the command is refused with the right number.
 // Round trips
-//   None while there is something; one for the first miss or creation of an object.
+//   None while something exists; one for the first miss or creation of an object.
 // When things fail
-//   A server that does not answer holds no root: while it is away a second structure of the same name can begin in another
-//   number of copies. Nothing of either is lost; each is read with its own number.
+//   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be
+//   created with another number of copies. Nothing of either is lost; each is read with its own number.
 #pragma once
 
 #include <functional>
@@ -30,11 +30,11 @@ namespace mcds {
 class Kept {
  public:
   // Whether the roots of two servers, both under one unmarked key, are copies of one structure; else one is left from
-  // before the servers changed.
+  // before the list of servers changed.
   using SameLife = std::function<bool(const std::string& one, const std::string& other)>;
 
   // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a table.
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
        SameLife same_life);
 
@@ -43,8 +43,8 @@ class Kept {
 
   std::string unmarked_key() const { return key_for(1); }
 
-  // To be asked where nothing is under key(), before that is told or acted upon; looks once. True: key() is another from
-  // now on, try again. Throws Failure(bad_data) when it is kept in another number of copies.
+  // Call it if key() holds nothing, before that is reported or acted upon; looks once. True: key() is another from
+  // now on, try again. Throws Failure(bad_data) if it is kept in another number of copies.
   bool elsewhere();
 
  private:

@@ -17,14 +17,15 @@ bool is_unsafe(char c) {
 void check_bytes(std::string_view bytes, std::string_view what) {
   if (std::none_of(bytes.begin(), bytes.end(), is_unsafe)) return;
   throw InvalidInput(std::string(what) +
-                     " must not contain spaces or control characters; memcached cannot hold them");
+                     " must not contain spaces or control characters; memcached does not allow them");
 }
 
 void check_key(std::string_view key, std::string_view what, std::size_t limit) {
   check_bytes(key, what);
   if (key.size() > limit) {
     throw InvalidInput(std::string(what) + " is too long: the key would have " + std::to_string(key.size()) +
-                       " bytes with its namespace, at most " + std::to_string(limit) + " fit; shorten it");
+                       " bytes with its namespace, but the limit is " + std::to_string(limit) +
+                       "; shorten it");
   }
 }
 
@@ -50,7 +51,7 @@ std::string copied_key(const Context& context, std::string_view structure, std::
 }
 
 std::string whole_key(std::string_view key_prefix, std::string_view key) {
-  if (key.empty()) throw InvalidInput("an empty key; give one of 1 to 250 bytes");
+  if (key.empty()) throw InvalidInput("the key is empty; give one of 1 to 250 bytes");
   std::string whole;
   append_all(whole, {key_prefix, key});
   check_key(whole, "the key", max_key_size);

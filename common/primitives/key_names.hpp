@@ -1,8 +1,8 @@
 // Key layout: <namespace><structure>:<name>[:<part>…]
 //
-// Names are bytes without control characters or space. Elements (members, fields, visitor ids) are free bytes: unsafe
-// ones, ':' among them, are percent-encoded, so an element can never look like another part. A key that would pass 250
-// bytes ends in '~' and the first 32 hex digits of the element's SHA-256 instead.
+// Names are bytes without control characters and spaces. Elements (members, fields, visitor ids) may contain
+// any bytes: unsafe ones, including ':', are percent-encoded, so an element never looks like another part. A
+// key that would exceed 250 bytes ends in '~' and the first 32 hex digits of the element's SHA-256 instead.
 //
 //   structure_key(context, "table", "blocked")            table:blocked
 //   element_key("table:blocked:v", "10.1.2.3")            table:blocked:v:10.1.2.3
@@ -17,7 +17,7 @@
 
 namespace mcds {
 
-// A key, and the one it lies with (Request::with).
+// A key, and the key whose server it is on (Request::with).
 struct PlacedKey {
   std::string key;
   std::string with = {};  // empty: it is placed by its own bytes
@@ -27,7 +27,7 @@ struct PlacedKey {
 // The longest namespace + structure + name, so that every part a structure adds still fits.
 constexpr std::size_t max_structure_key_size = 180;
 
-// Throws InvalidInput for a namespace with bytes that no key may have.
+// Throws InvalidInput for a namespace with bytes that are not allowed in keys.
 void check_key_prefix(std::string_view key_prefix);
 
 // Throws InvalidInput for an empty name, unsafe bytes or a key longer than max_structure_key_size.
@@ -36,7 +36,7 @@ std::string structure_key(const Context& context, std::string_view structure, st
 // The same for a structure whose keys say in how many copies it is kept (kept.hpp): `hash2:cfg` for two.
 std::string copied_key(const Context& context, std::string_view structure, std::string_view name);
 
-// A key the user gave whole (`--key`): checked and prefixed with the namespace, nothing else.
+// A whole key given by the user (`--key`): checked and prefixed with the namespace, nothing else.
 std::string whole_key(std::string_view key_prefix, std::string_view key);
 
 // `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never encoded

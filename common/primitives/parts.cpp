@@ -24,7 +24,7 @@ std::optional<std::string_view> behind(std::string_view key, std::string_view wo
   return key.substr(colon + 1);
 }
 
-// The bytes at the end of `rest` that make it a part; 0: it is none.
+// The bytes at the end of `rest` that make it a part; 0 if it is not one.
 std::size_t segment_suffix(std::string_view rest) {
   constexpr std::size_t size = 3 + 16;
   if (rest.size() <= size) return 0;

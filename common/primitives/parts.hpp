@@ -1,9 +1,9 @@
-// Keys that belong to other keys, by their names: for questions about keys that somebody typed or a server listed. No
-// structure asks this: whoever names a part says what it lies with (Request::with).
+// Keys that belong to other keys, recognised by name: for keys that a user gave or a server listed.
+// Structures do not use this: they say what a part belongs to (Request::with).
 //
 //   lock:<name>:fence                             with lock:<name>
 //   array[N]:<name>:s:<16 hex>                    with array[N]:<name>
-//   table[N]:<name>:i[:<shard>]:s:<16 hex>        with what stands before :s:, and so for hash
+//   table[N]:<name>:i[:<shard>]:s:<16 hex>        with the text before :s:, and likewise for hash
 //   eventlog[N]:<name>:<C>x<N>:<i>.<k>            with eventlog[N]:<name>:<C>x<N>:<i>
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace mcds {
 
-// `key` with its namespace `key_prefix`; what is no part is placed by its own bytes.
+// `key` with its namespace `key_prefix`; a key that is not a part is placed by its own bytes.
 PlacedKey placed(std::string key, std::string_view key_prefix);
 
 }  // namespace mcds

@@ -1,5 +1,5 @@
-// Which structure a key is of, by its name alone: for lists of what servers hold. A structure's name may have colons, so a
-// key that somebody named like a part of ours is taken for one.
+// The structure to which a key belongs, by its name alone: for lists of live keys. A structure's name may have colons, so a
+// key of another program with such a name is mistaken for one.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct StructureName {
   bool is_root = false;
 };
 
-// `key` without its namespace; nullopt: it is none of ours.
+// `key` without its namespace; nullopt if it is not ours.
 std::optional<StructureName> structure_named(std::string_view key);
 
 }  // namespace mcds

@@ -83,7 +83,7 @@ std::optional<Failure> VersionedItem::failure_of_write() const {
       std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; }));
   if (copies.size() < 3 || 2 * done > copies.size()) return std::nullopt;
   return UnknownOutcome("only " + std::to_string(done) + " of " + std::to_string(copies.size()) +
-                            " copies could be written; do it again when more servers answer",
+                            " copies could be written; try again when more servers answer",
                         failed->failure->server());
 }
 
@@ -169,7 +169,7 @@ void Versions::take(VersionedCopy& copy, Reply reply) const {
 
 Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& copy) const {
   if (copy.found && copy.cas.value == 0) {
-    throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
   const Exptime exptime = write.exptime.value_or(
@@ -198,8 +198,8 @@ void Versions::write(std::span<VersionedWrite> writes) const {
           continue;
         }
         if (round == most_rounds) {
-          copy.failure =
-              Contention("others kept changing it; try again", context_.cluster.address_of(copy.server));
+          copy.failure = Contention("other clients kept changing it; try again",
+                                    context_.cluster.address_of(copy.server));
           continue;
         }
         try {

@@ -1,30 +1,32 @@
-// One value per key in N copies: what was acknowledged last is what everybody reads, whichever copies missed it.
+// One value per key in N copies: all clients read what was acknowledged last, whichever copies missed it.
 //
 // Key layout
 //   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or before 0.2
 //   <key> = <empty>               flags: 0x80000000 + version: removed; lives for an hour (0x6d636473: removed, before 0.2)
-//   <key> = 0                     the same for counters, which any program may increment: then it is one again
-//   One copy has no versions: its flags are whatever they are.
+//   <key> = 0                     the same for counters, which any program may increment: then it exists again
+//   A single copy has no version: its flags are not used.
 // The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
-//   write   reads all copies, then gives each that answered the highest version there is, plus one: by cas on what was read,
-//           by add where there was nothing. A copy that changed meanwhile is read again, and left alone if it is newer by now.
-//   read    takes the highest version; where a copy has a lower one, or has lost it, writes the highest there before it
-//           answers. Two values of one version were written at the same time: removed counts before the larger, and that
-//           before the smaller. Of values without version the first copy's counts, and none is written over the other.
-//   Clocks decide nothing.
+//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
+//           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
+//           if it is newer by now.
+//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
+//           there before it answers. Two values of one version were written at the same time: a removal wins
+//           over the larger value, and the larger over the smaller. Of values without version the first
+//           copy's counts, and none overwrites another.
+//   No decision depends on clocks.
 // Invariants
-//   What was acknowledged is in every copy that could be reached, and with 3 copies and more in most of them; nothing older
-//   is ever put over something newer, for whoever writes compares. What is executed late meets another cas unique, an item
-//   that is there, or loses to a higher version.
-//   A copy that forgot is version 0, and outvotes nobody.
+//   What was acknowledged is in every copy that was reachable, and with 3 or more copies in most of them.
+//   Nothing older ever replaces something newer, because every writer compares. A request that is executed
+//   late meets another cas unique, an existing item, or a higher version.
+//   A copy that forgot has version 0 and outvotes no other.
 // What memcached cannot promise
-//   A copy that was away for more than an hour and comes back with what it had brings an element back that was removed
-//   meanwhile, if nobody asked for it in that hour after it was back; and one that comes back finds its value counted if
-//   all copies that were written meanwhile have forgotten it. A client that reaches only copies that missed a write reads
-//   the value before. A write while some copies are away and all others have forgotten begins at version 2^20, so that
-//   what those have does not count as newer.
+//   A copy that was unreachable for more than an hour and returns with old data restores an element that was
+//   removed meanwhile, if no one asked for the element within an hour of its return. A copy that returns
+//   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
+//   missed a write reads the value before it. A write while some copies are unreachable and all others have
+//   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
 // Round trips
-//   read 1, 1 more where copies differ; write 2, 2 more per rival that overtakes.
+//   read 1, 1 more if copies differ; write 2, 2 more per rival.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +61,7 @@ struct VersionedItem {
   std::string key;
   std::vector<VersionedCopy> copies;  // as copy_servers() has them
 
-  // Of those that answered; nullptr: nobody has anything.
+  // Of those that answered; nullptr: no copy has anything.
   const VersionedCopy* newest() const;
   bool live() const {
     const VersionedCopy* copy = newest();
@@ -68,9 +70,9 @@ struct VersionedItem {
   // Every copy that answered has it.
   bool live_everywhere() const;
   bool any_failed() const;
-  // The version of the next write; nullopt: there is none, the flags are another program's.
+  // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;
-  // Why what was written does not count as done, or nothing was read.
+  // Why the write is not done, or nothing was read.
   std::optional<Failure> failure_of_write() const;
   std::optional<Failure> failure_of_read() const;
   // Whether two copies hold values that no version decides between.
@@ -89,12 +91,12 @@ struct VersionedWrite {
   std::string value = {};
   // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
   bool only_over_live = false;
-  // Writing back what was read: a copy that has nothing needs no word of its removal.
+  // Writing back what was read: a copy that has nothing needs no record of a removal.
   bool healing = false;
   bool blocked = false;  // the answer to only_over_live
   // A copy that changed meanwhile is left as it is.
   bool once = false;
-  // Otherwise a value never expires, and the word of a removal after an hour.
+  // Otherwise a value never expires, and the record of a removal expires after an hour.
   std::optional<Exptime> exptime = {};
 
   bool lacks(const VersionedCopy& copy) const;
@@ -114,7 +116,7 @@ class Versions {
   // What was read elsewhere: the replies to one key's gets, one per copy.
   VersionedItem item_of(std::string key, std::span<const Reply> replies) const;
 
-  // What a reader owes the copies that differ.
+  // What a reader writes to the copies that differ.
   static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);
 
  private:

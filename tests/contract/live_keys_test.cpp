@@ -138,7 +138,7 @@ TEST_CASE("live keys: a server without the dump, with the crawler off, and a pro
     CHECK(result.failure->kind == ReplyFailure::Kind::refused);
     return result.failure->message;
   };
-  CHECK(message_of(Fault::answer_garbage, "ERROR\r\n").find("no `lru_crawler metadump`") !=
+  CHECK(message_of(Fault::answer_garbage, "ERROR\r\n").find("does not support `lru_crawler metadump`") !=
         std::string::npos);
   CHECK(message_of(Fault::answer_garbage, "CLIENT_ERROR lru crawler disabled\r\n").find("is off") !=
         std::string::npos);

@@ -44,7 +44,7 @@ def event_log_floods(server):
     looks = b"01a201b5-af69-7436-a55d-7c1277d40eb6 "
     for what, value in (("a million empty lines", b"\n" * 1000000),
                         ("a line of thousands of ids", looks * 27000 + b"*00000000\n"),
-                        ("events that are no JSON", (sealed(f"{ID} NaN") + "\n").encode() * 15000),
+                        ("events that are not JSON", (sealed(f"{ID} NaN") + "\n").encode() * 15000),
                         ("a part that ends in nothing", b"x" * 1000000)):
         server.command(f"set {part}", header + value)
         for verb in ("fetch", "tail", "info"):

@@ -124,7 +124,7 @@ def tls(directory, ca, other):
         done = run("-s", a.tls, *patience, "--tls-insecure", *incr)
         check(done.returncode == 0 and done.stderr.count("not verified") == 1, f"--tls-insecure: {done}")
         done = run("-s", a.plain, "--timeout", "300ms", *incr)
-        fails("plain to TLS", done, 77, "speaks TLS", "tls://")
+        fails("plain to TLS", done, 77, "requires TLS", "tls://")
         begun = time.monotonic()
         fails("TLS to plain", run("-s", c.tls, *trusted, "--connect-timeout", "300ms", *incr), 69, "TLS")
         check(time.monotonic() - begun < 20, "TLS to plain: waits without end")
@@ -190,11 +190,11 @@ def deadlines(directory, ca):
 
     incr = ["--tls-ca", ca.file, "--timeout", "300ms", "--connect-timeout", "300ms", "counter", "incr", "n"]
     for what, serve, status, words in (
-            ("a handshake that stops in the middle", stop_in_the_middle, 69, ["handshake", "speak TLS"]),
+            ("a handshake that stops in the middle", stop_in_the_middle, 69, ["handshake", "support TLS"]),
             ("a handshake in drops", drip, 69, ["handshake"]),
             ("a handshake that is cut off", cut_off, 69, ["closed the connection during the TLS handshake"]),
             ("a server that never answers", never, 69, ["handshake"]),
-            ("a server that answers in the clear", talk_plain, 69, ["does not speak TLS"]),
+            ("a server that answers in the clear", talk_plain, 69, ["does not support TLS"]),
             ("a server that stops after the handshake", accept_and_stop, 80, ["no reply"])):
         with Stub(serve) as stub:
             begun = time.monotonic()
@@ -215,11 +215,11 @@ def logins(directory, ca):
     with Memcached(directory, "-Y", users) as a, Memcached(directory, "-Y", users) as b:
         every_command("a login", "-s", a.plain, *login)
         every_command("two logins", "-s", f"m1={a.plain},m2={b.plain}", "--namespace", "two:", *login)
-        fails("no login", run("-s", a.plain, *incr), 77, "wants a login", "--user", "--password-file")
+        fails("no login", run("-s", a.plain, *incr), 77, "requires a login", "--user", "--password-file")
         fails("a wrong password", run("-s", a.plain, "--user", "app", "--password-file", wrong, *incr), 77, "rejects the login")
         fails("a wrong user", run("-s", a.plain, "--user", "somebody", "--password-file", secret, *incr), 77, "rejects the login")
         fails("the other form", run("-s", a.plain, *login, "--auth", "user-key", *incr), 77, "rejects the login", "--auth")
-        fails("keys without a login", run("-s", f"{a.plain},{b.plain}", *patience, "where", "--guess"), 77, "wants a login")
+        fails("keys without a login", run("-s", f"{a.plain},{b.plain}", *patience, "where", "--guess"), 77, "requires a login")
         fails("keys with a wrong password", run("-s", f"{a.plain},{b.plain}", "--user", "app", "--password-file", wrong, *patience,
                                               "where", "--guess"), 77, "rejects the login")
         done = run("-s", a.plain, *login, *patience, "-o", "value", "counter", "incr", "fresh")
@@ -242,7 +242,7 @@ def logins(directory, ca):
             check(connection.recv(1000) == b"END\r\n", "a server that wants no login keeps the password")
     with Memcached(directory, "-Y", users, *tls_options(good, key)) as server:
         every_command("a login over TLS", "-s", server.tls, "--tls-ca", ca.file, *login)
-        fails("no login over TLS", run("-s", server.tls, "--tls-ca", ca.file, *incr), 77, "wants a login")
+        fails("no login over TLS", run("-s", server.tls, "--tls-ca", ca.file, *incr), 77, "requires a login")
     fails("a user without a password", run("--user", "app", *incr), 64, "--password-file")
     fails("a password without a user", run("--password-file", secret, *incr), 64, "--user")
     fails("no such password file", run("--user", "app", "--password-file", "/nowhere/p", *incr), 66, "/nowhere/p")

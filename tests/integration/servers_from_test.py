@@ -110,12 +110,12 @@ def elasticache():
         with endpoint:
             begun = time.monotonic()
             done = run("--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "--timeout", "300ms", "where", "k")
-            fails(f"elasticache: an endpoint that {what}", done, 69, "gives no answer")
+            fails(f"elasticache: an endpoint that {what}", done, 69, "does not answer")
             check(time.monotonic() - begun < 20, f"elasticache: an endpoint that {what} is waited for without end")
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         fails("elasticache: nobody there", run("--servers-from", f"elasticache:127.0.0.1:{unused.getsockname()[1]}", "where", "k"),
-              69, "gives no answer")
+              69, "does not answer")
 
 
 def labels(name):

@@ -354,7 +354,8 @@ TEST_CASE("eventlog: foreign bytes in a part are reported and hide no event") {
   const auto sink = world.fetch();
   CHECK(sink.texts() == Texts{"a", "b", "c"});
   REQUIRE(sink.damages.size() == 1);
-  CHECK(sink.damages.front().find("has 2 lines that are no events, the first at byte ") != std::string::npos);
+  CHECK(sink.damages.front().find("has 2 lines that are not events, the first at byte ") !=
+        std::string::npos);
   world.memory.execute(Request::set(key, "a value of another program", Exptime::never()));
   CHECK(world.fetch().damages.size() == 1);
   CHECK(world.fetch().events.empty());

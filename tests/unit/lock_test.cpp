@@ -271,7 +271,7 @@ TEST_CASE("lock: fences grow over release, expiry and the loss of the counter") 
   }
 }
 
-TEST_CASE("lock: a fence that is no number frees the lock again and says so") {
+TEST_CASE("lock: a fence that is not a number frees the lock again and says so") {
   World world;
   world.memory.execute(Request::set("lock:nightly:fence", "text", Exptime::never()));
   CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), CorruptData);

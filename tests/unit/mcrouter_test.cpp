@@ -251,7 +251,7 @@ TEST_CASE("mcrouter: WeightedCh3 places as mcrouter does") {
 
 TEST_CASE("mcrouter: what is not modelled is refused by its name") {
   CHECK(refusal(with_route(R"({"type":"WarmUpRoute","cold":"PoolRoute|A","warm":"PoolRoute|B"})")) ==
-        "the file uses the route \"WarmUpRoute\", which is not modelled; name the servers and --as");
+        "the file uses the route \"WarmUpRoute\", which is not supported; give the servers and --as");
   for (const char* type : {"L1L2CacheRoute", "L1L2SizeSplitRoute", "MigrateRoute", "LoadBalancerRoute",
                            "HostIdRoute", "SaltedFailoverRoute", "McRefillRoute", "StagingRoute"})
     CHECK(

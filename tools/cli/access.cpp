@@ -48,11 +48,11 @@ class Settling {
     access.tls.certificate_file = value(&AccessSettings::tls_cert).value_or("");
     access.tls.key_file = value(&AccessSettings::tls_key).value_or("");
     if (access.tls.certificate_file.empty() && !access.tls.key_file.empty())
-      throw InvalidInput("--tls-key needs --tls-cert FILE, the certificate it is the key of");
+      throw InvalidInput("--tls-key needs --tls-cert FILE, the certificate that belongs to the key");
     if (!access.tls.verify)
       output_.warning(
-          "certificates are not verified (--tls-insecure): anybody between here and the servers can pass for "
-          "them");
+          "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
+          "servers");
     access.login = login();
     return access;
   }
@@ -89,7 +89,7 @@ class Settling {
     if (!user) user = of_pool("_USERNAME");
     const Text secret = password();
     if (!user && !secret) return std::nullopt;
-    if (!user) throw InvalidInput("there is a password but no user; give --user NAME or MCDS_USER");
+    if (!user) throw InvalidInput("a password is given but no user; give --user NAME or MCDS_USER");
     if (!secret) {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");

@@ -1,4 +1,4 @@
-// What lets us in: TLS and a login, from flags, environment and config.
+// Access to servers: TLS and a login, from options, environment and configuration.
 #pragma once
 
 #include <optional>
@@ -24,7 +24,7 @@ struct AccessSources {
   const AccessSettings& flag_pool;
   const AccessSettings& config_pool;
   const AccessSettings& defaults;
-  std::string_view servers_from = {};  // env:NAME has a login of its own
+  std::string_view servers_from = {};  // env:NAME contains a login
 };
 
 struct Access {
@@ -33,7 +33,7 @@ struct Access {
   std::optional<Login> login;
 };
 
-// Throws InvalidInput for a login that is not whole, Failure(cannot_read) for the password's file. Warns of a file that
+// Throws InvalidInput for an incomplete login, Failure(cannot_read) for the password's file. Warns of a file that
 // others can read, and of certificates that are not verified.
 Access settle_access(const AccessSources& sources, const Output& output);
 

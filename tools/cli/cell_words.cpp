@@ -102,7 +102,7 @@ std::string object_words(const std::vector<JsonMember>& members, const ServerNam
   return text;
 }
 
-// What others stored: strings without quotes, everything else as it is.
+// Data stored by users: strings without quotes, everything else as it is.
 std::string data_words(const std::string& json) {
   if (json.starts_with('"')) return visible(json_unquote(json).value_or(json));
   if (!json.starts_with('[')) return visible(json);

@@ -8,7 +8,7 @@
 
 namespace mcds {
 
-// What to call servers instead of by their addresses.
+// Names for servers, shown instead of their addresses.
 using ServerNames = std::map<std::string, std::string>;
 
 // `name` is the field's, whose unit tells what its number means; `json` its value as compact JSON.
@@ -19,7 +19,7 @@ std::string column_title(std::string_view name);
 
 // How many columns of a terminal a UTF-8 text takes.
 std::size_t shown_width(std::string_view utf8);
-// The text, or what of it fits with an ellipsis where something is left out: the end, or the middle.
+// The text, shortened by an ellipsis at the end or in the middle if it does not fit.
 std::string shortened(const std::string& utf8, std::size_t width, bool in_the_middle);
 
 }  // namespace mcds

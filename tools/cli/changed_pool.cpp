@@ -35,7 +35,7 @@ GlobalOptions changed(Session& session, const ChangedPool& pool) {
 
 void ChangedPool::check() const {
   const int pools = (to ? 1 : 0) + (to_servers_from ? 1 : 0) + (to_pool ? 1 : 0);
-  if (pools > 1) throw InvalidInput("--to, --to-servers-from and --to-pool exclude each other");
+  if (pools > 1) throw InvalidInput("give one of --to, --to-servers-from and --to-pool, not several");
   if (pools == 0 && !as_to)
     throw InvalidInput(
         "nothing to compare with; give --to LIST, --to-servers-from SOURCE, --to-pool NAME or --as-to P");
@@ -43,9 +43,10 @@ void ChangedPool::check() const {
 
 void declare_changed_pool(Verb& verb, ChangedPool& pool) {
   verb.option("--to", "LIST", "the servers after the change", &pool.to)
-      .option("--to-servers-from", "SOURCE", "the same from where it is kept, as --servers-from",
-              &pool.to_servers_from)
-      .option("--to-pool", "NAME", "the same as a pool of the config file", &pool.to_pool)
+      .option("--to-servers-from", "SOURCE",
+              "the servers after the change, from a source as for --servers-from", &pool.to_servers_from)
+      .option("--to-pool", "NAME", "the servers after the change, from a pool of the configuration file",
+              &pool.to_pool)
       .option("--as-to", "P", "the client profile after the change", &pool.as_to);
 }
 

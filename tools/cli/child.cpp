@@ -65,7 +65,7 @@ class Run {
     signal_fd_ = Descriptor(signalfd(-1, &held_.signals(), SFD_CLOEXEC | SFD_NONBLOCK));
     timer_ = Descriptor(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (signal_fd_.get() < 0 || timer_.get() < 0) fail("wait for signals");
-    // Orphans of the group become ours: we can reap them, even where nobody else would.
+    // Orphans of the group become ours: we can reap them, even if no other process would.
     prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
 
@@ -297,7 +297,7 @@ void Run::reap() {
   }
 }
 
-// Without a terminal nobody waits for us to stop, and the lease must go on.
+// Without a terminal no process waits for us to stop, and the lease must continue.
 void Run::child_stopped(int signal) {
   if (!terminal_.exists() || stopping_) return;
   const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
@@ -313,7 +313,7 @@ void Run::child_stopped(int signal) {
 }
 
 // With our whole process group, as the terminal would have done: a shell waits for all of a job to stop.
-// False when the system did not stop us, because nobody could continue us.
+// False if the system did not stop us, because no process could continue us.
 bool Run::stop_ourselves(int signal) {
   if (signal == SIGSTOP) return raise(SIGSTOP) == 0;
   sigset_t one;

@@ -1,8 +1,8 @@
-// Runs one child command, exec'ed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
+// Runs one child command, executed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
 //
-// The child has a process group of its own, and the terminal's foreground if we have it, so that Ctrl-C,
-// Ctrl-Z, a pager or an editor work as without us: when the child stops we stop too, when we are continued so
-// is it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were
+// The child has its own process group, and the terminal's foreground if we have it, so that Ctrl-C,
+// Ctrl-Z, a pager or an editor work as they do without us: when the child stops we stop too, and when we continue, so
+// does it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were
 // started stay ignored for both. When the child has exited, what is left of its group is ended (TERM, grace,
 // KILL). Whatever ends us, the guardian ends the group.
 //
@@ -65,7 +65,7 @@ class InterruptibleClock final : public Clock {
   const HeldSignals& held_;
 };
 
-// What may take back the child's right to run, asked whenever its descriptor is readable and when the time
+// Decides whether the child may continue to run; asked whenever its descriptor is readable and when the time
 // it gave has come. Its functions must not block.
 class ChildWatch {
  public:
@@ -80,11 +80,11 @@ class ChildWatch {
   virtual int descriptor() const = 0;
 };
 
-// What becomes of the child's output: stream 1 (stdout) and 2. Its functions must not block.
+// Receives the child's output: stream 1 (stdout) and 2. Its functions must not block.
 class ChildOutput {
  public:
   virtual ~ChildOutput() = default;
-  // False: nothing more of this stream is wanted; the child is told so when it writes again, by SIGPIPE.
+  // False: no more of this stream is wanted; the child gets SIGPIPE when it writes again.
   virtual bool take(int stream, std::string_view bytes) = 0;
   // The descriptor that has to become writable before more of `stream` can be taken; -1: none. Asked before
   // each take; proceed() when it is.
@@ -97,8 +97,8 @@ struct ChildOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};  // added to ours
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
-  std::optional<std::string> input = {};  // its standard input; without it, ours
-  ChildOutput* output = nullptr;          // without it, both streams go where ours go
+  std::optional<std::string> input = {};  // its standard input; default: ours
+  ChildOutput* output = nullptr;          // default: both streams go where ours go
 };
 
 struct ChildResult {

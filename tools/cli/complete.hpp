@@ -1,4 +1,4 @@
-// `mcds __complete WORD…`: what the shells' completion stubs ask. Never touches the network.
+// `mcds __complete WORD…`, called by the completion scripts of the shells. Never touches the network.
 #pragma once
 
 #include <string>

@@ -57,7 +57,7 @@ struct Reading {
   std::string problem;  // of the first line that is wrong
 };
 
-// Wrong values are told where they stand, not where they would be used.
+// Wrong values are reported where they are set, not where they would be used.
 bool is_valid(const std::string& name, const char* value, std::string& problem) {
   try {
     if (name == "servers") static_cast<void>(parse_pool(value));
@@ -101,7 +101,7 @@ bool set(const std::vector<Setting>& settings, const std::string& name, const ch
   return false;
 }
 
-// The pool of a section; nullopt: it is none.
+// The pool of a section; nullopt if it is not a pool.
 std::optional<std::string> pool_name(const std::string& section) {
   if (section.starts_with("pool ") && section.size() > 5) return section.substr(5);
   return std::nullopt;
@@ -112,7 +112,7 @@ std::string unknown_section(const std::string& section) {
          "; write [pool NAME]";
 }
 
-// libinih tells of a section only with its first key: one without keys is found here.
+// libinih reports a section only with its first key: a section without keys is found here.
 void check_sections(const std::string& text, const std::string& file) {
   std::size_t number = 0;
   for (std::size_t from = 0; from < text.size(); ++number) {
@@ -162,7 +162,7 @@ void read_config(const std::string& text, const std::string& file, Config& into)
   if (line == 0) return check_sections(text, file);
   throw Failure(ErrorCode::configuration,
                 file + ':' + std::to_string(line) + ": " +
-                    (reading.problem.empty() ? "no `key = value` and no [section]" : reading.problem));
+                    (reading.problem.empty() ? "neither `key = value` nor [section]" : reading.problem));
 }
 
 Config load_config(const std::optional<std::string>& path) {

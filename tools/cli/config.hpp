@@ -28,7 +28,7 @@ struct Config {
 };
 
 // With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
-// $XDG_CONFIG_HOME/mcds/mcds.conf ($HOME/.config without it), as far as they exist; the later one wins key by key.
+// $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by key.
 // Anything unknown or misspelt is Failure(configuration) naming file:line.
 Config load_config(const std::optional<std::string>& path);
 

@@ -19,7 +19,7 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
         "error",
         JsonObject().bytes("code", name_of(copy.failure->code())).bytes("message", copy.failure->what()));
     if (session.output().mode() == OutputMode::value && session.first_failure_of(copy.server)) {
-      session.output().warning(server + ": this copy has no part in the answer: " + copy.failure->what());
+      session.output().warning(server + ": no answer from this copy: " + copy.failure->what());
     }
   }
   line.objects("copies", list);

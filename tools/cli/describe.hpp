@@ -1,4 +1,4 @@
-// What the program says of itself to machines: `mcds __describe` and `mcds __complete`. Never touches the network.
+// The program's description of itself for machines: `mcds __describe` and `mcds __complete`. Never touches the network.
 #pragma once
 
 #include <string>

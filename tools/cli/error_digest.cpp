@@ -91,7 +91,7 @@ std::vector<FailedGroup> ErrorDigest::rest() {
   FailedGroup others = told[most_at_the_end - 1];
   others.server.clear();
   for (std::size_t i = most_at_the_end; i < told.size(); ++i) others.count += told[i].count;
-  others.message = "other causes, of which one is: " + others.message;
+  others.message = "other causes, for example: " + others.message;
   told.resize(most_at_the_end - 1);
   told.push_back(std::move(others));
   return told;

@@ -1,4 +1,4 @@
-// The failures of a batch, told by server and cause: stderr stays short whatever the batch is, a file has them all.
+// The failures of a batch, reported by server and cause: stderr stays short for any batch, and a file has them all.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace mcds {
 
-// What has one failure in common: some lines of the input, or some names of the command line.
+// Lines of the input, or names of the command line, with the same failure.
 struct FailedGroup {
   ErrorCode code;
   std::string message, server;
@@ -28,9 +28,9 @@ class ErrorDigest {
   void add_line(const Failure& failure, std::uint64_t line, std::uint64_t count);
   void add_name(const Failure& failure, std::string_view name);
 
-  // What there is to say while more may come: causes that are new. At most three in all.
+  // The messages while more may come: new causes, at most three in all.
   std::vector<FailedGroup> news();
-  // What there is to say at the end: causes of which more is known than was told, the most frequent first; what is too
+  // The messages at the end: causes of which more is known than was reported, the most frequent first; what is too
   // much is summed up by a last one without a server. At most six.
   std::vector<FailedGroup> rest();
   bool empty() const { return groups_.empty(); }

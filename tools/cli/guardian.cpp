@@ -46,7 +46,7 @@ class Duty {
  public:
   explicit Duty(const std::string& directory) : directory_(directory) {}
 
-  // Until dismissed, or until nobody holds the pipe any more.
+  // Until dismissed, or until the pipe has no writer.
   void serve() {
     while (true) {
       pollfd poll_pipe{STDIN_FILENO, POLLIN, 0};
@@ -127,7 +127,7 @@ void Guardian::tell(char what, long long value) const {
   Message message{};
   message.what = what;
   message.value = value;
-  // A guardian that somebody killed is missed only if we are killed as well.
+  // A guardian that was killed matters only if we are killed too.
   static_cast<void>(!write(pipe_, &message, sizeof message));
 }
 

@@ -1,4 +1,4 @@
-// A process of its own that outlives us by a moment: when we are gone without having dismissed it, SIGKILL
+// A separate process that outlives us by a moment: if we end without having dismissed it, SIGKILL
 // included, it ends the process groups we had started and removes our directory. It notices by the end of a
 // pipe whose only write end is ours. It also kills the groups when a deadline passes that we, frozen, let
 // pass.

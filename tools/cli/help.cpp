@@ -65,11 +65,10 @@ std::string program_help() {
   Rows rows;
   for (const CommandEntry& entry : all_commands()) rows.emplace_back(entry.name, entry.summary);
   return "mcds: data structures on any memcached cluster\n\nExamples:\n" +
-         examples(
-             {"mcds sandbox -N 3                          # a shell with three real servers to play with",
-              "mcds lock run nightly -- ./backup.sh       # at most one in the whole cluster",
-              "mcds counter incr hits                     # {\"counter\":\"hits\",\"value\":1,…}"}) +
-         "\nCommands (mcds COMMAND --help tells more):\n" + table(rows) +
+         examples({"mcds sandbox -N 3                          # a shell with three temporary servers",
+                   "mcds lock run nightly -- ./backup.sh       # one at a time in the whole cluster",
+                   "mcds counter incr hits                     # {\"counter\":\"hits\",\"value\":1,…}"}) +
+         "\nCommands (see mcds COMMAND --help):\n" + table(rows) +
          "\nGlobal options, before or after the command:\n" + option_table(global_options(unused)) +
          "  -h, --help, -V, --version\n";
 }
@@ -86,8 +85,8 @@ std::string command_help(const Command& command) {
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
   return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) +
-         "\nVerbs:\n" + table(rows) + own + "\nmcds " + command.name() + " VERB --help and man mcds-" +
-         command.name() + " tell more.\n";
+         "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
+         " VERB --help and man mcds-" + command.name() + ".\n";
 }
 
 std::string verb_help(const Command& command, const Verb& verb) {
@@ -99,7 +98,7 @@ std::string verb_help(const Command& command, const Verb& verb) {
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
   return text + "\nGlobal options:\n" + option_table(without_words_of(verb, global_options(unused))) +
-         "\nman mcds-" + command.name() + " tells more.\n";
+         "\nSee also man mcds-" + command.name() + ".\n";
 }
 
 }  // namespace mcds

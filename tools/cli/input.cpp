@@ -47,7 +47,7 @@ std::optional<std::string> read_all(int descriptor, const std::string& what, std
 std::string value_bytes(int descriptor, const std::string& what) {
   if (auto bytes = read_all(descriptor, what, largest_value)) return std::move(*bytes);
   throw Failure(ErrorCode::bad_data, what + " is larger than " + std::to_string(largest_value >> 20) +
-                                         " MiB, more than any server takes as one value");
+                                         " MiB, more than any server accepts as one value");
 }
 
 class File {

@@ -1,4 +1,4 @@
-// `-`, `@FILE` and `@@`: values that come from elsewhere, and lines of standard input.
+// `-`, `@FILE` and `@@`: values from standard input and files, and lines of standard input.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
   std::optional<std::string> next();
-  // Whether next() would return without waiting for more input: a stream that pauses is no reason to hold lines back.
+  // Whether next() would return without waiting for more input: lines are not held back because a stream pauses.
   bool ready() const;
   // next() does not wait longer: it throws Failure(try_again).
   void stop_at(Clock& clock, SteadyTime deadline);

@@ -1,4 +1,4 @@
-// Which whole keys a verb takes, as the clients in question do.
+// Which whole keys a verb accepts, as the given clients do.
 #pragma once
 
 #include <memory>

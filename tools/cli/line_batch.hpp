@@ -14,7 +14,7 @@ namespace mcds {
 
 class Session;
 
-// A line that fails is told by its number, with others of the same cause, and stops the others only with `fail_fast`; what was taken before it is sent
+// A line that fails is reported by its number, with others of the same cause, and stops the others only with `fail_fast`; what was taken before it is sent
 // all the same, and so is it when the input cannot be read to its end.
 class LineBatch {
  public:
@@ -28,10 +28,10 @@ class LineBatch {
   ExitStatus run();
 
  protected:
-  // Keeps a line, and sends what is kept when it is enough. Throws Failure when this line is no good; InvalidInput when
+  // Keeps a line, and sends the kept lines when there are enough. Throws Failure if this line is invalid; InvalidInput when
   // none will be.
   virtual void take(std::string line) = 0;
-  // What is kept, if anything: at the end, and when more input has to be waited for.
+  // Sends the kept lines, if any: at the end, and before waiting for more input.
   virtual void send() = 0;
 
   // What `check` returns of a line: what would be a misuse of a word of the command line is bad data there.

@@ -17,9 +17,9 @@ class LiveDump {
       : session_(session), servers_(std::move(servers)) {}
 
   // LiveKey::server is an index into the session's pool. The worst of what kept servers from listing all their keys, each
-  // of which is told on standard error.
+  // of which is reported on standard error.
   ExitStatus read(const TakeLiveKey& take) const;
-  // The same, one result per server of the pool, and nothing is told.
+  // The same, one result per server of the pool, and nothing is reported.
   std::vector<LiveKeysOfServer> results(const TakeLiveKey& take) const;
 
  private:

@@ -42,7 +42,7 @@ class NameLines final : public LineBatch {
 ExitStatus for_names(Session& session, const std::vector<std::string>& names, const NameTasks& tasks) {
   if (names == std::vector<std::string>{"-"}) return NameLines(session, tasks).run();
   if (std::find(names.begin(), names.end(), "-") != names.end())
-    throw InvalidInput("- reads all names from standard input: give it alone");
+    throw InvalidInput("- reads all names from standard input; give no other names");
   ExitStatus failed = ExitStatus::ok;
   const ExitStatus status = tasks.act(names, [&](std::size_t i, const Failure& failure) {
     session.output().error_of(names[i], names, failure);

@@ -1,4 +1,4 @@
-// What a verb does with several names: the words of its command line, or for `-` the lines of standard input.
+// How a verb handles several names: the words of its command line, or for `-` the lines of standard input.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace mcds {
 class Session;
 
 struct NameTasks {
-  // Throws InvalidInput for a name that will not do.
+  // Throws InvalidInput for an unusable name.
   using Check = std::function<void(const std::string& name)>;
   // Of the i-th name.
   using Fail = std::function<void(std::size_t i, const Failure& failure)>;

@@ -127,7 +127,7 @@ void Output::tell(const FailedGroup& group) const {
     if (!group.server.empty()) text += " (server " + group.server + ')';
     text = visible(text);
   }
-  // A failing stderr leaves nobody to tell.
+  // If stderr fails, the error cannot be reported.
   static_cast<void>(write_all(STDERR_FILENO, text + '\n'));
 }
 

@@ -17,7 +17,7 @@ namespace mcds {
 
 enum class OutputMode { json, value, text };
 
-// Stdout is a pipe that nobody reads any more: main ends the program quietly, as SIGPIPE would have.
+// Stdout is a pipe without a reader: main ends the program quietly, as SIGPIPE would have.
 struct ClosedPipe {};
 
 class Output {
@@ -28,9 +28,9 @@ class Output {
   Output& operator=(const Output&) = delete;
 
   OutputMode mode() const { return mode_; }
-  // What the settings say, where the command line says nothing: before the first answer.
+  // The mode from the settings, if the command line has none: call it before the first answer.
   void use_mode(OutputMode mode) { mode_ = mode; }
-  // With -o text: servers that have a name and lie on a socket are called by it.
+  // With -o text: servers on a unix socket are shown by their name, if they have one.
   void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
 
   // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose first
@@ -45,26 +45,26 @@ class Output {
   void raw_error(std::string_view bytes) const;
 
   void buffered(bool on) { buffered_ = on; }
-  // Throws Failure(output_failed) when stdout cannot take it, ClosedPipe when nobody reads it.
+  // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
   // Before an error: the rows of -o text that wait, as far as standard output takes them.
   void end_table();
 
-  // What else to say of a server that cannot be reached.
+  // A further hint for a server that cannot be reached.
   void hint_at_servers(std::string hint) { no_server_hint_ = std::move(hint); }
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
   void error(const Failure& failure);
-  // Of `count` input lines from `line` on; told with others of the same server and cause, by tell_errors().
+  // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
-  // What is new, while more may follow; or all there is left to say.
+  // New messages while more may follow, or all remaining ones.
   void tell_new_errors();
   void tell_errors();
   // Keeps every error in this file too, one JSON line each. Throws Failure(cannot_write).
   void keep_errors(const std::string& file);
-  // One stderr line in the same two forms for what is no error: {"warning":{"message":…}}, `mcds: message`.
+  // One stderr line in the same two forms for a warning: {"warning":{"message":…}}, `mcds: message`.
   void warning(std::string_view message) const;
   // The last stderr line of an answer that lacks something: as it is in JSON, otherwise `mcds: message`.
   void incomplete(const JsonObject& what, std::string_view message) const;

@@ -32,12 +32,12 @@ Number parsed_number(const std::string& text, const std::string& what) {
     if (const auto value = parse_double(text)) return *value;
   } else if constexpr (std::is_same_v<Number, std::uint64_t>) {
     if (const auto value = parse_u64(text)) return *value;
-    throw InvalidInput(what + ": " + quoted(text) + " is no whole number from 0 to 18446744073709551615");
+    throw InvalidInput(what + ": " + quoted(text) + " is not a whole number from 0 to 18446744073709551615");
   } else {
     const auto value = parse_i64(text);
     if (value && *value >= INT32_MIN && *value <= INT32_MAX) return static_cast<int>(*value);
   }
-  throw InvalidInput(what + ": " + quoted(text) + " is no number");
+  throw InvalidInput(what + ": " + quoted(text) + " is not a number");
 }
 
 struct Assign {
@@ -65,13 +65,14 @@ void check_choice(const OptionSpec& option, const std::string& word) {
   if (option.choices.empty() ||
       std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end())
     return;
-  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is none of " + option.value +
+  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " + option.value +
                      did_you_mean(word, option.choices));
 }
 
 void check_dash(bool takes_dash, const Words& words, const std::string& what) {
   if (takes_dash || std::find(words.begin(), words.end(), "-") == words.end()) return;
-  throw InvalidInput(what + ": - stands for standard input, which is not read here; give a name or value");
+  throw InvalidInput(what +
+                     ": - means standard input, which this argument does not accept; give a name or value");
 }
 
 // `--name=` is an empty value; CLI11 would take the next word for it.
@@ -102,7 +103,7 @@ std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& op
   return 0;
 }
 
-// Parses the options of `words` into their targets; what is no option comes back in order.
+// Parses the options of `words` into their targets; returns the other words in order.
 Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
   // Building the options costs more than the rest of a cold start does; most command lines have none.
   if (std::none_of(words.begin(), words.end(),
@@ -148,7 +149,7 @@ bool takes_value(const std::vector<OptionSpec>& options, const std::string& word
   });
 }
 
-// Takes the first word that is neither an option nor an option's value out of `words`; nullopt when there is none.
+// Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is none.
 std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>& options) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].size() > 1 && words[i][0] == '-') {
@@ -277,7 +278,7 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
   if (verb.child_target() != nullptr) {
     *verb.child_target() = tail;
     if (verb.child_required() && tail.empty())
-      throw InvalidInput("no command to run; write it after --, see " + help_of);
+      throw InvalidInput("no command to run; give it after --, see " + help_of);
   } else if (has_tail) {
     arguments.insert(arguments.end(), tail.begin(), tail.end());
   }
@@ -299,38 +300,42 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        "elasticache:[tls://]HOST:PORT env:NAME",
        {},
        &into.servers_from},
-      {"-P,--pool", "NAME", "a pool of the config file", {}, &into.pool},
-      {"--as", "PROFILE", "place keys as that client does; default ketama", {}, &into.profile},
-      {"-n,--namespace", "PREFIX", "put before every key, and hashed with it", {}, &into.key_prefix},
+      {"-P,--pool", "NAME", "use this pool of the configuration file", {}, &into.pool},
+      {"--as", "PROFILE", "place keys as this client does; default ketama", {}, &into.profile},
+      {"-n,--namespace", "PREFIX", "a prefix for every key, hashed with it", {}, &into.key_prefix},
       {"--copies", "N", "keep each key on N distinct servers; default 1", {}, &into.copies},
-      {"--timeout", "D", "longest wait for one reply; default 1s", {}, &into.timeout},
-      {"--connect-timeout", "D", "longest wait for one connection; default 500ms", {}, &into.connect_timeout},
+      {"--timeout", "D", "longest time to wait for one reply; default 1s", {}, &into.timeout},
+      {"--connect-timeout",
+       "D",
+       "longest time to wait for one connection; default 500ms",
+       {},
+       &into.connect_timeout},
       {"--deadline",
        "D",
-       "longest time for the whole command, a child's own excluded; exit 75",
+       "longest time for the whole command, except for a child command; then exit 75",
        {},
        &into.deadline},
       {"--protocol",
        "auto|classic|meta",
-       "how to talk to the servers; default auto",
+       "the protocol to use; default auto",
        {"auto", "classic", "meta"},
        &into.protocol},
-      {"--tls", "", "reach every server by TLS, as tls://HOST:PORT does", {}, &into.tls},
+      {"--tls", "", "use TLS for every server, as tls://HOST:PORT does for one", {}, &into.tls},
       {"--tls-ca",
        "FILE",
-       "the CA of the servers' certificates; default: the system's",
+       "the CA of the servers' certificates; default: the CAs of the system",
        {},
        &into.access.tls_ca},
       {"--tls-name",
        "NAME",
-       "what the certificates are for; default: each server's host",
+       "the name in the servers' certificates; default: each server's host",
        {},
        &into.access.tls_name},
-      {"--tls-cert", "FILE", "the client certificate to show", {}, &into.access.tls_cert},
-      {"--tls-key", "FILE", "its key; default: in the certificate's file", {}, &into.access.tls_key},
+      {"--tls-cert", "FILE", "the client certificate to present", {}, &into.access.tls_cert},
+      {"--tls-key", "FILE", "its key; default: read from the certificate's file", {}, &into.access.tls_key},
       {"--tls-insecure", "", "do not verify certificates", {}, &into.tls_insecure},
-      {"--user", "NAME", "log in under this name", {}, &into.access.user},
-      {"--password-file", "FILE", "the file that holds the password", {}, &into.access.password_file},
+      {"--user", "NAME", "log in as this user", {}, &into.access.user},
+      {"--password-file", "FILE", "the file that contains the password", {}, &into.access.password_file},
       {"--auth",
        "ascii|user-key",
        "the form of the login: memcached -Y, or MemCachier; default ascii",
@@ -338,12 +343,20 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        &into.access.auth},
       {"-o,--output",
        "json|value|text",
-       "one JSON object per line, the bare answer, or columns for people",
+       "JSON lines, the bare answer, or columns for people; default json",
        {"json", "value", "text"},
        &into.output},
-      {"-v,--verbose", "", "one stderr line per round trip", {}, &into.verbose},
-      {"--errors", "FILE", "write every failure there too, one JSON line each", {}, &into.errors},
-      {"--config", "FILE", "instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf", {}, &into.config},
+      {"-v,--verbose", "", "print one line per round trip on standard error", {}, &into.verbose},
+      {"--errors",
+       "FILE",
+       "also write every failure to this file, one JSON object per line",
+       {},
+       &into.errors},
+      {"--config",
+       "FILE",
+       "read this instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf",
+       {},
+       &into.config},
   };
 }
 

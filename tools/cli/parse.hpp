@@ -1,4 +1,4 @@
-// From words to the action they ask for. Only the asked command is declared and only its options are built.
+// From the words of the command line to an action. Only the given command is declared, and only its options are built.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct Invocation {
 // was understood, so that the error comes out in the mode asked for.
 void parse(const std::vector<std::string>& arguments, Invocation& invocation);
 
-// The command entry called `name`, declared; nullptr when there is none.
+// The command entry called `name`, declared; nullptr if there is none.
 std::unique_ptr<Command> declared(std::string_view name);
 
 }  // namespace mcds

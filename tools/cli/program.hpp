@@ -6,8 +6,8 @@
 //     counter.verb("incr", "add to a counter, creating it if it is missing")
 //         .example("mcds counter incr hits")
 //         .argument("NAME", "the counter", options->name)
-//         .optional_argument("DELTA", "how much; 1 without it", options->delta)
-//         .option("--ttl", "D", "lifetime if it is created", options->ttl)
+//         .optional_argument("DELTA", "a whole number; default 1", options->delta)
+//         .option("--ttl", "D", "ttl of a counter that is created", options->ttl)
 //         .action([options](Session& session) { return incr(session, *options); });
 //   }
 #pragma once
@@ -29,7 +29,7 @@ namespace mcds {
 
 class Session;
 
-// Where a parsed word goes; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …) and
+// The target of a parsed word; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …) and
 // refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the verb (see input.hpp).
 using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,

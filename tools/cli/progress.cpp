@@ -15,7 +15,7 @@ constexpr std::uint64_t calls_per_look = 1000;
 constexpr std::uint64_t bar_width = 24;
 
 void write_terminal(const std::string& text) {
-  // A terminal that fails leaves nobody to tell.
+  // If the terminal fails, the error cannot be reported.
   if (write(STDERR_FILENO, text.data(), text.size()) < 0) return;
 }
 

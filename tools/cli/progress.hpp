@@ -1,4 +1,4 @@
-// One line on stderr that tells how far a long run is; only if stderr is a terminal and the run takes long
+// One line on stderr with the progress of a long run; only if stderr is a terminal and the run takes long
 // enough.
 //
 //   [############............] 51%  512000 lines, 498000/s       with a total

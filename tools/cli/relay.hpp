@@ -1,7 +1,7 @@
 // Passes a child's output on to ours as it comes, and keeps a copy.
 //
-// It never blocks while the child runs: what our reader does not take holds the child up, as it would without
-// us. A closed or full stdout does not end the copy: the child goes on as long as the copy is of use.
+// It never blocks while the child runs: a slow reader of ours slows the child down, as it would without
+// us. A closed or full stdout does not end the copy: the child continues as long as the copy is useful.
 #pragma once
 
 #include <array>

@@ -48,7 +48,8 @@ Source parse_source(std::string_view text) {
     source.pool = source.where.substr(hash + 1);
     source.where.resize(hash);
   }
-  if (source.where.empty()) throw InvalidInput("--servers-from: nothing after " + source.kind + ":");
+  if (source.where.empty())
+    throw InvalidInput("--servers-from: a value is missing after " + source.kind + ":");
   return source;
 }
 

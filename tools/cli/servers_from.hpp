@@ -1,4 +1,4 @@
-// --servers-from KIND:WHERE: pools from where they are kept.
+// --servers-from KIND:WHERE: pools from other programs' files and from the network.
 #pragma once
 
 #include <string_view>

@@ -12,7 +12,7 @@ struct ServiceRecord {
   unsigned priority, weight, port;
 };
 
-// What is malformed is left out.
+// Malformed records are skipped.
 std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer);
 
 }  // namespace mcds

@@ -40,7 +40,7 @@ OutputMode output_mode(const Text& word) {
   return word == "text" ? OutputMode::text : OutputMode::json;
 }
 
-// Environment and config speak of terminals: what reads a pipe or a file gets the same everywhere.
+// Environment and configuration apply to terminals only: pipes and files get the same everywhere.
 Text terminal_output(const Text& word) {
   return isatty(STDOUT_FILENO) != 0 ? word : std::nullopt;
 }
@@ -73,7 +73,7 @@ class RunClock final : public Clock {
   void sleep_for(Duration duration) override {
     const Duration left = limits_.deadline() - steady();
     clock_.sleep_for(std::min(duration, left));
-    if (limits_.over(steady())) throw Failure(ErrorCode::try_again, "not done within the deadline");
+    if (limits_.over(steady())) throw Failure(ErrorCode::try_again, "not finished before the deadline");
   }
 
  private:
@@ -114,7 +114,7 @@ struct Settings {
   static PoolConfig pool(const Config& config, const std::string& name) {
     const auto found = config.pools.find(name);
     if (found != config.pools.end()) return found->second;
-    throw Failure(ErrorCode::configuration, "the config has no [pool " + name + "]");
+    throw Failure(ErrorCode::configuration, "the configuration file has no [pool " + name + "]");
   }
 };
 
@@ -125,7 +125,7 @@ struct Choice {
 
 Choice choose_servers(const GlobalOptions& options, const Config& config, const Settings& settings) {
   if (options.servers && options.servers_from)
-    throw InvalidInput("--servers and --servers-from exclude each other");
+    throw InvalidInput("give either --servers or --servers-from, not both");
   for (const Choice& choice :
        {Choice{options.servers, options.servers_from},
         Choice{settings.flag_pool.servers, settings.flag_pool.servers_from},
@@ -133,7 +133,7 @@ Choice choose_servers(const GlobalOptions& options, const Config& config, const 
         Choice{settings.config_pool.servers, settings.config_pool.servers_from},
         Choice{config.defaults.servers, config.defaults.servers_from}}) {
     if (choice.servers && choice.servers_from)
-      throw Failure(ErrorCode::configuration, "servers and servers_from of one pool exclude each other");
+      throw Failure(ErrorCode::configuration, "a pool has either servers or servers_from, not both");
     if (choice.made()) return choice;
   }
   return {};
@@ -146,7 +146,7 @@ Session::Session(GlobalOptions options)
       output_(output_mode(options_.output ? options_.output : terminal_output(environment("MCDS_OUTPUT")))),
       parts_(std::make_unique<Parts>(*limits_)) {}
 
-// Also where nothing else is asked of the config: it says in which form.
+// Even if nothing else of the configuration is needed: it selects the output mode.
 void Session::settle_output() {
   const Text word = environment("MCDS_OUTPUT");
   if (word && !is_output_mode(*word)) throw InvalidInput("MCDS_OUTPUT: write json, value or text");
@@ -216,7 +216,7 @@ const PoolFile& Session::pool() {
   Choice choice = choose_servers(options_, config(), settings);
   if (!choice.made()) {
     choice.servers = "127.0.0.1:11211";
-    output_.hint_at_servers(" No server was named: name yours by --servers or MCDS_SERVERS");
+    output_.hint_at_servers(" No servers were given: use --servers or MCDS_SERVERS");
   }
   parts_->pool = choice.servers_from
                      ? pool_from(*choice.servers_from, access().tls_for_all, connect_options(), clock())

@@ -51,7 +51,7 @@ class Session {
   void choose_operation(const std::optional<std::string>& operation);
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
-  // The longest time a lock with copies may be held, if anybody says so.
+  // The longest time for which a lock with copies may be held, if it is configured.
   std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
   // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
@@ -60,9 +60,9 @@ class Session {
   // The same connections in the making, for another placement: another pool, another profile.
   std::unique_ptr<Cluster> connect_to(std::shared_ptr<const Placement> placement);
   ConnectOptions connect_options();
-  // Many lines follow: those of a server that pauses are held for a while.
+  // Many lines follow: requests to a server that pauses are held back for a while.
   void hold_for_the_sick() { limits_->treat(RunLimits::Sick::hold); }
-  // What must not be left undone for a server that was sick.
+  // For requests that must be sent even to a server that was sick.
   void try_always() { limits_->treat(RunLimits::Sick::try_always); }
   SteadyTime deadline() const { return limits_->deadline(); }
   void set_deadline(SteadyTime when) { limits_->set_deadline(when); }
@@ -70,13 +70,13 @@ class Session {
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
 
-  // True once for each server: what is said of it need not be repeated.
+  // True once for each server, so that a message about it is not repeated.
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
-  // What placements are made with beside the profile and the pool.
+  // The inputs of a placement besides the profile and the pool.
   PlacementOptions placement_options();
-  // The servers, and what their source says of hashing.
+  // The servers, and the hashing that their source specifies.
   const PoolFile& pool();
 
  private:
@@ -87,7 +87,7 @@ class Session {
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);
 
-  // What the servers want of us. Settled once.
+  // How to log in to the servers. Decided once.
   const Access& access();
 
   GlobalOptions options_;
@@ -97,7 +97,7 @@ class Session {
   std::set<std::size_t> failed_servers_;
 };
 
-// The time of a child is not the command's: its deadline is as much later.
+// The run time of a child does not count: the command's deadline moves by it.
 class ChildTime {
  public:
   explicit ChildTime(Session& session);

@@ -20,7 +20,7 @@ class Terminal {
   // there is in our process group and may want the terminal (`… | less`); the child gets it when it asks.
   bool lend_at_start() const;
   void lend(pid_t group);
-  // If it was lent: from whoever has it now of those below us.
+  // If it was lent: from the process below us that has it now.
   void take_back();
 
  private:

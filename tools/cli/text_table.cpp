@@ -20,10 +20,10 @@ constexpr std::size_t screenful = 60;  // rows
 constexpr std::size_t narrowest = 8;   // what a cell that is cut keeps
 constexpr std::size_t gap = 2;
 
-// Told behind a row, whatever the columns.
+// Shown after a row, whatever the columns.
 constexpr std::array notes{"error", "explain"};
 
-// What people miss least, first.
+// The least important first.
 constexpr std::array least_useful{
     "index",       "cas",         "hash",         "md5",       "flags",     "points",
     "method",      "point_index", "limit_bytes",  "weight",    "fair",      "max_connections",
@@ -126,7 +126,7 @@ std::string TextTable::end() {
   return text;
 }
 
-// The columns of all rows that wait, each behind what its first row has before it.
+// The columns of all waiting rows, each after the column that precedes it in its first row.
 void TextTable::settle() {
   columns_.clear();
   for (const Row& row : waiting_) add_columns(row);
@@ -163,7 +163,7 @@ void TextTable::measure(Column& column) const {
       differ = differ || cell.text != *first;
     }
   }
-  // Of use only where several are asked.
+  // Useful only if several are asked.
   if (column.name == "profile" && &column != &columns_.front() && !differ) column.shown = false;
 }
 
@@ -224,7 +224,7 @@ std::string TextTable::line_of(const Row& row) const {
   return with_note(std::move(line), used, row);
 }
 
-// What has no column.
+// The fields without a column.
 std::string TextTable::note_of(const Row& row) const {
   std::string note;
   for (const Cell& cell : row) {
@@ -237,7 +237,7 @@ std::string TextTable::note_of(const Row& row) const {
   return note;
 }
 
-// Behind the row where there is room for it, otherwise below.
+// After the row if there is room, otherwise below it.
 std::string TextTable::with_note(std::string line, std::size_t used, const Row& row) const {
   const std::string note = note_of(row);
   if (note.empty()) return line + '\n';

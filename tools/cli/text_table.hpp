@@ -1,5 +1,5 @@
 // Answers as tables for people: -o text. A column for each field, all rows of the first screenful aligned; what comes
-// after keeps these columns. Fields that only a few rows have are told behind such a row, in words.
+// after keeps these columns. Fields that only a few rows have are shown after such a row, in words.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class TextTable {
 
   void call_servers(ServerNames names) { names_ = std::move(names); }
 
-  // One more row, of a JSON object. What can be printed by now, if anything. A row that begins with another field than
+  // One more row, of a JSON object. Returns what can be printed by now, if anything. A row that begins with another field than
   // those before it begins another table. A row that is alone and too wide is printed a field a line.
   std::string add(const std::string& object);
   // All that is left; what comes later is printed at once, as wide as that was.
@@ -69,7 +69,7 @@ class TextTable {
 
 // Of the terminal that standard output is, or what COLUMNS says; 0: neither.
 std::size_t terminal_width();
-// Standard output is a terminal, and nobody said NO_COLOR.
+// Standard output is a terminal, and NO_COLOR is not set.
 bool terminal_has_colours();
 
 }  // namespace mcds

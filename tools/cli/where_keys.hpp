@@ -1,4 +1,4 @@
-// The answer to 'which server has this key', the same for `mcds where` and the `where` verbs of all structures.
+// The answer to 'which server has this key', for `mcds where` and the `where` verbs of all structures.
 #pragma once
 
 #include <span>

@@ -37,7 +37,7 @@ using Elements = std::vector<std::string>;
 
 std::optional<ArrayEncoding> encoding_of(const ArrayOptions& options) {
   if (options.lock && options.encoding != "json") {
-    throw InvalidInput("--lock goes with --encoding json; a journal's changes are atomic without it");
+    throw InvalidInput("--lock needs --encoding json; changes of a journal are atomic without a lock");
   }
   if (options.encoding.empty()) return std::nullopt;
   return options.encoding == "json" ? ArrayEncoding::json : ArrayEncoding::journal;
@@ -46,7 +46,7 @@ std::optional<ArrayEncoding> encoding_of(const ArrayOptions& options) {
 std::string element_of(const ArrayOptions& options, std::string_view value) {
   auto element = options.json ? compact_json(value) : std::optional(quote_bytes(value));
   if (!element) {
-    throw Failure(ErrorCode::bad_data, "the value is no JSON; leave --json out to store it as a string");
+    throw Failure(ErrorCode::bad_data, "the value is not JSON; omit --json to store it as a string");
   }
   if (element->size() > largest_value) {
     throw Failure(ErrorCode::bad_data, "a value of " + std::to_string(value.size()) +
@@ -65,7 +65,7 @@ bool from_input(const ArrayOptions& options) {
   const bool input = options.values == std::vector<std::string>{"-"};
   const bool mixed =
       !input && std::find(options.values.begin(), options.values.end(), "-") != options.values.end();
-  if (mixed) throw InvalidInput("- reads the values from standard input, one per line; it stands alone");
+  if (mixed) throw InvalidInput("- reads the values from standard input, one per line; give no other values");
   return input;
 }
 
@@ -169,12 +169,12 @@ ExitStatus remove(Session& session, const ArrayOptions& options) {
 
 ExitStatus change(Session& session, const ArrayOptions& options) {
   if (options.add.empty() && options.remove.empty())
-    throw InvalidInput("nothing to change; give --add V or --delete V, each as often as needed");
+    throw InvalidInput("nothing to change; give --add V or --delete V, once for each value");
   return change_in_one_step(session, options, elements_of(options, options.add),
                             elements_of(options, options.remove));
 }
 
-// All lines are one step: all of them are read first, and none is used if one is no good.
+// All lines are one step: all of them are read first, and none is used if one is invalid.
 class ElementLines final : public LineBatch {
  public:
   ElementLines(Session& session, const ArrayOptions& options)
@@ -196,7 +196,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
     if (lines.elements.empty() && !options.allow_empty) {
       throw Failure(
           ErrorCode::bad_data,
-          "standard input was empty and nothing was replaced; give --allow-empty for an empty array");
+          "standard input was empty and nothing was replaced; use --allow-empty to empty the array");
     }
   } else {
     lines.elements = elements_of(options, options.values);
@@ -229,7 +229,7 @@ std::string bytes_of(const std::string& element) {
 }
 
 // Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False if one is
-// neither: somebody else's, shown as the bytes it is.
+// neither: another program's, shown as bytes.
 bool add_values(JsonObject& answer, const Elements& elements) {
   bool binary = false;
   bool ours = true;
@@ -249,8 +249,8 @@ bool add_values(JsonObject& answer, const Elements& elements) {
 
 void warn_of_loss(Session& session) {
   session.output().warning(
-      "a part of the array was lost by its server: values are missing, or deleted ones are back; replace or "
-      "clear it");
+      "a server has lost a part of the array: values are missing, or deleted ones are back; replace or clear "
+      "it");
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
@@ -294,11 +294,11 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
   const ExitStatus status = finish(session, contents, answer, {});
   if (ours) return status;
   throw Failure(ErrorCode::bad_data,
-                "somebody else wrote to the array: an element is no JSON; all are shown as bytes",
+                "another program wrote to the array: an element is not JSON; all values are shown as bytes",
                 session.server_address(contents.server));
 }
 
-// An array is on one server, or on its copies' servers: what nobody answers for is all of it.
+// An array is on one server, or on its copies' servers: if none answers, all of it is missing.
 ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
   if (!options.partial) return fetch(session, options);
   try {
@@ -326,7 +326,7 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
   JsonObject answer = start_answer(options);
   if (const auto compacted = array.compact()) {
     if (compacted->away)
-      session.output().warning(std::string("nothing was dropped, a copy is away: ") +
+      session.output().warning(std::string("nothing was dropped because a copy does not answer: ") +
                                compacted->away->what());
     answer.boolean("compacted", !compacted->away);
     if (compacted->away) answer.bytes("reason", "copy_away");
@@ -357,55 +357,61 @@ Verb& declare(Command& command, const Options& options, VerbFunction function, c
 
 void with_encoding(Verb& verb, const Options& options) {
   verb.choice("--encoding", {"journal", "json"},
-              "how it is stored; without it as it is, a new one as a journal", &options->encoding);
+              "how the array is stored; default: as it is, journal for a new one", &options->encoding);
 }
 
 void with_values(Verb& verb, const Options& options) {
-  verb.flag("--json", "values are JSON, not strings", options->json)
-      .flag("--lock", "with --encoding json: lock the array meanwhile, for programs that do so",
+  verb.flag("--json", "the values are JSON, not strings", options->json)
+      .flag("--lock",
+            "with --encoding json: hold the array's lock, for programs that change it under that lock",
             options->lock);
   with_encoding(verb, options);
 }
 
 void declare_changes(Command& command, const Options& options) {
-  Verb& add_verb =
-      declare(command, options, add, "add", "append values")
-          .example("mcds array add jobs backup report")
-          .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
-          .example("find /data -name '*.csv' | mcds array add files -")
-          .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
-                    &options->values)
-          .dash()
-          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+  Verb& add_verb = declare(command, options, add, "add", "append values")
+                       .example("mcds array add jobs backup report")
+                       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
+                       .example("find /data -name '*.csv' | mcds array add files -")
+                       .argument("VALUE",
+                                 "the values, in one atomic step; @FILE: a file's contents; -: one per "
+                                 "line of standard input",
+                                 &options->values)
+                       .dash()
+                       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   with_values(add_verb, options);
   Verb& change_verb =
       declare(command, options, change, "change", "delete and append values in one atomic step")
           .example("mcds array change jobs --delete backup --add restore")
-          .option("--add", "V", "append V", &options->add)
+          .option("--add", "V", "append V; can be repeated", &options->add)
           .dash()
-          .option("--delete", "V", "delete every value that equals V; done before what is added",
+          .option("--delete", "V",
+                  "delete every value that equals V, before values are added; can be repeated",
                   &options->remove)
           .dash();
   with_values(change_verb, options);
   Verb& delete_verb =
-      declare(command, options, remove, "delete", "delete every value that equals one of these")
+      declare(command, options, remove, "delete", "delete every value that equals one of the given values")
           .example("mcds array delete jobs backup")
-          .argument("VALUE", "the values, in one atomic step; @FILE its bytes; - alone: one value per line",
+          .argument("VALUE",
+                    "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
+                    "standard input",
                     &options->values)
           .dash()
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   with_values(delete_verb, options);
   Verb& replace_verb =
-      declare(command, options, replace, "replace", "these values and no others, in one atomic step")
+      declare(command, options, replace, "replace", "replace all values in one atomic step")
           .example("mcds array replace jobs backup report")
           .example("ls | mcds array replace files -")
-          .argument("VALUE", "the values; @FILE its bytes; - alone: one value per line", &options->values)
+          .argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
+                    &options->values)
           .dash();
   with_values(replace_verb, options);
-  replace_verb.flag("--allow-empty", "with -: empty input empties the array", options->allow_empty);
+  replace_verb.flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
   Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
                          .example("mcds array clear jobs")
-                         .flag("--lock", "with --encoding json: lock the array meanwhile", options->lock);
+                         .flag("--lock", "with --encoding json: hold the array's lock", options->lock);
   with_encoding(clear_verb, options);
 }
 
@@ -415,18 +421,19 @@ void declare_array(Command& command) {
   const auto options = std::make_shared<ArrayOptions>();
   declare_changes(command, options);
   with_encoding(
-      declare(command, options, fetch_partially, "fetch", "all values, in the order they were added")
+      declare(command, options, fetch_partially, "fetch",
+              "print all values, in the order in which they were added")
           .example("mcds array fetch jobs")
           .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
-          .flag("--partial", "exit 2 and say what is missing where no server answers", options->partial),
+          .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial),
       options);
-  with_encoding(declare(command, options, count, "count", "how many values there are")
+  with_encoding(declare(command, options, count, "count", "print the number of values")
                     .example("mcds array count jobs -o value"),
                 options);
   declare(command, options, compact, "compact",
-          "drop what deletes made void, losing nothing that others add meanwhile")
+          "drop deleted values from the journal; changes made meanwhile are kept")
       .example("mcds array compact jobs");
-  declare(command, options, where, "where", "the array's keys and their servers")
+  declare(command, options, where, "where", "print the array's keys and their servers")
       .example("mcds array where jobs");
 }
 

@@ -40,7 +40,7 @@ Counter counter_of(Session& session, const CounterOptions& options) {
 
 void check_ttl(const std::optional<Duration>& ttl) {
   if (ttl && *ttl <= Duration::zero())
-    throw InvalidInput("--ttl must be longer than 0; leave it out for a counter that stays");
+    throw InvalidInput("--ttl must be longer than 0; omit it for a counter that does not expire");
 }
 
 // jq and JavaScript round numbers above 2^53: those come as text too.
@@ -78,7 +78,9 @@ Increment parse_line(const std::string& line) {
   const auto space = line.find_first_of(" \t");
   if (space == std::string::npos) return {line, 1};
   const auto delta = parse_u64(std::string_view(line).substr(line.find_first_not_of(" \t", space)));
-  if (!delta) throw Failure(ErrorCode::bad_data, "no whole number behind the name; write NAME or NAME DELTA");
+  if (!delta)
+    throw Failure(ErrorCode::bad_data,
+                  "the text after the name is not a whole number; write NAME or NAME DELTA");
   return {line.substr(0, space), *delta};
 }
 
@@ -105,7 +107,7 @@ class IncrementLines final : public LineBatch {
     finish();
   }
 
-  // The answers to a window are printed while the next one is on its way.
+  // The answers to a window are printed while the next one is in flight.
   void begin() {
     if (increments_.empty()) return;
     Window next{counter_.begin_incr(increments_, incr_options(options_)), std::move(numbers_)};
@@ -145,7 +147,8 @@ class IncrementLines final : public LineBatch {
 
 ExitStatus incr(Session& session, const CounterOptions& options) {
   if (options.name == "-") {
-    if (options.delta) throw InvalidInput("with - the deltas come from standard input: NAME DELTA per line");
+    if (options.delta)
+      throw InvalidInput("with -, the deltas come from standard input: one NAME DELTA per line");
     return IncrementLines(session, options).run();
   }
   const std::uint64_t delta = options.delta.value_or(1);
@@ -229,8 +232,8 @@ ExitStatus take(Session& session, const CounterOptions& options) {
 }
 
 ExitStatus limit(Session& session, const CounterOptions& options) {
-  if (!options.max) throw InvalidInput("--max: say how many uses are allowed in one period");
-  if (options.period <= Duration::zero()) throw InvalidInput("--per: give the period, longer than 0");
+  if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
+  if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
   const LimitResult result =
       counter_of(session, options).limit(options.name, *options.max, options.period, options.cost);
   JsonObject line;
@@ -291,7 +294,7 @@ void finish(Verb& verb, const Options& options, VerbFunction function) {
   verb.action([options, function](Session& session) { return function(session, *options); });
 }
 
-constexpr const char* ttl_help = "lifetime of a counter that is created; an existing one keeps its own";
+constexpr const char* ttl_help = "ttl of a counter that is created; an existing one keeps its own";
 
 }  // namespace
 
@@ -302,52 +305,53 @@ void declare_counter(Command& counter) {
           .example("mcds counter incr hits")
           .example("mcds counter incr bytes:in 1500 --ttl 1h")
           .example("cut -d' ' -f1 access.log | mcds counter incr - >/dev/null")
-          .argument("NAME", "the counter; - reads NAME[ DELTA] lines, equal names are summed before sending",
-                    &options->name)
+          .argument("NAME", "the counter; - reads lines of NAME[ DELTA] and sums equal names", &options->name)
           .dash()
-          .optional_argument("DELTA", "how much; 1 without it", &options->delta)
+          .optional_argument("DELTA", "a whole number; default 1", &options->delta)
           .option("--ttl", "D", ttl_help, &options->ttl)
-          .option("--init", "N", "what a missing counter counts from; default 0", &options->initial)
-          .flag("--exact", "create it exact: a lost reply is found out by its id", options->exact)
-          .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast);
+          .option("--init", "N", "the value from which a missing counter starts; default 0",
+                  &options->initial)
+          .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
+                options->exact)
+          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   finish(incr_verb, options, incr);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
              .example("mcds counter decr stock:44")
              .argument("NAME", "the counter", &options->name)
-             .optional_argument("DELTA", "how much; 1 without it", &options->delta),
+             .optional_argument("DELTA", "a whole number; default 1", &options->delta),
          options, decr);
-  finish(
-      counter.verb("get", "the values of counters")
-          .example("mcds counter get hits")
-          .example("mcds counter get hits misses --default 0 -o value")
-          .argument("NAME", "the counters; - reads one per line", &options->names)
-          .dash()
-          .option("--default", "N", "answer N for a missing counter instead of exit 1", &options->otherwise),
-      options, get);
-  finish(counter.verb("set", "give a counter a value")
+  finish(counter.verb("get", "print the values of counters")
+             .example("mcds counter get hits")
+             .example("mcds counter get hits misses --default 0 -o value")
+             .argument("NAME", "the counters; - reads one per line", &options->names)
+             .dash()
+             .option("--default", "N", "print N for a missing counter instead of exiting with 1",
+                     &options->otherwise),
+         options, get);
+  finish(counter.verb("set", "set a counter to a value")
              .example("mcds counter set stock:44 120")
              .argument("NAME", "the counter", &options->name)
              .argument("VALUE", "a whole number", &options->value)
-             .option("--ttl", "D", "its lifetime", &options->ttl)
-             .flag("--if-absent", "only if there is none; exit 1 otherwise", options->if_absent),
+             .option("--ttl", "D", "the ttl", &options->ttl)
+             .flag("--if-absent", "only if there is no such counter; otherwise exit 1", options->if_absent),
          options, set);
   finish(counter.verb("take", "read and reset to 0, losing no increment")
              .example("mcds counter take hits -o value")
              .argument("NAME", "the counter", &options->name),
          options, take);
-  Verb& limit_verb = counter.verb("limit", "allow at most N uses per period; exit 1 when over the limit")
+  Verb& limit_verb = counter.verb("limit", "allow at most N uses per period; exit 1 over the limit")
                          .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
                          .argument("NAME", "what is limited", &options->name)
                          .option("--max", "N", "uses allowed in one period", &options->max)
                          .option("--per", "D", "the period; windows are aligned to it", &options->period)
-                         .option("--cost", "K", "uses this one counts for; default 1", &options->cost);
+                         .option("--cost", "K", "how much this use counts; default 1", &options->cost);
   finish(limit_verb, options, limit);
-  finish(counter.verb("remove", "forget counters")
+  finish(counter.verb("remove", "remove counters")
              .example("mcds counter remove hits")
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash(),
          options, remove);
-  finish(counter.verb("where", "the servers that hold counters")
+  finish(counter.verb("where", "print the servers of counters")
              .example("mcds counter where hits")
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash(),

@@ -31,12 +31,13 @@ void check_key(const KeyOptions& options, const std::string& key) {
   const std::string instead = options.digest == "none" ? "use --digest md5" : "give another --prefix";
   const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
   if (std::any_of(key.begin(), key.end(), unsafe)) {
-    throw InvalidInput("the key would contain a space or control character, which memcached cannot hold; " +
-                       instead);
+    throw InvalidInput(
+        "the key would contain a space or control character, which memcached does not allow; " + instead);
   }
   if (key.size() > max_key_size) {
     throw InvalidInput("the key would have " + std::to_string(key.size()) +
-                       " bytes, memcached takes at most " + std::to_string(max_key_size) + "; " + instead);
+                       " bytes, but memcached allows at most " + std::to_string(max_key_size) + "; " +
+                       instead);
   }
 }
 
@@ -60,7 +61,7 @@ void declare_key(Command& command) {
                 &options->json)
       .dash()
       .choice("--digest", {"md5", "sha256", "none"},
-              "digest of the canonical form; none: the canonical form itself", &options->digest)
+              "digest of the canonical form, or none for the form itself; default md5", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)
       .action([options](Session& session) { return print_key(session, *options); });
 }

@@ -83,7 +83,7 @@ void tell_failure(Output& output, const ChildResult& result) {
   if (!result.message.empty()) {
     output.error(Failure(ErrorCode::usage, result.message + "; check the command after --"));
   } else if (result.reason == ChildResult::Reason::watch) {
-    output.error(Failure(ErrorCode::lock_lost, "the lock could not be kept; the command was stopped"));
+    output.error(Failure(ErrorCode::lock_lost, "the lock was lost and the command was stopped"));
   } else if (result.reason == ChildResult::Reason::max_run) {
     output.error(Failure(ErrorCode::try_again, "the command ran longer than --max-run and was stopped"));
   }

@@ -1,4 +1,4 @@
-// What is told of a child that was run: exit status, messages and the file of --report.
+// What is reported about a child that was run: exit status, messages and the file of --report.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace mcds {
 
-// Opened before anything runs, so that a report that cannot be written is told in time.
+// Opened before anything runs, so that an unwritable report is found early.
 class Report {
  public:
   // Throws Failure(cannot_write), as write does; nothing is written without a path.

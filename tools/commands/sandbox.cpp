@@ -174,9 +174,9 @@ class Sandbox {
 
   [[noreturn]] void give_up(const std::string& program, const std::string& log) const {
     const std::string text = text_of(log);
-    throw Failure(
-        ErrorCode::unavailable,
-        program + " does not start: " + (text.empty() ? "it says nothing" : text.substr(0, text.find('\n'))));
+    throw Failure(ErrorCode::unavailable,
+                  program + " does not start: " +
+                      (text.empty() ? "it prints no message" : text.substr(0, text.find('\n'))));
   }
 
   pid_t start_server(std::size_t number) {
@@ -232,7 +232,7 @@ class Sandbox {
     throw Failure(ErrorCode::unavailable, "cannot run " + line.front() + ": " + std::strerror(error));
   }
 
-  // A session of its own: signals of our terminal do not reach it.
+  // A separate session: signals of our terminal do not reach it.
   [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
                                   pid_t parent, int report) {
     setsid();
@@ -267,9 +267,10 @@ class Sandbox {
 };
 
 void check(const SandboxOptions& options) {
-  if (options.count == 0 || options.count > most_servers) throw InvalidInput("-N: 1 to 64 servers");
+  if (options.count == 0 || options.count > most_servers)
+    throw InvalidInput("-N: give a number of servers from 1 to 64");
   if (options.megabytes == 0 || options.megabytes > most_megabytes) {
-    throw InvalidInput("-m: 1 to 1048576 megabytes for each server");
+    throw InvalidInput("-m: give 1 to 1048576 megabytes for each server");
   }
 }
 
@@ -305,12 +306,12 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox -N 5 -- tests/my-test.sh")
       .example("mcds sandbox --tls --auth -- mcds servers")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
-      .optional_argument("CMD", "what to run; $SHELL without it", &options->words)
+      .optional_argument("CMD", "the command to run; default $SHELL", &options->words)
       .dash()
-      .option("-N,--count", "N", "how many servers; 3 without it", &options->count)
-      .option("-m,--memory", "MB", "megabytes of memory for each; 64 without it", &options->megabytes)
-      .flag("--tls", "servers with TLS and a certificate of their own", options->tls)
-      .flag("--auth", "servers that want a login", options->login)
+      .option("-N,--count", "N", "number of servers; default 3", &options->count)
+      .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
+      .flag("--tls", "start servers with TLS, with a certificate for this sandbox", options->tls)
+      .flag("--auth", "start servers that require a login", options->login)
       .child(options->command, false)
       .action([options](Session& session) { return run_sandbox(session, *options); });
 }

@@ -29,9 +29,9 @@ struct Options {
   std::optional<std::string> jitter;
 };
 
-void common_options(Verb& verb, const std::shared_ptr<Options>& options) {
+void common_options(Verb& verb, const std::shared_ptr<Options>& options, const char* usual_period) {
   verb.argument("NAME", "what is visited", &options->name)
-      .option("--period", "D", "how long one count lasts, whole seconds; default: the one in use, else 5m",
+      .option("--period", "D", std::string("the period, in whole seconds; default ") + usual_period,
               &options->period);
 }
 
@@ -169,27 +169,29 @@ void declare_visitors(Command& command) {
   hit_verb.example("mcds visitors hit site")
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
-  common_options(hit_verb, options);
+  common_options(hit_verb, options, "5m");
   hit_verb
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
       .dash()
-      .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return hit(session, *options); });
 
-  Verb& value_verb = command.verb("value", "the count of the last full period");
+  Verb& value_verb = command.verb("value", "print the count of the last full period");
   value_verb.example("mcds visitors value site")
       .example("mcds visitors value site --estimate")
       .example("mcds visitors value site --jitter 3% -o value");
-  common_options(value_verb, options);
+  common_options(value_verb, options, "the one in use, else 5m");
   value_verb
-      .flag("--estimate", "also the visits of the last D, interpolated, with their standard error",
+      .flag("--estimate", "also estimate the visits in the last D, with the standard error",
             options->estimate)
-      .option("--jitter", "P%", "also a number with normal noise of P percent, for display", &options->jitter)
+      .option("--jitter", "P%",
+              "also print a number with normally distributed noise of P percent, for display",
+              &options->jitter)
       .action([options](Session& session) { return value(session, *options); });
 
-  Verb& where_verb = command.verb("where", "the keys of this and the last period, and their servers");
+  Verb& where_verb = command.verb("where", "print the keys of this and the last period, and their servers");
   where_verb.example("mcds visitors where site");
-  common_options(where_verb, options);
+  common_options(where_verb, options, "the one in use, else 5m");
   where_verb.action([options](Session& session) { return where(session, *options); });
 }
 

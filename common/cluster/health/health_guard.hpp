@@ -1,13 +1,14 @@
 // Around a transport: a server that does not answer costs one timeout per run, not one per batch.
 //
-// After a timeout or a failed connection a server is sick. Requests to it fail at once, with the same cause and nothing
-// sent, until a trial on a connection of its own is answered; where lines are many (Sick::hold) they are first held for
-// at most one timeout from the beginning of the sickness, so that a short pause fails none. One that answers trials and
-// nothing else is tried ever more rarely.
+// After a timeout or a failed connection a server is sick. Requests to it fail at once, unsent, with the
+// original cause, until it answers a trial on a separate connection. In batches (Sick::hold) they are first
+// held back for at most one timeout from the beginning of the sickness, so a short pause fails none. A server
+// that answers trials and nothing else is tried less and less often.
 //
-// One second try, on a new connection, for what provably had no effect: reads, and changes of which nothing was sent.
-// Never behind a request of the same key whose outcome is unknown, never for what sickness failed, and after a timeout
-// only when a trial has succeeded. Of batches that were begun, reads alone: later ones may have overtaken their changes.
+// Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
+// nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness
+// failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads: later
+// batches may have overtaken their changes.
 #pragma once
 
 #include <set>

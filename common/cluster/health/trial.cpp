@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view question = "version\r\n";
 
-// One that wants to know who asks is well too.
+// A server that requires a login is healthy too.
 bool is_answer(std::string_view line) {
   return line.starts_with("VERSION ") || line.starts_with("CLIENT_ERROR ");
 }

@@ -1,4 +1,4 @@
-// Asks one server for its version on a connection of its own, without waiting: does it answer again?
+// Asks one server for its version on a separate connection, without waiting, to see whether it answers again.
 #pragma once
 
 #include <string>

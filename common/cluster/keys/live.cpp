@@ -159,7 +159,7 @@ class Dump {
     }
     input_.erase(0, position);
     if (busy_ && input_.size() > longest_line)
-      fail(Kind::unknown, "the dump has a line that is no key; is this a memcached?");
+      fail(Kind::unknown, "the dump has a line that is not a key; is this a memcached server?");
   }
 
   void read_line(std::string_view line, SteadyTime now) {
@@ -198,10 +198,10 @@ class Dump {
       fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
     } else if (result_.keys == 0) {
       fail(Kind::refused,
-           "no `lru_crawler metadump` (memcached 1.4.31 and later has it); give a "
-           "file of keys instead");
+           "the server does not support `lru_crawler metadump` (memcached 1.4.31 and later); give a file of "
+           "keys instead");
     } else {
-      fail(Kind::unknown, "the dump has a line that is no key; is this a memcached?");
+      fail(Kind::unknown, "the dump has a line that is not a key; is this a memcached server?");
     }
   }
 
@@ -211,8 +211,8 @@ class Dump {
     if (result_.keys > 0)
       return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
     fail(Kind::refused,
-         "it closed the connection on `lru_crawler metadump`; if it is a proxy, "
-         "name the servers behind it");
+         "the server closed the connection on `lru_crawler metadump`; if it is a proxy, give the servers "
+         "behind it");
   }
 
   void fail_late() {
@@ -221,10 +221,10 @@ class Dump {
     }
     if (retry_at_ || result_.keys == 0) {
       return fail(Kind::unreachable,
-                  "no dump within the timeout: the server is stopped, or busy with another dump; raise "
+                  "no dump within the timeout: the server is stopped or busy with another dump; raise "
                   "--timeout or try again");
     }
-    fail(Kind::unknown, "no more keys within the timeout: the dump broke off; raise --timeout");
+    fail(Kind::unknown, "the dump stopped: no more keys within the timeout; raise --timeout");
   }
 
   std::size_t index_;
@@ -258,7 +258,7 @@ void proceed_with(const std::vector<Dump*>& busy, const Clock& clock, SteadyTime
   const SteadyTime now = clock.steady();
   for (std::size_t i = 0; i < busy.size(); ++i) {
     if (now >= end) {
-      busy[i]->fail(Kind::unknown, "not all keys within the time allowed");
+      busy[i]->fail(Kind::unknown, "not all keys were listed in time");
     } else {
       busy[i]->proceed(ready > 0 ? waiting[i].revents : short{0}, now);
     }

@@ -56,7 +56,7 @@ using TakeLiveKey = std::function<bool(const LiveKey&)>;
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take);
 
-// One line of a dump, without its line feed; nullopt when it is none. `buffer` holds the key when it was
+// One line of a dump, without its line feed; nullopt if it is not one. `buffer` holds the key when it was
 // encoded.
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer);
 

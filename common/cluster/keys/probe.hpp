@@ -1,5 +1,5 @@
 // Where the copies of a key are, what that means for the client that placed it, and removing those it will
-// never look at. Works on any application's keys: it stores nothing of its own.
+// never look at. Works on any application's keys and stores nothing.
 //
 // Probing asks every server once, all in parallel, and changes nothing. Removing is a compare-and-delete by
 // the cas unique the probe saw: a copy that was written since is never removed.
@@ -38,34 +38,34 @@ struct KeyCopy {
 using KeyCopies = std::vector<KeyCopy>;
 
 enum class Verdict {
-  ok,           // every holder that must have it does, nobody else
-  missing,      // nobody has it
+  ok,           // every server that should hold it does, and no other
+  missing,      // no server has it
   incomplete,   // one holder has it, another does not
   misplaced,    // others have it, no holder does: its client misses
   duplicate,    // a holder has it, others hold the same value
   divergent,    // two copies differ
-  unreachable,  // a server gave no answer, and the others' answers are no problem by themselves
+  unreachable,  // a server did not answer, and the answers of the others show no problem
 };
 const char* name_of(Verdict verdict);
 
 // `owners`: where the client keeps the key.
 Verdict verdict_of(const KeyCopies& copies, const Owners& owners);
 
-// One round trip for all. The values are in memory together: call with so many keys that they fit.
+// One round trip for all. The values are in memory together: call it with few enough keys that they fit.
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);
 
 // Whether two of them are not the same bytes and flags.
 bool copies_differ(const KeyCopies& copies);
 
-// The servers whose copy the client will never look at. None while no holder has one, lest the only copies
-// there are go; unless `even_last`, and every holder said that it has none.
+// The servers whose copy the client will never look at. None while no holder has a copy, because these may be
+// the only copies; unless `even_last`, and every holder answered that it has none.
 std::vector<std::size_t> strays_of(const KeyCopies& copies, const Owners& owners, bool even_last);
 
-// What many keys say of a profile before anything is removed on its word.
+// Evidence for a profile, from many keys, before anything is removed because of it.
 class PruneEvidence {
  public:
   void add(const KeyCopies& copies, const Owners& owners);
-  // Why nothing should be removed; empty: there is no reason.
+  // Why nothing should be removed; empty if there is no reason.
   enum class Doubt { none, unexplained, replicated };
   // Where most keys have equally many copies, as many are meant: `even_replicas` says that they are not.
   Doubt doubt(bool even_replicas) const;

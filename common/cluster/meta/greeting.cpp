@@ -38,14 +38,13 @@ struct Foreigner {
   Kind kind = Kind::refused;
 };
 
-// By its answer to the question for SASL mechanisms: an unknown command where there is no SASL.
+// By its reply to the request for SASL mechanisms, which is an unknown command without SASL.
 Foreigner binary_server(std::string_view answer) {
   const bool unknown_command = answer[6] == 0 && answer[7] == '\x81';
-  if (unknown_command) return {"the server takes the binary protocol only; start it without -B binary"};
+  if (unknown_command) return {"the server accepts only the binary protocol; start it without -B binary"};
   return {
-      "the server takes SASL logins only (-S), in the binary protocol, which mcds does not speak; start it "
-      "with -Y "
-      "FILE instead",
+      "the server accepts only SASL logins (-S) in the binary protocol, which mcds does not support; start "
+      "it with -Y FILE instead",
       Kind::denied};
 }
 
@@ -53,15 +52,15 @@ Foreigner binary_server(std::string_view answer) {
 // sent.
 std::optional<Foreigner> known_foreigner(std::string_view input) {
   if (input.size() >= 2 && (input[0] == '\x15' || input[0] == '\x16') && input[1] == '\x03')
-    return Foreigner{"the server speaks TLS; name it as tls://HOST:PORT, or use --tls", Kind::denied};
+    return Foreigner{"the server requires TLS; write tls://HOST:PORT, or use --tls", Kind::denied};
   if (input.starts_with('\x81') && input.size() >= 8) return binary_server(input);
-  if (input.starts_with("HTTP/")) return Foreigner{"this is a web server, no memcached; look at the port"};
-  if (input.starts_with("SSH-")) return Foreigner{"this is an SSH server, no memcached; look at the port"};
+  if (input.starts_with("HTTP/")) return Foreigner{"this is a web server, not memcached; check the port"};
+  if (input.starts_with("SSH-")) return Foreigner{"this is an SSH server, not memcached; check the port"};
   if (input.starts_with("-ERR") || input.starts_with("-NOAUTH") || input.starts_with("-DENIED"))
-    return Foreigner{"this is a Redis server, no memcached; look at the port"};
+    return Foreigner{"this is a Redis server, not memcached; check the port"};
   if (input.size() >= 4 && digit(input[0]) && digit(input[1]) && digit(input[2]) &&
       (input[3] == ' ' || input[3] == '-'))
-    return Foreigner{"this is a mail or file server, no memcached; look at the port"};
+    return Foreigner{"this is a mail or file server, not memcached; check the port"};
   if (wants_login(input)) return Foreigner{login_wanted, Kind::denied};
   return std::nullopt;
 }

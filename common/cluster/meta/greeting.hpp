@@ -1,11 +1,11 @@
 // The first words on a connection, and what a server's answer to them shows. Pure, no I/O.
 //
 // `mn` goes in front of everything: what knows meta commands answers MN, what does not answers an error or closes the
-// connection, and is known before the answer to anything else is read. `version` behind it tells what that version does
+// connection, and is known before the answer to anything else is read. `version` after it shows what that version does
 // differently. Both travel in the same write as the first requests, so they cost no round trip.
 //
 // A server that closes on the greeting leaves open whether what came behind was executed. Inquiry asks again, each
-// question on a connection of its own: when `mn` alone is closed on as well, and a `get` is answered, it was the `mn`
+// question on a separate connection: when `mn` alone is closed on as well, and a `get` is answered, it was the `mn`
 // that closed the first connection, and nothing behind it was executed.
 #pragma once
 

@@ -22,7 +22,8 @@ constexpr std::size_t input_slack = 256 * 1024;
 // Forgetting some costs their callers another read, never a wrong comparison.
 constexpr std::size_t most_uniques = 65536;
 constexpr std::size_t longest_line = 2048;
-constexpr const char* nonsense_message = "the server's answer is no memcached reply; is this a memcached?";
+constexpr const char* nonsense_message =
+    "the reply is not valid in the memcached protocol; is this a memcached server?";
 constexpr const char* turned_away_message =
     "the server is at its connection limit; raise its -c or try again";
 // What a server must do at least in one timeout, once it has begun to answer.
@@ -231,7 +232,7 @@ void Lane::write(SteadyTime now) {
   }
 }
 
-// It closed the connection on the first words it ever heard from us.
+// It closed the connection on our first request ever.
 bool Lane::is_stranger() const {
   if (socket_.denied()) return false;
   if (greeting_) return !greeting_->heard() && dialect_.words == Dialect::Words::unknown;
@@ -283,10 +284,10 @@ bool Lane::read_greeting() {
   return false;
 }
 
-// On a connection of its own; within the deadline that began with the first.
+// On a separate connection, within the deadline that began with the first.
 void Lane::ask_next(SteadyTime now) {
   const auto question = inquiry_->next();
-  if (!question) return abandon("the server closes every connection; is this a memcached?");
+  if (!question) return abandon("the server closes every connection; is this a memcached server?");
   socket_.close();
   if (!open()) return abandon(socket_.complaint());
   output_ += *question;
@@ -421,7 +422,7 @@ void Lane::abandon(const std::string& why, Why kind) {
 
 void Lane::give_up_flood() {
   abandon("the answers are larger than " + std::to_string(largest_answers >> 20) +
-              " MiB altogether, more than is held at a time; ask for fewer keys at once",
+              " MiB in total, the limit for one batch; ask for fewer keys at once",
           Why::flood);
 }
 

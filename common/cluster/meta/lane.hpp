@@ -1,4 +1,4 @@
-// One server's side of the batches on their way: their requests in order, the bytes, the replies so far.
+// One server's side of the batches in flight: their requests in order, the bytes, the replies so far.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ class Lane {
   Lane(const Server& server, std::size_t index, const ConnectOptions& options, const tls::Context* tls)
       : index_(index), options_(options), socket_(server, tls), dialect_(ungreeted(options)) {}
 
-  // A batch begins, behind those that are on their way; all of them take the same form of incr_or_create. Requests and
+  // A batch begins, after those that are in flight; all of them take the same form of incr_or_create. Requests and
   // replies stay where they are until they are answered.
   void begin(IncrForm incr_form);
   void add(const Request& request, Reply& reply);
@@ -40,8 +40,8 @@ class Lane {
   std::uint64_t heard_bytes() const { return heard_bytes_; }
   // More has come than is held of answers at a time.
   void give_up_flood();
-  // Nobody waits for what is on its way.
-  void drop() { abandon("the connection was given up with another batch"); }
+  // No caller waits for the requests in flight.
+  void drop() { abandon("the connection was closed because of another batch"); }
   // What to wait for, in poll's words, and how long at most.
   short events() const;
   SteadyTime deadline() const { return deadline_; }
@@ -49,7 +49,7 @@ class Lane {
   // Poll's answer (0: the deadline has passed).
   void proceed(short happened, SteadyTime now);
 
-  // What a server takes before it was greeted: nobody knows, or the user does.
+  // What a server supports before it was greeted: unknown, or given by the user.
   static Dialect ungreeted(const ConnectOptions& options);
   // What the server takes, as far as it was greeted.
   const Dialect& dialect() const { return dialect_; }
@@ -92,7 +92,7 @@ class Lane {
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
   bool awaits_login_ = false;         // this connection's answer to it
-  bool heard_ = false;                // this connection has answered something
+  bool heard_ = false;                // this connection has received a reply
   bool met_ = false;                  // the server has, ever
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
@@ -116,7 +116,7 @@ class Lane {
   std::string input_;
   std::size_t input_position_ = 0;
   ReplyReader reader_;
-  bool idle_ = true;     // nothing was on its way when the latest batch began
+  bool idle_ = true;     // nothing was in flight when the latest batch began
   bool opened_ = false;  // the connection, for the latest batch
   SteadyTime now_{};     // when anything was last asked or looked at
   SteadyTime deadline_{};

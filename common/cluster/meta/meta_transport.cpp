@@ -15,7 +15,7 @@ namespace {
 using meta::IncrForm;
 using meta::Lane;
 
-// A batch of so many incr_or_create and nothing else goes as plain incrs, and a second trip creates what was missing:
+// A batch of at least this many incr_or_create and nothing else is sent as plain incrs, and a second trip creates what was missing:
 // where the keys exist that halves the server's work. Between the two a rival may create a key; its increments and
 // ours commute (`created` may then be wrong for one whose rival began at the same number).
 constexpr std::size_t enough_to_try = 64;
@@ -109,7 +109,7 @@ class WireTransport final : public Transport {
     return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_numbers);
   }
 
-  // The second of two trips, for what the first did not find. Nothing else is on its way meanwhile: a lane sends all
+  // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane sends all
   // incr_or_create in one form.
   void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
     const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
@@ -120,8 +120,8 @@ class WireTransport final : public Transport {
 
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
 
-  // While the answer to the `mg` in front is on its way, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
-  // they refuse when there is no room for a second one. Nothing holds it any more.
+  // While the answer to the `mg` in front is in transit, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
+  // they refuse if there is no room for a second one. Nothing refers to it any more.
   void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
     const std::vector<Reply> before = replies;
     const auto wanted = [](const Reply& reply) {
@@ -156,11 +156,11 @@ class WireTransport final : public Transport {
       if (answers[k].outcome == Outcome::stored) continue;
       Reply& counted = replies[places[k]];
       std::string text = std::move(counted.value);
-      counted =
-          Reply::failed_with(ReplyFailure::Kind::not_a_number,
-                             "the value was no number but '" + text.substr(0, 40) + "'; the server made it " +
-                                 std::to_string(counted.number) + ", and it could not be put back",
-                             counted.server);
+      counted = Reply::failed_with(ReplyFailure::Kind::not_a_number,
+                                   "the value was not a number but '" + text.substr(0, 40) +
+                                       "'; the server made it " + std::to_string(counted.number) +
+                                       ", and it could not be put back",
+                                   counted.server);
       counted.value = std::move(text);
     }
   }

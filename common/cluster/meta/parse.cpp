@@ -18,7 +18,7 @@ constexpr std::size_t longest_line = 2048;
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
-    "the value is no number, so it was not changed; is this key somebody else's?";
+    "the value is not a number, so it was not changed; does another program use this key?";
 constexpr const char* no_meta_message = "the server has no meta commands; use --protocol classic or auto";
 
 bool is_fetch(Op op) {
@@ -37,7 +37,7 @@ struct Line {
   std::size_t end = 0;  // behind its line break
 };
 
-// A whole line at `position`, or why there is none.
+// A complete line at `position`, or the reason why there is none.
 Step take_line(std::string_view input, std::size_t position, Line& line) {
   // pogocache 1.3 ends a NOT_FOUND to a replace with a NUL too many.
   if (position < input.size() && input[position] == '\0') ++position;
@@ -90,9 +90,8 @@ std::string printable(std::string_view text) {
 // What cannot be done without a command that a server does not know.
 std::string unknown_command(Op op, std::string_view line) {
   const bool compares = op == Op::gets || op == Op::probe || op == Op::cas || op == Op::remove_if;
-  if (compares)
-    return "the server has no gets and cas: nothing can be compared with what it was; use a memcached";
-  return "the server does not know `" + std::string(name_of(op)) +
+  if (compares) return "the server does not support gets and cas, which are required; use a memcached server";
+  return "the server does not support `" + std::string(name_of(op)) +
          "`, or is at its connection limit: " + printable(line);
 }
 
@@ -132,7 +131,7 @@ struct Word {
   Outcome outcome;
 };
 
-// The closed table: what is not in it is no answer to this operation.
+// A closed table: anything else is not a reply to this operation.
 Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   for (const Word& word : words) {
     if (line != word.text) continue;
@@ -226,7 +225,7 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
     // An item that was written under a base64 key says its key so, and `b`.
     case 'k':
       return value == request.key || parse_base64(value) == request.key;
-    // Invalidated by another client: who is to write it anew. The value is what there is.
+    // Invalidated by another client, which will write it again. The value is still there.
     case 'W':
     case 'X':
     case 'Z':

@@ -49,7 +49,7 @@ bool Socket::start(Duration lookup) {
   }
   NameLookup found = look_up(server_.host, std::to_string(server_.port), lookup);
   if (found.addresses == nullptr) {
-    error_ = "its name has no address: " + found.error;
+    error_ = "the name has no address: " + found.error;
     return false;
   }
   addresses_ = std::move(found.addresses);
@@ -148,10 +148,11 @@ bool Socket::usable_again() {
 std::string Socket::complaint(bool late) const {
   const bool shaking = session_ != nullptr && state_ != State::open;
   if (late && state_ == State::connecting) {
-    return shaking ? "the TLS handshake did not end within the connect timeout; does the server speak TLS?"
-                   : "no connection within the connect timeout; is the server reachable?";
+    return shaking
+               ? "the TLS handshake did not complete within the connect timeout; does the server support TLS?"
+               : "no connection within the connect timeout; is the server reachable?";
   }
-  if (late) return "no reply within the timeout; the server is stopped, overloaded or cut off";
+  if (late) return "no reply within the timeout; the server is stopped, overloaded or unreachable";
   if (session_ != nullptr && !session_->error().empty()) return session_->error();
   if (!error_.empty()) return "no connection: " + error_ + "; is the server running?";
   return "the server closed the connection";

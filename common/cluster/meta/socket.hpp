@@ -24,7 +24,7 @@ class Socket {
   State state() const { return state_; }
   int descriptor() const { return descriptor_; }
 
-  // Begins to connect, to the first of the name's addresses that lets us. Resolves names only (never literals or unix
+  // Begins to connect to the first of the name's addresses that accepts. Resolves names only (never literals or unix
   // paths), and blocks for that, not longer than `lookup`. False with error() set when there is nothing to connect to.
   bool start(Duration lookup);
   // What to poll for while connecting.

@@ -20,7 +20,7 @@
 
 namespace mcds::meta {
 
-// How incr_or_create is sent: as `mg` and `ma`, which tell whether it created; or in two trips, first as `incr` (half
+// How incr_or_create is sent: as `mg` and `ma`, which show whether it created; or in two trips, first as `incr` (half
 // the server's work where most keys exist; not_found means it is still to be created), then those as `ma` alone.
 enum class IncrForm { whole, incr_only, create };
 
@@ -54,7 +54,7 @@ class ReplyReader {
     need_more,    // nothing complete yet
     progress,     // a part of a long answer was taken
     done,         // the command is answered
-    out_of_step,  // what came is no answer to this command: the connection must not be used again
+    out_of_step,  // this is not a reply to the command: the connection must not be used again
     no_meta,      // an error to a meta command the server does not know: nothing of it was applied
     turned_away,  // the server is at its connection limit and closes: nothing was applied
   };

@@ -156,7 +156,7 @@ void Connection::note_failure() {
   const long verified = library_.get_verify_result(handle_.get());
   const int reason = ERR_GET_REASON(error);
   if (ERR_GET_LIB(error) != ERR_LIB_SSL) {
-    if (!shaken_) error_ = "the server closed the connection during the TLS handshake; does it speak TLS?";
+    if (!shaken_) error_ = "the server closed the connection during the TLS handshake; does it support TLS?";
     return;
   }
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && verified != X509_V_OK) return note_certificate(verified);
@@ -165,8 +165,7 @@ void Connection::note_failure() {
   if (reason == SSL_R_WRONG_VERSION_NUMBER || reason == SSL_R_PACKET_LENGTH_TOO_LONG ||
       reason == SSL_R_HTTP_REQUEST || reason == SSL_R_RECORD_TOO_SMALL ||
       reason == SSL_R_UNEXPECTED_MESSAGE) {
-    error_ =
-        "the server does not speak TLS; name it without tls:// (and leave out --tls), or use its TLS port";
+    error_ = "the server does not support TLS on this port; omit tls:// and --tls, or use its TLS port";
     return;
   }
   const char* const text = library_.reason_error_string(error);
@@ -176,18 +175,19 @@ void Connection::note_failure() {
 // Ours of it.
 void Connection::note_certificate(long code) {
   denied_ = true;
-  error_ = "the server's certificate does not verify: ";
+  error_ = "the server's certificate cannot be verified: ";
   switch (code) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
-      error_ += "it, or its CA's, has expired; renew it on the server (is this machine's clock right?)";
+      error_ +=
+          "it or its CA's certificate has expired; renew it on the server, or correct this machine's clock";
       return;
     case X509_V_ERR_CERT_NOT_YET_VALID:
-      error_ += "it is not valid yet; is this machine's clock right?";
+      error_ += "it is not valid yet; check this machine's clock";
       return;
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      error_ +=
-          "it is not for " + name_ + "; name the server as the certificate does, or say --tls-name NAME";
+      error_ += "it is not for " + name_ +
+                "; write the server's name as in the certificate, or give --tls-name NAME";
       return;
     case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
     case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
@@ -195,10 +195,9 @@ void Connection::note_certificate(long code) {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
     case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     case X509_V_ERR_CERT_SIGNATURE_FAILURE:
-      error_ +=
-          context_.options().ca_file.empty()
-              ? "no CA of this system signed it; name the CA that did: --tls-ca FILE"
-              : "the CA in " + context_.options().ca_file + " did not sign it; is this the server's CA?";
+      error_ += context_.options().ca_file.empty()
+                    ? "it is not signed by a CA of this system; give its CA with --tls-ca FILE"
+                    : "the CA in " + context_.options().ca_file + " did not sign it; give the server's CA";
       return;
     default:
       error_ += library_.verify_cert_error_string(code);
@@ -210,7 +209,7 @@ void Connection::note_alert(int alert) {
   switch (alert) {
     case SSL_AD_PROTOCOL_VERSION:
     case SSL_AD_INSUFFICIENT_SECURITY:
-      error_ = "the server takes no TLS version of ours; let it take TLS 1.2 or later";
+      error_ = "the server supports no common TLS version; enable TLS 1.2 or later on it";
       return;
     case SSL_AD_HANDSHAKE_FAILURE:
     case SSL_AD_CERTIFICATE_REQUIRED:
@@ -237,11 +236,11 @@ void Connection::note_alert(int alert) {
     error_ = "the server ended the TLS handshake: " + said;
   } else if (context_.options().certificate_file.empty()) {
     error_ =
-        "the server wants a client certificate; give --tls-cert FILE and --tls-key FILE (it said: " + said +
-        ')';
+        "the server requires a client certificate; give --tls-cert FILE and --tls-key FILE (its message: " +
+        said + ')';
   } else {
     error_ = "the server does not accept the certificate " + context_.options().certificate_file +
-             " (it said: " + said + "); use one that its CA signed";
+             " (its message: " + said + "); use one that its CA signed";
   }
 }
 

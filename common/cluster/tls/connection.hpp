@@ -25,7 +25,7 @@ class Connection {
   Step handshake();
   // As those of a socket: bytes taken, 0 when it would block, -1 when the connection is gone.
   std::ptrdiff_t send(const char* bytes, std::size_t size);
-  // Everything that one read from the socket brought: nothing is left behind that poll would not tell of.
+  // Everything that one read from the socket returned: nothing is left that poll would not report.
   std::ptrdiff_t receive(std::string& into);
   // Neither closed nor anything to read.
   bool quiet();
@@ -53,7 +53,7 @@ class Connection {
   std::size_t raw_begin_ = 0, raw_end_ = 0;
   bool may_refill_ = true;
   bool shaken_ = false;  // hands: the handshake is done, on our side
-  bool heard_ = false;   // data of the server's
+  bool heard_ = false;   // data from the server
   bool denied_ = false;
   std::string error_;
 };

@@ -28,7 +28,7 @@ void require_readable(const std::string& file, const char* what) {
   throw Failure(ErrorCode::configuration, file + ": " + what);
 }
 
-// Nobody is asked for a passphrase.
+// Never ask for a passphrase.
 int no_passphrase(char*, int, int, void*) {
   return -1;
 }
@@ -51,7 +51,7 @@ Context::Context(TlsOptions options)
       library_(tls::library()),
       handle_(library_.ctx_new(library_.client_method()), library_.ctx_free) {
   if (handle_ == nullptr)
-    throw Failure(ErrorCode::system, "OpenSSL gives no context; is its openssl.cnf valid?");
+    throw Failure(ErrorCode::system, "OpenSSL cannot create a context; check its openssl.cnf");
   library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
   library_.ctx_ctrl(handle_.get(), SSL_CTRL_MODE,
                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, nullptr);
@@ -67,7 +67,7 @@ void Context::trust() {
     require_readable(options_.ca_file, "the CA file");
     if (library_.ctx_load_verify_file(handle_.get(), options_.ca_file.c_str()) != 1)
       unusable(options_.ca_file,
-               "no certificate in it that can be read; the CA's certificate goes here, in PEM");
+               "it has no readable certificate; it must contain the CA's certificate in PEM format");
     return;
   }
   library_.ctx_set_default_verify_dir(handle_.get());
@@ -81,13 +81,13 @@ void Context::identify() {
   require_readable(certificate, "the certificate");
   require_readable(key, "the key");
   if (library_.ctx_use_certificate_chain_file(handle_.get(), certificate.c_str()) != 1)
-    unusable(certificate, "no certificate in it that can be read; --tls-cert takes PEM");
+    unusable(certificate, "it has no readable certificate; it must be in PEM format");
   library_.ctx_set_default_passwd_cb(handle_.get(), no_passphrase);
   library_.clear_error();
   if (library_.ctx_use_private_key_file(handle_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1) return;
   const bool other = ERR_GET_REASON(library_.peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
-  unusable(key, other ? "the key is not that of the certificate " + certificate
-                      : "no key in it that can be read; --tls-key takes PEM without a passphrase");
+  unusable(key, other ? "the key does not belong to the certificate " + certificate
+                      : "it has no readable key; it must be in PEM format without a passphrase");
 }
 
 }  // namespace mcds::tls

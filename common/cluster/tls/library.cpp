@@ -88,7 +88,7 @@ Library load() {
   find(file, "ERR_reason_error_string", table.reason_error_string);
   find(file, "X509_get_default_cert_dir", table.default_cert_dir);
   find(file, "X509_verify_cert_error_string", table.verify_cert_error_string);
-  // Tearing it down at the end would cost what nobody needs.
+  // Never torn down: that would cost time at exit for nothing.
   if (table.init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) != 1) missing();
   return table;
 }

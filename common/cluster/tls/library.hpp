@@ -1,4 +1,4 @@
-// OpenSSL, loaded when the first tls:// server is used: who has none does not pay for it at every start.
+// OpenSSL, loaded when the first tls:// server is used, so that programs without TLS do not pay for it.
 #pragma once
 
 #include <openssl/bio.h>

@@ -18,7 +18,7 @@ Failure wrong(const std::string& why) {
 }
 
 Failure not_modelled(const std::string& construct) {
-  return wrong("the file uses " + construct + ", which is not modelled; name the servers and --as");
+  return wrong("the file uses " + construct + ", which is not supported; give the servers and --as");
 }
 
 // Those that pass every request on as it is.

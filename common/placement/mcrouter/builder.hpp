@@ -1,4 +1,4 @@
-// From the JSON of mcrouter's routes to a graph of Route: every construct is modelled, or refused by its name.
+// From the JSON of mcrouter's routes to a graph of Route: every construct is supported, or refused by name.
 #pragma once
 
 #include <map>

@@ -25,7 +25,7 @@ struct RouteHash {
 
 std::uint64_t rendezvous_tag(std::string_view tag);
 
-// SHARD in `name:SHARD:rest`, where it ends with a digit; empty when there is none.
+// SHARD in `name:SHARD:rest`, if it ends with a digit; otherwise empty.
 std::string_view shard_of(std::string_view text);
 
 // SpookyHash V2 (Bob Jenkins), the low 32 bits.

@@ -17,7 +17,7 @@ struct JsonNode {
 
   bool is(Kind other) const { return kind == other; }
   bool is_string() const { return kind == Kind::string; }
-  // The last member of that name; null when there is none.
+  // The last member of that name, or null.
   const JsonNode* find(std::string_view name) const;
   // The string under that name, or `otherwise`.
   std::string string_at(std::string_view name, std::string_view otherwise = "") const;

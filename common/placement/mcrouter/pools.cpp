@@ -16,7 +16,7 @@ std::string mcrouter_address(std::string_view server, std::uint64_t port_overrid
   const std::string shown = '"' + std::string(server) + '"';
   if (server.starts_with("unix:") || server.starts_with('/'))
     throw wrong("the server " + shown +
-                " is a unix socket, which is not modelled; name the servers and --as");
+                " is a unix socket, which is not supported; give the servers and --as");
   const std::size_t bracket = server.starts_with('[') ? server.find(']') : 0;
   if (server.empty() || bracket == std::string_view::npos)
     throw wrong("a server of the pool is not host:port: " + shown);

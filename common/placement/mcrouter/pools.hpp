@@ -25,7 +25,7 @@ class McrouterPools {
   Named pool(const JsonNode& reference);
   bool has(std::string_view name) const { return known_.contains(name); }
 
-  // A member of the pool, or of one that it inherits from; null when there is none.
+  // A member of the pool, or of one that it inherits from, or null.
   const JsonNode* member(const Named& pool, std::string_view name) const;
 
  private:

@@ -113,8 +113,8 @@ class RouteWalk {
     const bool first_only = route.kind == Route::Kind::miss_failover && routes_.operation_ == Operation::set;
     if (down_ != nullptr && !route.ordered)
       throw InvalidInput(
-          "this FailoverRoute's failover_policy chooses the next server by what it has seen: it cannot be "
-          "foretold");
+          "the failover_policy of this FailoverRoute chooses the next server by its experience: the next "
+          "server cannot be predicted");
     for (const std::size_t child : route.children) {
       Owners some = follow(child, key);
       const bool may = route.kind == Route::Kind::latest || route.kind == Route::Kind::random ||
@@ -157,9 +157,8 @@ class RouteWalk {
     }
     if (route.text.empty()) return follow(route.children[1], key);
     throw InvalidInput(
-        "reads and writes of this key go to different servers (OperationSelectorRoute): say --operation get, "
-        "set or "
-        "delete");
+        "reads and writes of this key go to different servers (OperationSelectorRoute); give --operation "
+        "get, set or delete");
   }
 
   static std::size_t splits_of(const Route& route, std::string_view key) {

@@ -64,7 +64,7 @@ std::string nutcracker_profile(const YamlNode& pool) {
   const std::string distribution = pool.text("distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
     throw wrong("distribution " + distribution +
-                " sends a key to no fixed server; only ketama and modula do");
+                " does not place keys on fixed servers; use ketama or modula");
   }
   return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
 }
@@ -117,7 +117,7 @@ std::string with_copies(std::string_view ini, std::string_view setting, std::uin
   return copies == usual ? "" : ":copies=" + std::to_string(copies);
 }
 
-// The session handler of PECL memcache hashes as the extension is told to, and keeps several copies.
+// The session handler of PECL memcache hashes as the extension is configured, and keeps several copies.
 std::string memcache_profile(std::string_view ini) {
   const std::string strategy = ini_value(ini, "memcache.hash_strategy"),
                     function = ini_value(ini, "memcache.hash_function");
@@ -209,7 +209,7 @@ PoolFile parse_elasticache(std::string_view text) {
   for (const auto entry : split(text.substr(version_end + 1), " \n")) {
     const auto first = entry.find('|');
     const auto second = first == std::string_view::npos ? first : entry.find('|', first + 1);
-    if (second == std::string_view::npos) throw wrong("the endpoint sent an entry that is no host|ip|port");
+    if (second == std::string_view::npos) throw wrong("the endpoint sent an entry that is not host|ip|port");
     entries.push_back(std::string(entry.substr(0, first)) + ':' + std::string(entry.substr(second + 1)));
   }
   return {parse_pool(joined(entries)), "", ""};

@@ -1,5 +1,5 @@
-// Pools as other programs write them down: pure functions of the text. What the file says of hashing comes back as a
-// profile of ours; reading files, DNS and sockets is the caller's.
+// Pools in the files of other programs: pure functions of the text. The hashing that a file specifies is returned as a
+// profile; the caller reads files, DNS and sockets.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ class Routes;
 
 struct PoolFile {
   Pool pool;
-  std::string profile;   // empty: the file does not say
+  std::string profile;   // empty: not specified
   std::string hash_tag;  // twemproxy: two characters, or empty
   std::string key_prefix =
       {};  // put before every key and not hashed, for instance `memc.sess.key.`; or empty
   std::shared_ptr<const Routes> routes = nullptr;  // of the profile mcrouter-routes
 };
 
-// All throw Failure(configuration) with a message that says what is missing or wrong, and InvalidInput as parse_pool.
+// All throw Failure(configuration) with a message that names what is missing or wrong, and InvalidInput as parse_pool.
 
 // nutcracker.yml of twemproxy 0.5: `pool` names one of its pools; empty is fine when there is only one.
 // servers `host:port:weight [name]` or `/path:weight [name]`; hash (default fnv1a_64), distribution (ketama), hash_tag.
@@ -29,8 +29,8 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool);
 
 // mcrouter's JSON config, comments and trailing commas allowed. `selection` is a pool, a routing prefix /region/cluster/,
 // or the one behind the other; empty is fine where all keys take one route. Profile mcrouter-ch3 or mcrouter-crc32 where
-// that is all there is to the route, else mcrouter-routes with `routes`. Constructs that are not modelled are refused by
-// their names.
+// the route is no more than that, else mcrouter-routes with `routes`. Unsupported constructs are refused by
+// name.
 PoolFile parse_mcrouter(std::string_view json, std::string_view selection);
 
 // php.ini: session.save_path (with session.save_handler memcached or memcache), memcached.sess_consistent_hash,

@@ -49,7 +49,7 @@ std::string take_name(std::string_view entry, std::string_view& rest) {
   if (rest.starts_with("unix:") || at == std::string_view::npos) return {};
   if (at == 0) refuse(entry, "the name before '=' is empty");
   const std::string name(rest.substr(0, at));
-  if (name.find('?') != std::string::npos) refuse(entry, "a weight is written /?NUMBER");
+  if (name.find('?') != std::string::npos) refuse(entry, "write a weight as /?NUMBER");
   rest = rest.substr(at + 1);
   return name;
 }
@@ -64,10 +64,10 @@ std::uint16_t port_of(std::string_view entry, std::string_view text) {
 bool take_tls(std::string_view entry, std::string_view& rest) {
   if (rest.starts_with("tls://")) {
     rest.remove_prefix(6);
-    if (rest.starts_with("unix:")) refuse(entry, "there is no TLS on a unix socket; leave out tls://");
+    if (rest.starts_with("unix:")) refuse(entry, "TLS is not possible on a unix socket; omit tls://");
     return true;
   }
-  if (rest.starts_with("tls:")) refuse(entry, "TLS is written tls://HOST:PORT");
+  if (rest.starts_with("tls:")) refuse(entry, "write tls://HOST:PORT for TLS");
   if (const auto at = rest.find("://"); at != std::string_view::npos) {
     refuse(entry, "the scheme " + std::string(rest.substr(0, at + 3)) +
                       " is unknown; write HOST:PORT, or tls://HOST:PORT");
@@ -87,7 +87,7 @@ void refuse_logins(std::string_view text) {
     const bool in_name = name.find('@') != std::string_view::npos && name.find(':') != std::string_view::npos;
     if (!is_path && (in_name || address.find('@') != std::string_view::npos)) {
       throw InvalidInput(
-          "a login does not belong in the server list; give --user NAME and --password-file FILE (or "
+          "a login is not allowed in the server list; give --user NAME and --password-file FILE (or "
           "MCDS_USER and MCDS_PASSWORD)");
     }
     from = end + 1;
@@ -113,15 +113,15 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
 
 void read_host(std::string_view entry, std::string_view rest, Server& server) {
   const auto colon = rest.find(':');
-  if (rest.find(';') != std::string_view::npos) refuse(entry, "servers are separated by commas");
+  if (rest.find(';') != std::string_view::npos) refuse(entry, "separate servers by commas");
   if (colon != rest.rfind(':') && is_ipv6(rest.substr(0, rest.rfind(']')))) {
     refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
   }
-  if (colon != rest.rfind(':')) refuse(entry, "there are two colons; write HOST:PORT, or NAME=HOST:PORT");
+  if (colon != rest.rfind(':')) refuse(entry, "more than one colon; write HOST:PORT, or NAME=HOST:PORT");
   server.host = rest.substr(0, colon);
   if (server.host.empty()) refuse(entry, "the host is missing");
   if (colon == std::string_view::npos && parse_u64(server.host)) {
-    refuse(entry, "a number is no host; write 127.0.0.1:" + server.host + " if that is the port");
+    refuse(entry, "a number is not a host; write 127.0.0.1:" + server.host + " if that is the port");
   }
   if (server.host.find_first_of("/?[]=@") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
@@ -131,7 +131,7 @@ void read_host(std::string_view entry, std::string_view rest, Server& server) {
 }
 
 void read_path(std::string_view entry, std::string_view path, Server& server) {
-  if (!path.starts_with('/')) refuse(entry, "a unix socket is written unix:/absolute/path");
+  if (!path.starts_with('/')) refuse(entry, "write a unix socket as unix:/absolute/path");
   server.socket_path = path;
 }
 

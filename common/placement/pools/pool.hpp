@@ -1,4 +1,4 @@
-// Servers as the user names them. Parsing and printing only; names are resolved when connecting.
+// Servers as given by the user. Parsing and printing only; names are resolved when connecting.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Server {
   std::string name = {};  // what the client hashes instead of the address; empty: the address
 
   bool has_port = true;  // the list says it; some clients hash an entry as it is written
-  bool tls = false;      // how it is reached; no part of what it is called
+  bool tls = false;      // how to connect; not a part of its name
 
   bool is_unix() const { return !socket_path.empty(); }
   // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`. Without the
@@ -34,7 +34,7 @@ using Pool = std::vector<Server>;
 
 // `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty
 // list or entry, a login in it (which is not shown), port 0 or above 65535, unknown weight syntax, control characters. A
-// server may be there twice: what that means depends on the client.
+// server may be listed twice; the meaning depends on the client.
 Pool parse_pool(std::string_view text);
 
 // Of each server the index of the first that has its address.

@@ -107,7 +107,7 @@ YamlNode parse_yaml(std::string_view text) {
   Parser parser(text);
   if (!parser.loaded) {
     throw Failure(ErrorCode::configuration,
-                  "no valid YAML at line " + std::to_string(parser.parser.problem_mark.line + 1));
+                  "invalid YAML at line " + std::to_string(parser.parser.problem_mark.line + 1));
   }
   const yaml_node_t* root = yaml_document_get_root_node(&parser.document);
   Budget budget;

@@ -14,11 +14,11 @@ struct YamlNode {
   std::vector<YamlNode> members;   // of a mapping, in order
 
   const YamlNode* find(std::string_view member_name) const;
-  // The scalar of a member, or `otherwise` when there is none.
+  // The scalar of a member, or `otherwise`.
   std::string text(std::string_view member_name, std::string_view otherwise) const;
 };
 
-// The first document. Throws Failure(configuration) with the line for what is no YAML; for what nests too deep or is too
+// The first document. Throws Failure(configuration) with the line if it is not YAML; also if it nests too deep or is too
 // large, aliases written out, before it takes memory.
 YamlNode parse_yaml(std::string_view text);
 

@@ -17,7 +17,7 @@ constexpr Client enyim{"EnyimMemcached", "2.16", "C#"};
 constexpr Client enyimcore{"EnyimMemcachedCore", "3.4.6", "C#"};
 
 constexpr const char* unfinished =
-    "rests on hash objects of the client that start from 0 instead of their start value";
+    "depends on the client's hash objects starting from 0 instead of their initial value";
 constexpr const char* shifted =
     "the client's table of hash names is shifted, and some of its hashes start from 0";
 
@@ -56,7 +56,7 @@ constexpr Profile profiles[] = {
     {"gomemcache", &gomemcache_client, "default", failing_over(Failover::lost, modulo(crc32))},
     {"thanos-jump", &thanos, "default", sorted_jump(xxh64)},
     {"rust-memcache", &rust, "default", modulo(siphash13),
-     "rests on the hash of Rust's standard library, which is not promised to stay"},
+     "depends on the hash of Rust's standard library, which may change"},
 
     {"enyim-default", &enyim, "DefaultNodeLocator",
      enyim_ring(fnv1a_32_from_0, points::enyim_default, identity::address_port), unfinished},

@@ -51,7 +51,7 @@ enum class Distribution {
 
 enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
 
-// What becomes of a key prefix (`--namespace`) that the key already starts with.
+// How a key prefix (`--namespace`) is hashed that the key already starts with.
 enum class Prefix {
   hashed,    // it is a part of the key
   stripped,  // the client adds it after placing; where none is configured, Rule::own_prefix
@@ -73,7 +73,7 @@ enum class Failover {
   spymemcached,      // adds md5 of the number of the try and the key
 };
 
-// Which further servers a client writes a key to by itself.
+// The further servers to which a client itself writes a key.
 enum class Replication {
   none,
   next_tries,    // places KEY-0, KEY-1, … until it has enough different servers
@@ -84,7 +84,7 @@ struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
   Rewrite rewrite = nullptr;
-  Rewrite wire = nullptr;   // what servers are told instead of the key
+  Rewrite wire = nullptr;   // the key as servers see it
   bool any_byte = false;    // keys may have spaces and control bytes
   bool takes_tag = false;   // PlacementOptions::hash_tag applies
   bool takes_salt = false;  // and PlacementOptions::salt
@@ -103,7 +103,7 @@ struct Rule {
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
-  bool ejects = false;  // it can be told to place on the pool without the dead servers
+  bool ejects = false;  // it can be configured to place keys on the pool without the dead servers
   Replication replication = Replication::none;
   std::size_t copies = 1;  // the first included
 
@@ -121,7 +121,7 @@ struct Profile {
   const Client* client;
   const char* selected_by;  // the option that selects it; "default"
   Rule rule;
-  const char* fragile = "";  // why the answer may not hold elsewhere; empty: it is solid
+  const char* fragile = "";  // why the answer may be wrong on other machines; empty: no reason
 };
 
 struct Alias {
@@ -134,11 +134,11 @@ std::vector<Member> members_of(const Rule& rule, const Pool& pool, const Resolve
 
 std::span<const Profile> all_profiles();
 std::span<const Alias> all_aliases();
-// What stands behind the name, as in `php-memcache-session:copies=3`, is not looked at. Throws InvalidInput with a
-// `did you mean` when there is none of that name or alias.
+// Parameters after the name, as in `php-memcache-session:copies=3`, are ignored. Throws InvalidInput with a
+// `did you mean` if no profile has that name or alias.
 const Profile& profile_named(std::string_view name);
 
-// What the parameters in NAME:PARAMETER=VALUE:… make of a rule; `tag=` and `salt=` go into the options. Throws InvalidInput
+// The rule with the parameters in NAME:PARAMETER=VALUE:…; `tag=` and `salt=` go into the options. Throws InvalidInput
 // for one that this client does not have.
 Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options);
 

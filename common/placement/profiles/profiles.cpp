@@ -21,7 +21,7 @@ std::vector<Profile> sorted_by_name() {
   return profiles;
 }
 
-// What people call a client, and how it places keys unless told otherwise.
+// The common name of a client, and how it places keys by default.
 constexpr Alias aliases[] = {
     {"apr_memcache", "apr-memcache"},
     {"aws-elasticache-java", "aws-elasticache-java-default"},

@@ -76,7 +76,7 @@ class Check {
       if (servers.size() < 2) continue;
       add("duplicate_identity", true,
           addresses(servers) + " are all hashed as '" + name +
-              "': one gets the keys of all; give each a NAME of its own",
+              "': one of them gets the keys of all; give each a different NAME",
           servers);
     }
   }
@@ -93,7 +93,8 @@ class Check {
     for (const auto& [place, servers] : resolved) {
       if (servers.size() < 2) continue;
       add("same_server", true,
-          addresses(servers) + " are one server by different names; list it once, with a weight", servers);
+          addresses(servers) + " are the same server under different names; list it once, with a weight",
+          servers);
     }
   }
 
@@ -109,15 +110,15 @@ class Check {
     weights_ignored_ = moved_on(equal) == 0;
     if (weights_ignored_)
       add("weights_ignored", true,
-          "this client ignores the weights: it places keys as if all were 1; leave them out, or choose a "
-          "client that has them");
+          "this client ignores the weights: it places keys as if all were 1; omit them, or choose a client "
+          "that supports them");
   }
 
   void reach() {
     if (placement_.continuum() == nullptr || shares_.exact || placement_.replicates()) return;
     add("hash_misses_ring", true,
-        "this client's key hash reaches only a part of its circle: what lies on the rest gets no keys; "
-        "choose another hash");
+        "this client's key hash reaches only a part of its circle: points on the rest get no keys; choose "
+        "another hash");
   }
 
   double fair(std::size_t server) const {
@@ -135,7 +136,7 @@ class Check {
                  "every key goes to " + address(used.front()) + ": choose another hash or client", used);
     if (!idle.empty())
       add("idle_server", true,
-          "no key goes to " + addresses(idle) + ": leave it out, or choose another hash or weights", idle);
+          "no key goes to " + addresses(idle) + ": remove it, or choose another hash or weights", idle);
     for (const std::size_t server : used) load(server);
   }
 
@@ -143,7 +144,7 @@ class Check {
     const double times = fair(server) == 0 ? much : counted_[server] / fair(server);
     if (times < much && times > little) return;
     add("uneven", true,
-        address(server) + " gets " + format_percent(counted_[server]) + " of the keys; fair would be " +
+        address(server) + " gets " + format_percent(counted_[server]) + " of the keys; its fair share is " +
             format_percent(fair(server)) + ": choose other weights, names or another client",
         {server});
   }
@@ -153,7 +154,7 @@ class Check {
       if (shares_.points[i] >= few_points || fair(i) == 0 || counted_[i] == 0) continue;
       add("few_points", true,
           address(i) + " has so few points on the circle (" + std::to_string(shares_.points[i]) +
-              ") that its share is luck; choose weights that differ less",
+              ") that its share is a matter of chance; choose weights that differ less",
           {i});
     }
   }
@@ -195,7 +196,7 @@ class Check {
       return false;
     add("default_port", true,
         "the name '" + member.name + "' is the address of " + address(member.index) +
-            ", which this client hashes as '" + other + "': leave the name away",
+            ", which this client hashes as '" + other + "': remove the name",
         {member.index});
     return true;
   }
@@ -206,14 +207,14 @@ class Check {
     const double moved = moved_on(reversed);
     if (moved < noticeable) return;
     add("order_dependent", false,
-        "the order of the list decides: reversed, " + format_percent(moved) +
-            " of the keys lie elsewhere; all clients must list the servers in the same order");
+        "the order of the list matters: if it is reversed, " + format_percent(moved) +
+            " of the keys move; all clients must list the servers in the same order");
   }
 
   void fragile() {
     const std::string_view why = profile_named(placement_.profile()).fragile;
     if (!why.empty())
-      add("fragile", false, "the answer for this client may not hold everywhere: " + std::string(why));
+      add("fragile", false, "the answer for this client may be wrong on other machines: " + std::string(why));
   }
 
   const Placement& placement_;

@@ -1,4 +1,4 @@
-// What is wrong with a pool as one client sees it, or will be a surprise one day: found by placing keys on it and on
+// Mistakes and pitfalls in a pool as one client sees it: found by placing keys on it and on
 // pools that differ in one thing.
 #pragma once
 
@@ -13,19 +13,19 @@ namespace mcds {
 
 struct Finding {
   const char* check;  // a word: "duplicate_identity"
-  bool problem;       // else worth knowing
+  bool problem;       // otherwise a note
   std::string message;
   std::vector<std::size_t> servers;  // those concerned; empty: all
 };
 
-// What can be seen in the list itself, as it was written. The indexes are those of without_repeats(listed).
+// Findings in the list itself, as it was written. The indexes are those of without_repeats(listed).
 std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
                                 const PlacementOptions& options);
 
 // `options`: those the placement was made with.
 std::vector<Finding> check_ring(const Placement& placement, const PlacementOptions& options);
 
-// Keys that somebody counted, per server of the pool: whether they are as the weights want them.
+// Counted keys per server of the pool: whether they are distributed by weight.
 std::vector<Finding> check_counts(const Placement& placement, const std::vector<std::uint64_t>& counts);
 
 }  // namespace mcds

@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-// libmemcached's ring has room for so many.
+// The number of servers that libmemcached's ring can hold.
 constexpr std::size_t libmemcached_ring = 100;
 
 bool is_ipv6(const std::string& host) {
@@ -79,12 +79,12 @@ class ListCheck {
       if (times[i] > 1 && divides_list())
         add("repeated_server", false,
             listed_[i].address() + " is listed " + std::to_string(times[i]) +
-                " times: this client gives it as many shares; list it so in every client",
+                " times: this client gives it that many shares; list it the same way in every client",
             {index});
       if (times[i] > 1 && !divides_list())
         add("repeated_server", true,
             listed_[i].address() + " is listed " + std::to_string(times[i]) +
-                " times: clients disagree about what that means; list it once, with a weight",
+                " times, which clients treat differently; list it once, with a weight",
             {index});
       ++index;
     }
@@ -96,7 +96,7 @@ class ListCheck {
         if (pool_[i].name.empty() || pool_[i].name != pool_[j].name) continue;
         add("equal_names", true,
             pool_[i].address() + " and " + pool_[j].address() + " have the name " + pool_[i].name +
-                ": give each a NAME of its own",
+                ": give each a different NAME",
             {i, j});
       }
     }
@@ -107,14 +107,11 @@ class ListCheck {
     for (const std::size_t i : those(has_capital))
       add("mixed_case", true,
           pool_[i].host +
-              " is written with capitals: clients hash a name as it is written; write it in small letters, "
-              "alike in all clients",
+              " has capital letters, and clients hash a name as it is written; use lower case in all clients",
           {i});
     for (const std::size_t i : those([](const Server& server) { return server.host.ends_with('.'); }))
       add("trailing_dot", true,
-          pool_[i].host +
-              " ends with a dot: clients hash it with the dot; leave the dot away, in all clients",
-          {i});
+          pool_[i].host + " ends with a dot, which clients hash too; remove the dot in all clients", {i});
     const auto names = those([&](const Server& server) { return named(server) && !is_loopback(server); });
     const auto addresses =
         those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
@@ -122,7 +119,7 @@ class ListCheck {
       add("names_and_addresses", true,
           "some servers are given by name and some by address: " + pool_[names.front()].host + ", " +
               pool_[addresses.front()].host +
-              "; write all of them in one way, as the client's configuration does",
+              "; write all of them in the same way, as in the client's configuration",
           names);
   }
 
@@ -132,7 +129,7 @@ class ListCheck {
          those([](const Server& server) { return !server.is_unix() && !is_address(server.host); })) {
       if (options_.resolver.address_of(pool_[i].host)) continue;
       add("unresolved", true,
-          "the name " + pool_[i].host + " has no address here: correct it, or see to the name server", {i});
+          "the name " + pool_[i].host + " has no address here: correct it, or check the name server", {i});
     }
   }
 
@@ -141,19 +138,18 @@ class ListCheck {
          those([](const Server& server) { return server.host == "0.0.0.0" || server.host == "::"; }))
       add("any_address", true,
           pool_[i].host +
-              " is where a server listens, not where it is: write the address that clients connect to",
+              " is an address to listen on, not to connect to: write the address that clients connect to",
           {i});
     const auto local = those([](const Server& server) { return server.is_unix() || is_loopback(server); });
     if (!local.empty() && local.size() < pool_.size())
       add("local_server", true,
           pool_[local.front()].address() +
-              " is another server on every machine, the rest of the list is not: write an address that all "
-              "clients reach",
+              " is a different server on every machine, unlike the rest of the list: write an address that "
+              "all clients can reach",
           local);
     const auto by_tls = those([](const Server& server) { return server.tls; });
     if (!by_tls.empty() && by_tls.size() < pool_.size())
-      add("some_tls", false,
-          "only some of the servers are reached by TLS: what goes to the others can be read on the way",
+      add("some_tls", false, "only some of the servers use TLS: traffic to the others is not encrypted",
           by_tls);
   }
 
@@ -173,10 +169,10 @@ class ListCheck {
     const bool counts =
         rule_.zero_weight_is_one || rule_.no_weights || (!rule_.repeats && rule_.points == nullptr);
     add("zero_weight", true,
-        pool_[zero.front()].address() +
-            (counts ? " has the weight 0, which this client takes for 1: leave it out of the list to give it "
-                      "no keys"
-                    : " has the weight 0 and gets no keys: leave it out of the list"),
+        pool_[zero.front()].address() + (counts
+                                             ? " has the weight 0, which this client treats as 1: remove it "
+                                               "from the list to give it no keys"
+                                             : " has the weight 0 and gets no keys: remove it from the list"),
         zero);
   }
 
@@ -187,12 +183,12 @@ class ListCheck {
         copies > 1)
       add("all_copies", false,
           "each key is kept on all " + std::to_string(copies) +
-              " servers: together they hold no more than one does",
+              " servers: together they hold no more than one of them",
           {});
     if (placement_.owners_of(options_.key_prefix + "key").policy == Policy::all && copies < pool_.size())
       add("replicated", false,
           "each key is kept on " + std::to_string(copies) + " of " + std::to_string(pool_.size()) +
-              " servers: together they hold one part in " + std::to_string(copies) + " of their memory");
+              " servers: together they hold only 1/" + std::to_string(copies) + " of their memory");
   }
 
   const Pool& listed_;

@@ -1,4 +1,4 @@
-// What a change of the pool or of the client moves: keys that the one places here and the other there.
+// What a change of the pool or of the client moves: keys that the two place on different servers.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class RingDiff {
   const Moved& astray() const { return astray_; }
   // Of all keys; 0 when there are none.
   double moved_share() const;
-  // The least that any placement could move so that every server gets what its weight asks for, from a pool where
+  // The smallest share that any placement could move to give every server what it should get by its weight, from a pool where
   // every server had that: the growth of the shares that grow.
   double ideal_share() const;
 

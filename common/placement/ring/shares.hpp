@@ -47,7 +47,7 @@ struct RingShares {
   bool exact;  // arcs, not counted keys
   std::vector<double> shares;
   std::vector<double> fair;
-  std::vector<std::size_t> points;  // on the circle; empty when there is none
+  std::vector<std::size_t> points;  // on the circle; empty without a circle
 };
 
 RingShares ring_shares(const Placement& placement, std::string_view key_prefix);

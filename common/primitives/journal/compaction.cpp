@@ -71,7 +71,7 @@ void Journal::seal_full() {
   if (reply.outcome == Outcome::hit) static_cast<void>(seal(reply));
 }
 
-// The tail becomes a segment; false: somebody changed the root meanwhile, or nobody knows.
+// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading;
   reading.key = key_;
@@ -162,7 +162,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
                                                             : compact_segments(rewrite, despite_loss);
     if (result != Compaction::again) return result == Compaction::done;
   }
-  throw Contention("others kept changing the journal " + key_ + " while it was compacted; try again");
+  throw Contention("other clients kept changing the journal " + key_ + " while it was compacted; try again");
 }
 
 // A journal of one item.
@@ -227,7 +227,7 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
   };
   for (int attempt = 0; attempt < most_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
-    // Full, and sealed by nobody else, the root stands still.
+    // A full root that no other client seals does not change.
     if (attempt != 0) {
       static_cast<void>(claim());
       fill();
@@ -277,7 +277,7 @@ std::vector<JournalLine> forgotten(std::string_view tail) {
 
 [[noreturn]] void fail_unknown() {
   throw UnknownOutcome(
-      "no reply to a replacement, and the journal has changed since; look at it before trying again");
+      "no reply to a replacement, and the journal has changed since; check it before trying again");
 }
 
 }  // namespace
@@ -339,7 +339,7 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     }
   }
   if (unanswered) fail_unknown();
-  throw Contention("others kept changing the journal " + key_ + " while it was replaced; try again");
+  throw Contention("other clients kept changing the journal " + key_ + " while it was replaced; try again");
 }
 
 }  // namespace mcds

@@ -92,7 +92,7 @@ JournalContents Journal::read() const {
   return JournalReader(context_, std::span(&key_, 1)).take(0);
 }
 
-// One change on its way into a journal.
+// One change that is being appended to a journal.
 struct Journal::Attempt {
   std::span<const JournalLine> lines;
   std::string incarnation;  // the journal's, if this change creates it; the same in every attempt
@@ -102,7 +102,7 @@ struct Journal::Attempt {
 Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
   std::string text = encode_all(lines);
   if (text.size() > options_.largest_change) {
-    throw InvalidInput("one atomic change may take at most 256 KiB with its elements; make several of it");
+    throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");
   }
   std::string incarnation = context_.random.token();
   Request request = Request::append_or_create(
@@ -165,7 +165,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
       continue;
     }
     if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
-    // Full. Whoever filled it on purpose replaces it within milliseconds; else one of us seals it.
+    // Full. A client that filled it on purpose replaces it within milliseconds; otherwise one of us seals it.
     if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
       seal_full();
       give_up_claim();
@@ -175,7 +175,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
     }
   }
   throw Contention("the journal " + key_ +
-                   " stays full: the server has no memory, or others keep filling it; try again");
+                   " stays full: the server has no memory, or other clients keep filling it; try again");
 }
 
 Journal::Appended Journal::append(std::span<const JournalLine> lines,
@@ -186,7 +186,7 @@ Journal::Appended Journal::append(std::span<const JournalLine> lines,
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
   try {
     if (!may_create()) {
-      // Never executed so far; but it may be, once somebody else creates the journal.
+      // Not executed so far, but it may be once another client creates the journal.
       if (reply.unknown()) expect(context_.cluster, reply);
       return {.declined = true, .incarnation = {}, .server = reply.server};
     }

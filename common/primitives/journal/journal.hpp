@@ -1,51 +1,50 @@
-// A list of changes that any number of clients append to at once, and that never loses an acknowledged one:
-// what arrays and indexes are made of.
+// A list of changes that any number of clients append to at the same time, and that never loses an
+// acknowledged one. Arrays and indexes are made of it.
 //
 // Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since; their bytes
-//                    are in journal_lines.hpp
-//   <key>:s:<id>     a segment: lines that were a tail once; never changed after it was named; on the server of <key>
-//                    (versions before 0.2 placed it by its own bytes: it is looked for there where it is missing)
-//   <key>:s:0000000000000000   the claim of whoever seals or compacts at the moment
+//   <key>            the root: header, names of segments, then the tail of lines appended since; bytes: lines.hpp
+//   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server of <key> (before
+//                    version 0.2 it was placed by its own bytes, and is looked for there if it is missing)
+//   <key>:s:0000000000000000   the claim of the client that seals or compacts
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
-//   root: the server makes it whole or not at all, and puts it in one order with all others. Only a cas of
-//   the root moves lines, and it compares with the very root whose lines it moves: an append between reading
-//   and writing makes it fail, so no acknowledged line is ever left behind. A reader's view is one root and
-//   segments that do not change: a snapshot.
-//   Lines before a removal of everything have no say: a segment lost among them is no loss.
+//   root: the server applies it completely or not at all, and orders it with all others. Only a cas of the
+//   root moves lines, and it compares with the root whose lines it moves: an append between reading and
+//   writing makes it fail, so no acknowledged line is left behind. A reader sees one root and segments that
+//   do not change: a snapshot.
+//   Lines before a removal of everything have no effect: a segment lost among them is no loss.
 // Round trips
-//   append 1 / 2 when it creates the root, 4 when it asks before it does. read 1, 2 with segments. Full root:
-//   the one who finds it full claims and seals it: 5.
+//   append 1 / 2 if it creates the root, 4 if it asks before. read 1, 2 with segments. Full root: the client
+//   that finds it full claims and seals it: 5.
 // Sealing and compaction, step by step
-//   A root that is full takes no more appends (NOT_STORED): nobody can make the cas of whoever seals it fail
-//   but another who does the same. Of those who find it full one claims the sealing (add of a key that ends by
-//   itself; without it all would do the same work, nothing worse), the others wait some milliseconds.
-//   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an empty
-//   tail. Dead after the add: a segment nobody names, gone by eviction. Two sealers: one cas fails, its segment
-//   is removed again; but not when the cas got no reply: then the name may be in the root.
-//   replace, more than one change can hold: write the lines as segments, cas the root to them. Dead before the
-//   cas: segments nobody names.
-//   compact, one item: read the root, cas it to the lines that are left. When a rival append makes that fail,
-//   fill the root first with padding lines until nothing fits: that is what keeps 64 appenders from starving it.
-//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended
-//   meanwhile; write the lines that are left as new segments under fresh names; then cas the root, full if need
-//   be, to these names in the place of the old ones, keeping the segments and the tail that came since; remove
-//   the old segments. Another compaction was faster: the old names are not the first of the root any more, and
-//   it begins again. Dead at any point before the cas: the old journal stands, padded; after it: old segments
-//   that nobody names. A reader that is on its way to removed segments finds the root changed and starts again;
-//   the same root with a segment missing is a loss, and is told.
+//   A full root accepts no appends (NOT_STORED), so only another sealer can make a sealer's cas fail. Of the
+//   clients that find it full, one claims the sealing (add of a key that expires; without the claim they
+//   would all do the same work, no worse), and the others wait a few milliseconds.
+//   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an
+//   empty tail. A crash after the add leaves a segment that no root lists, to be evicted. Two sealers: one
+//   cas fails, and its segment is removed unless the cas got no reply, because then the root may list it.
+//   replace, more than one change can hold: write the lines as segments, cas the root to them. A crash before
+//   the cas leaves unlisted segments.
+//   compact, one item: read the root, cas it to the lines that are left. If a rival append makes that fail,
+//   fill the root with padding lines first until nothing fits; this keeps 64 appenders from starving it.
+//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended; write
+//   the remaining lines as new segments under fresh names; cas the root, full if need be, to these names in
+//   place of the old ones, keeping the segments and the tail that came since; remove the old segments. If
+//   another compaction was faster, the old names are no longer the first of the root, and it starts again. A
+//   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
+//   on its way to removed segments finds the root changed and starts again; the same root with a segment
+//   missing is a loss, and is reported.
 // When things fail
-//   lost reply   append: the journal is read, looked through for the operation's id; absent: appended again
-//                under the same id. Of lines with equal id only the first counts, so that a request which is
-//                executed late does nothing; compaction keeps the last 256 forgotten ids for that.
-//   eviction, restart, flush   the root lost: the journal starts again, the next append says created. A
-//                segment lost: read says so.
-//   foreign data under the key: CorruptData; foreign lines among ours are passed over and counted.
-//   A server without memory refuses appends as it does full items: after `most_seals` attempts that is told.
+//   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
+//                again under the same id. Of several lines with one id only the first counts, so a request
+//                that is executed late has no effect; compaction keeps the last 256 dropped ids for that.
+//   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
+//                segment: read reports it.
+//   another program's data under the key: CorruptData; foreign lines among ours are skipped and counted.
+//   A server without memory refuses appends as full items do; after `most_seals` attempts that is reported.
 // Source
-//   Own; the in-place variants it replaces are measured in the project's design notes: cas under appenders
-//   succeeds one time in ten, delete and add loses everything on a crash.
+//   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,
+//   and delete and add loses everything on a crash.
 #pragma once
 
 #include <cstdint>
@@ -82,10 +81,10 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
-    // What this creates or rewrites has lost something that came before, and goes on saying so: its root names a segment
-    // that nobody has, until it is rewritten from a whole copy.
+    // What this creates or rewrites has lost something that came before, and keeps reporting it: its root lists a segment
+    // that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
-    // Stands before everything else in a journal that this creates.
+    // Precedes everything else in a journal that this creates.
     std::string birth = {};
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
@@ -124,8 +123,8 @@ class Journal {
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
 
-  // Replaces all lines by what `rewrite` makes of them (it may be called again when somebody interfered).
-  // Returns false, with nothing changed, when there is no journal or something of it is lost; with
+  // Replaces all lines by what `rewrite` makes of them (which may be called again if another client interfered).
+  // Returns false, with nothing changed, if there is no journal or a part of it is lost; with
   // `despite_loss` what is left counts as all of it. Throws Contention.
   using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
   bool compact(const Rewrite& rewrite, bool despite_loss = false);
@@ -159,7 +158,7 @@ class Journal {
 struct JournalReading;
 
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
-// memory at a time. A root that could not be read is told when it is taken.
+// memory at a time. A root that could not be read is reported when it is taken.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);
@@ -173,7 +172,7 @@ class JournalReader {
   const std::string& incarnation(std::size_t index) const;
   // The journal of keys[index]; once.
   JournalContents take(std::size_t index);
-  // The same, but tells the lines, repeated ids too, instead of keeping them.
+  // The same, but passes on the lines, repeated ids too, instead of keeping them.
   JournalContents take(std::size_t index, const TellLine& tell);
 
  private:

@@ -1,4 +1,4 @@
-// The bytes of a journal: pure functions; journal.hpp tells how they are used.
+// The bytes of a journal: pure functions; journal.hpp describes their use.
 //
 //   J1 <incarnation> *<checksum>          first line of the root; 16 random hex digits, another for every creation
 //   S <segment id> <lines> *<checksum>    of the root: the segments, oldest first, before all other lines
@@ -8,7 +8,7 @@
 //   = <id>.<n> *<checksum>                … was compacted away; remembered, so that a late repetition does nothing
 //   # <spaces> <no checksum>              padding: says nothing
 //
-// <element> is any text without a line feed. A segment is lines only. Lines that do not check are not ours: foreign().
+// <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are not ours: foreign().
 #pragma once
 
 #include <cstdint>
@@ -43,11 +43,11 @@ struct JournalRoot {
 };
 
 std::string journal_header(std::string_view incarnation);
-// A segment that nobody has, so that something counts as lost; as a name, and as the line behind the header.
+// The name of a segment that never exists, so that something counts as lost; and the line with it that follows the header.
 SegmentName lost_segment();
 std::string lost_segment_line();
 std::string encode(const JournalRoot& root);
-// nullopt: this is no journal.
+// nullopt: this is not a journal.
 std::optional<JournalRoot> decode_journal_root(std::string_view value);
 
 // A line where it stands.
@@ -57,12 +57,12 @@ struct JournalLineView {
   std::string_view element;
 };
 using TellLine = std::function<void(const JournalLineView& line)>;
-// Tells every line that is ours, in order; returns how many are not.
+// Passes on every line of ours, in order; returns the number of others.
 std::uint64_t tell_journal_lines(std::string_view text, const TellLine& tell);
 
 struct DecodedLines {
   std::vector<JournalLine> lines;
-  std::uint64_t foreign = 0;  // lines that do not check: somebody else's, or broken
+  std::uint64_t foreign = 0;  // lines with a wrong checksum: another program's, or damaged
 };
 DecodedLines decode_journal_lines(std::string_view text);
 // `text` without padding lines.

@@ -10,13 +10,13 @@ namespace mcds {
 namespace {
 
 CorruptData foreign_root(const Context& context, const std::string& key, std::size_t server) {
-  return CorruptData("the value under " + key + " is no journal; is this name somebody else's?",
+  return CorruptData("the value under " + key + " is not a journal; does another program use this name?",
                      context.cluster.address_of(server));
 }
 
 CorruptData too_large(const Context& context, const std::string& key, std::size_t server) {
   return CorruptData("the journal under " + key + " is larger than " + std::to_string(largest_journal >> 20) +
-                         " MiB, more than is read at once; keep less under one name",
+                         " MiB, the limit for one read; store less under one name",
                      context.cluster.address_of(server));
 }
 

@@ -12,21 +12,21 @@
 
 namespace mcds {
 
-// Those who only find the root full wait this long for whoever filled it on purpose, or seals it.
+// A client that finds the root full waits this long for the client that filled it on purpose, or seals it.
 constexpr CasUpdateOptions journal_patience{.attempts = 0,
                                             .first_pause = std::chrono::milliseconds(4),
                                             .longest_pause = std::chrono::milliseconds(50)};
 
-// What one journal may take of a reader's memory, as it is stored.
+// The largest journal that is read, in stored bytes.
 constexpr std::size_t largest_journal = std::size_t{128} << 20;
 constexpr std::size_t segments_per_trip = 64;
 
 std::string segment_key(const std::string& root, const std::string& id);
-// The same request for where versions before 0.2 put the segment; nullopt: that is the same server.
+// The same request for the server where versions before 0.2 put the segment; nullopt if it is the same server.
 std::optional<Request> by_its_own_bytes(const Context& context, Request request);
 std::string encode_all(std::span<const JournalLine> lines);
 
-// One journal on its way to its contents.
+// The reading of one journal.
 struct JournalReading {
   std::string key;
   JournalContents contents;
@@ -45,7 +45,7 @@ struct JournalReading {
   // A segment is missing: was it compacted away, so that the root names others by now?
   void reread_root(const Context& context);
   JournalContents finish();
-  // Tells the lines, repeated ids too, instead of keeping them.
+  // Passes on the lines, repeated ids too, instead of keeping them.
   JournalContents finish(const TellLine& tell);
 };
 

@@ -15,7 +15,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view json_has_one_copy =
-    "an array of the JSON encoding has one copy; say --copies 1, or use the journal encoding";
+    "an array with the JSON encoding has one copy; give --copies 1, or use the journal encoding";
 
 constexpr auto lock_ttl = std::chrono::seconds(10);
 constexpr auto lock_wait = std::chrono::seconds(10);
@@ -60,7 +60,8 @@ std::string json_text(std::span<const std::string> elements) {
 
 std::vector<std::string> json_array(const std::string& value, const std::string& server) {
   auto elements = json_elements(value);
-  if (!elements) throw CorruptData("the value is no JSON array; is this key somebody else's?", server);
+  if (!elements)
+    throw CorruptData("the value is not a JSON array; does another program use this key?", server);
   return std::move(*elements);
 }
 
@@ -72,7 +73,7 @@ void check_json(std::span<const std::string> elements) {
   }
 }
 
-// Copies have changes in common; what is left from before the servers changed has none. What has segments does not tell.
+// Copies have changes in common; a leftover from before a change of servers has none. A copy with segments does not show it.
 bool same_life(const std::string& one, const std::string& other) {
   const auto first = decode_journal_root(one);
   const auto second = decode_journal_root(other);
@@ -137,7 +138,7 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   return update_json(step, lock);
 }
 
-// One change on its way into all copies.
+// One change that is being appended to all copies.
 struct Array::Writing {
   const Step& step;
   std::vector<JournalLine> lines;
@@ -170,7 +171,7 @@ struct Array::Writing {
   }
 };
 
-// Creates the copy's journal where there is none.
+// Creates the copy's journal if there is none.
 void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
   Journal::Options options = options_;
   options.lossy = late && !writing.step.replaces;
@@ -197,7 +198,7 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       writing.appended[copy] =
           step.replaces ? journal(copy).replace(lines, is_full) : journal(copy).append(lines, is_full);
     } catch (const UnknownOutcome& failure) {
-      // Whoever creates the journal may find it executed late: under the same ids it says nothing new.
+      // If the journal is created meanwhile, it may be executed late: with the same ids it adds nothing.
       if (writing.creations[copy] != Creation::wanted) throw;
       writing.appended[copy].declined = true;
       writing.unanswered[copy] = failure;
@@ -205,7 +206,7 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   });
   const bool late = writing.found();
   if (!late && writing.any_missing() && kept_.elsewhere()) return append(step, encoding);
-  // A copy without a journal has lost it if another has one; and somebody may be about to make it whole.
+  // A copy without a journal has lost it if another has one; another client may be about to restore it.
   if (late || writing.wanted()) {
     const auto failures = copies_.run([&](std::size_t copy) {
       if (!writing.has_lost(copy)) return;
@@ -245,14 +246,14 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
-  // Beside other copies there is no JSON array to be found, unless somebody left copies out.
+  // With several copies there is no JSON array, unless a client used fewer copies.
   if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
   const bool json = replies[1].outcome == Outcome::hit;
   if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data,
-                  "the array has the JSON encoding; leave --encoding out, or say --encoding json",
+                  "the array has the JSON encoding; omit --encoding, or give --encoding json",
                   context_.cluster.address_of(replies[1].server));
   }
   if (json) return Creation::other;
@@ -265,12 +266,13 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
   Lock guard = Lock::at_key(context_, json_key() + ":lock");
   const Lock::Answer answer = guard.acquire({.ttl = lock_ttl, .holder = {}, .wait = lock_wait});
   if (!answer.lease)
-    throw Contention("another holds the array's lock; try again", context_.cluster.address_of(answer.server));
+    throw Contention("another program holds the array's lock; try again",
+                     context_.cluster.address_of(answer.server));
   const auto release = [&] {
     try {
       static_cast<void>(guard.release(*answer.lease));
     } catch (const Failure&) {
-      // What became of the change is told all the same; the lock ends by itself.
+      // The result of the change is reported all the same; the lock expires by itself.
     }
   };
   try {
@@ -287,7 +289,7 @@ void Array::expect_no_journal() const {
   const Reply reply = context_.cluster.execute(Request::get(kept_.key()));
   if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return;
   throw Failure(ErrorCode::bad_data,
-                "the array has the journal encoding; leave --encoding out, or say --encoding journal",
+                "the array has the journal encoding; omit --encoding, or give --encoding journal",
                 context_.cluster.address_of(reply.server));
 }
 
@@ -346,7 +348,7 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
-  // Beside other copies there is no JSON array to be found, unless somebody left copies out.
+  // With several copies there is no JSON array, unless a client used fewer copies.
   if (reply.failed() && copies_.size() > 1 && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;

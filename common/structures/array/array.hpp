@@ -1,7 +1,7 @@
-// A list that many clients change at once, each change whole or not at all.
+// A list that many clients change at the same time; each change is atomic.
 //
 // Key layout
-//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; kept in N
+//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; in N
 //                             copies, N at least 2, array<N>:<name>: see common/primitives/kept.hpp
 //   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
 //   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
@@ -9,39 +9,42 @@
 //   E.g. array:jobs = J1 9f0c6a5be1d27348 *4a1c09f2
 //                     + b7c1e0f2a94d4f6e.0 "backup" *0b2f1c9e
 //                     - 51ab22c0de7f1a90.0 "backup" *77d0a3c1
-//   An element is a JSON text; bytes that are not UTF-8 are b"<base64>". An application's flags and time to
-//   live of a JSON array are kept. The encodings have keys of their own because an append is blind: to a JSON
-//   array that an application keeps under the same key it would be the end.
-//   Names that could be another array's part (…:json, …:s:<16 hex digits>, …:lock) are refused.
+//   An element is a JSON text; bytes that are not UTF-8 are b"<base64>". The flags and ttl of an
+//   application's JSON array are kept. The two encodings have different keys because an append is blind: it
+//   would destroy an application's JSON array under the same key. Names that could be a part of another array
+//   (…:json, …:s:<16 hex digits>, …:lock) are refused.
 // Invariants
-//   fetch equals some serial order of all acknowledged changes; a change is all or nothing; compaction drops
-//   none. A removal removes all equal elements added before it; in one change removals come before additions.
-//   An array has one encoding, that of its first change: who asks for the other is refused. (Two clients that
-//   create it at the same moment in different encodings make two; the journal is then the array.)
+//   fetch returns the result of some serial order of all acknowledged changes. A change is all or nothing,
+//   and compaction drops none. A removal removes all equal elements added before it; in one change, removals
+//   come before additions. The first change decides the encoding; a change with the other encoding is
+//   refused. (If two clients create an array at the same moment in different encodings, both exist, and the
+//   journal is the array.)
 // Round trips
-//   journal  changes 1; 5 creating, because the JSON encoding and other numbers of copies are looked for first; more when
-//            the item is full, see journal.hpp; a replacement of more than 256 KiB 2, and 1 for each half MiB; fetch 1,
-//            with segments 2; a missing journal 3.
-//   json     changes 2 per attempt, 3 creating, 2 more unless the encoding is given, 4 more with a lock;
-//            fetch 2, 1 when asked for by encoding; a missing array 1 more.
+//   journal  a change 1; 5 if it creates the array, because the JSON encoding and other numbers of copies are
+//            looked for first; more if the item is full, see journal.hpp. A replacement of more than 256 KiB
+//            2, plus 1 per half MiB. fetch 1, with segments 2; a missing journal 3.
+//   json     a change 2 per attempt, 3 to create, 2 more unless the encoding is given, 4 more with a lock;
+//            fetch 2, or 1 if the encoding is given; a missing array 1 more.
 // With several copies
-//   journal  Each copy is a journal of its own; a change is appended to all of them under one id. The array is the union
-//            of their lines by id: in the first copy's order, what only another has behind the lines it follows there. A
-//            fetch rewrites a copy that lacks lines (after a second look: they may be on their way). Where no copy is known to
-//            be whole all get what any has, and their roots go on naming a segment that is lost: no healing erases the
-//            evidence. A copy that is created after others is born lossy (journal.hpp), so that it cannot vouch for what came
-//            before it.
-//            compact drops nothing while a copy does not answer. While clients race, copies may order their changes differently; what counts is the
-//            first copy's order, and when that is lost the next one's. A change that only some copies got is ordered for
-//            certain against later ones only when a fetch has given it to the others. Whoever finds some copies without a
-//            journal creates it there, 2 trips more: else a fetch under way could make them whole without a removal.
-//   json     has one copy: refused. Its key is looked for before a journal is created; a server of it that does not answer
-//            keeps no journal from being created.
+//   journal  Each copy is a journal of its own, and a change is appended to all of them under one id. The
+//            array is the union of their lines by id, in the order of the first copy; a line that only
+//            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,
+//            after a second look, because they may be in transit. If no copy is known to be complete, all get
+//            what any has, and their roots keep listing the lost segment: healing never erases the evidence.
+//            A copy that is created after others is born lossy (journal.hpp), so it does not vouch for what
+//            came before it.
+//            compact drops nothing while a copy does not answer. Racing clients may leave the copies in
+//            different orders; the first copy's counts, or the next one's if that is lost. A change that only
+//            some copies got has a fixed order against later ones only after a fetch has restored it in the
+//            others. A change that finds some copies without a journal creates it there, 2 trips more;
+//            otherwise a concurrent fetch could complete them without a removal.
+//   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
+//            server of that key that does not answer does not prevent the creation.
 // When things fail
-//   crash          a change is one append or one cas: nothing half done.
-//   lost reply     journal: found out by the operation's id; json: by the value, else unknown.
-//   eviction, restart, flush   of the root: the array is gone, the next change says created; of a segment:
-//                  fetch says complete: false, until a replace or clear makes what is lost void.
+//   crash          a change is one append or one cas: nothing is half done.
+//   lost reply     journal: looked up by the operation's id; json: by the value, otherwise unknown.
+//   eviction, restart, flush   of the root: the array is gone, and the next change says created. Of a
+//                  segment: fetch says complete: false until a replace or clear supersedes what is lost.
 //   skew           no clock is used.
 // Source
 //   The article's "+1 +3 +4 -3 +5", with ids, checksums and a compaction that loses nothing.
@@ -64,22 +67,22 @@ enum class ArrayEncoding { journal, json };
 
 class Array {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Array(const Context& context, std::string_view name, const Journal::Options& options = Journal::Options());
 
   struct Changed {
-    bool found = true;  // false: there is no such array, and the step does not create one; nothing was done
+    bool found = true;  // false: there is no such array and the step does not create one; nothing was done
     bool created = false;
     ArrayEncoding encoding = ArrayEncoding::journal;
     std::size_t server = 0;
     std::vector<CopyOutcome> copies = {};
   };
-  // All of it at once. Elements are texts as quote_bytes() or compact_json() make them. Without an encoding:
+  // One atomic step. Elements are texts made by quote_bytes() or compact_json(). Without an encoding:
   // the one the array has, else the journal. A step that only removes does not create an array. The lock is
   // for JSON only.
   Changed change(std::span<const std::string> add, std::span<const std::string> remove,
                  std::optional<ArrayEncoding> encoding = {}, bool lock = false);
-  // Whatever was there before is gone, in the same step.
+  // Replaces everything that was there before, in the same step.
   Changed replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding = {},
                   bool lock = false);
   // An empty array remains.
@@ -99,13 +102,13 @@ class Array {
   struct Compacted {
     std::size_t lines_before = 0;
     std::size_t lines = 0;
-    // A copy that does not answer may bring back what is dropped without it: nothing was.
+    // A copy that does not answer could restore what is dropped without it, so nothing was dropped.
     std::optional<Failure> away = {};
   };
-  // Drops what removals made void; nullopt: there is no journal, or a part of it is lost. Throws Contention.
+  // Drops removed values; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // The physical keys there are, of the first copy that answers.
+  // The existing keys, of the first copy that answers.
   std::vector<PlacedKey> keys() const;
 
  private:
@@ -143,18 +146,18 @@ class Array {
 
   Context context_;
   Copies copies_;
-  mutable Kept kept_;     // looks where nothing was found
+  mutable Kept kept_;     // looks for other copies if nothing was found
   std::string json_key_;  // has one copy
   Journal::Options options_;
 };
 
-// The elements that are left when the lines are gone through in order.
+// The elements that are left when the lines are replayed in order.
 std::vector<std::string> replay(std::span<const JournalLine> lines);
 
 // Those whose elements are left.
 std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 
-// All lines of `first`, in their order. Those that only `second` has come behind what they follow there; at the end if
+// All lines of `first`, in their order. A line that only `second` has follows the line it follows there; at the end if
 // `second` was read later. Lines about the same element keep their order as long as the two do not contradict each other.
 enum class Newer { neither, second };
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,

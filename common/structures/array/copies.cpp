@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// An append may have reached one copy and be on its way to another.
+// An append may have reached one copy and be in transit to another.
 constexpr auto second_look = std::chrono::milliseconds(50);
 
 // Whether `lines` has all ids, and adds nothing that is wanted forgotten.

@@ -29,7 +29,7 @@ void check_terms(const CacheTerms& terms, WallTime now) {
   if (terms.rebuild_ttl < shortest_rebuild_ttl) {
     throw InvalidInput("the rebuild ttl must be at least 4s: its lock has to be renewed in time");
   }
-  // Too long to be kept: told before anything runs.
+  // A key that is too long is reported before anything runs.
   Exptime::after(terms.ttl + terms.stale + cache_slack, now);
 }
 
@@ -47,7 +47,7 @@ Cache::Cache(Context context, std::string_view name)
       key_(checked_key(context_, name)),
       lock_key_(key_ + std::string(rebuild_part)),
       copies_(context_) {
-  static_cast<void>(copy_servers(context_, key_));  // that there are so many servers
+  static_cast<void>(copy_servers(context_, key_));  // checks that there are enough servers
 }
 
 // Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
@@ -181,15 +181,15 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
     leave_word(copies_.at(i), newest);
   });
   if (failure_of_all(unsaid)) {
-    result.failure = UnknownOutcome(std::string(done) +
-                                        ", but not in every copy: old output may come back; do it again when "
-                                        "all servers answer",
-                                    (*missed)->server());
+    result.failure = UnknownOutcome(
+        std::string(done) +
+            ", but not in every copy: old output may come back; try again when all servers answer",
+        (*missed)->server());
   }
   return result;
 }
 
-// Whoever claimed the entry since is not to store over it: a placeholder is replaced. A build that began later stands.
+// A caller that claimed the entry since must not overwrite it, so a placeholder is replaced. A build that began later stands.
 // Each attempt has its own build, as in expire_copy.
 void Cache::leave_word(const Context& context, const Invalidated& newest) const {
   const WallTime now = context.clock.wall();

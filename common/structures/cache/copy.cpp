@@ -26,7 +26,7 @@ std::optional<CacheRecord> cache_record_of(const Context& context, const std::st
                                            std::string_view value, std::size_t server) {
   auto record = decode_cache_record(value);
   if (record || looks_like_ours(value)) return record;
-  throw CorruptData(key + " holds no cache entry: it is another program's; use another key or remove it",
+  throw CorruptData(key + " holds another program's value, not a cache entry; use another key or remove it",
                     context.cluster.address_of(server));
 }
 

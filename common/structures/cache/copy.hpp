@@ -16,24 +16,24 @@ namespace mcds {
 // it.
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
-// How long word of a removal is kept at least where a copy did not hear of it.
+// How long the record of a removal is kept at least if it did not reach a copy.
 constexpr Duration shortest_word = std::chrono::hours(1);
 
 WallTime plus(WallTime time, Duration duration);
 
-// What a value is recognised by when it is read again.
+// What identifies a value when it is read again.
 std::string cache_identity_of(std::string_view value);
 
-// The record in a value; nullopt when it is one of ours, damaged. Throws CorruptData for what is none.
+// The record in a value; nullopt if it is a damaged one of ours. Throws CorruptData if it is another program's.
 std::optional<CacheRecord> cache_record_of(const Context& context, const std::string& key,
                                            std::string_view value, std::size_t server);
 
-// Whether somebody else may do better: a rebuild without the lock, or another copy's server.
+// Whether another way may succeed: a rebuild without the lock, or another copy's server.
 bool is_servers_failure(ErrorCode code);
 
 // What the copies hold; nullopt for those that have nothing, or nothing readable.
 using CacheCopies = std::vector<std::optional<CacheRecord>>;
-// The copy that counts; nullptr when there is none. Placeholders do not.
+// The copy that counts, or nullptr; placeholders do not count.
 CacheRecord* newest_of(CacheCopies& copies);
 
 // As Copies::run; throws when no copy could do it.

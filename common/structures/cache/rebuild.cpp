@@ -12,7 +12,7 @@ namespace {
 
 constexpr int most_claims = 3;
 
-// Who has the lock on this server, as JSON.
+// The holder of the lock on this server, as JSON.
 std::optional<std::string> holder_at(const Context& context, const std::string& lock_key) {
   const Reply reply = context.cluster.execute(Request::get(lock_key));
   if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
@@ -54,7 +54,7 @@ bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
 std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& rival) {
   locked_ = copy;
   Lock::Answer answer;
-  std::optional<std::string> behind;  // who has it on a later server, because this one did not answer then
+  std::optional<std::string> behind;  // the holder on a later server, because this one did not answer then
   const auto failures = copies_.run([&](std::size_t i) {
     if (i == copy) answer = lock().acquire({.ttl = lease_ttl(), .holder = terms_.holder});
     if (i <= copy || behind) return;

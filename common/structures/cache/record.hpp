@@ -1,10 +1,10 @@
-// The value of one cache entry: what a command printed and how it ended.
+// The value of one cache entry: the output of a command and its exit code.
 //
 //   K1 <build> <begun at> <made at> <fresh until> <stale until> <exit code> <stdout bytes> <stderr bytes>
 //     *<checksum>\n<stdout><stderr>
-//   P1 <build> *<checksum>\n                    a build is under way and there is no older value
+//   P1 <build> *<checksum>\n                    a placeholder: being built, and there is no older value
 //
-// build: 16 hex digits, another for every write, so that two values are never taken for the same one. Times
+// build: 16 hex digits, different for every write, so that no two values are confused. Times
 // are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at: when
 // the command was started, or the entry was expired by hand: what happened earlier is known to it. It is later
 // than that of the entry it replaces, so of several copies the newest is known even where clocks differ. The
@@ -33,17 +33,17 @@ struct CacheRecord {
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
   bool expired_by_hand() const { return fresh_until == WallTime{}; }
-  // Nothing but word of a removal that not every copy heard of: older than what comes, newer than what was.
+  // Only the record of a removal that did not reach every copy: older than what follows, newer than what was before.
   bool removed() const { return !placeholder && expired_by_hand() && stale_until == WallTime{}; }
   // Of two copies the one that counts.
   bool newer_than(const CacheRecord& other) const;
-  // When what replaces it may say that it began.
+  // The begin time for an entry that replaces it.
   WallTime next_beginning(WallTime now) const;
 };
 
 std::string encode(const CacheRecord& record);
 
-// nullopt for anything that encode() did not write, cut or changed values among it.
+// nullopt for anything that encode() did not write, including truncated or changed values.
 std::optional<CacheRecord> decode_cache_record(std::string_view value);
 
 // What encode() adds to the two outputs, at most.

@@ -84,7 +84,7 @@ CounterCopies::Copy* CounterCopies::leader() {
   return nullptr;
 }
 
-// Throws UnknownOutcome when it cannot be told.
+// Throws UnknownOutcome if the outcome is unknown.
 bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   if (!copy.record) give_up();
   if (copy.record->has(doubt.id)) return true;
@@ -96,7 +96,7 @@ bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
   return false;
 }
 
-// After lost replies: whether one of those writes was executed after all, or may be told as if it had been.
+// After lost replies: whether one of those writes was executed, or may be reported as executed.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
@@ -130,7 +130,7 @@ CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initia
     return result();
   }
   if (!doubts_.empty()) give_up();
-  throw Contention("others kept changing '" + name_ + "'; try again");
+  throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
 
 // No copy can be counted on.
@@ -160,13 +160,12 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
   const bool exact = any_exact();
   if (is_plain()) {
     if (!doubts_.empty()) give_up();
-    throw InvalidInput("the counter '" + name_ +
-                       "' exists and is plain; leave out --exact, or remove it first");
+    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
   }
   const bool creates = none_found();
   if (!exact && !creates && initial != 0) {
-    throw NotApplied(ErrorCode::unavailable, "a copy does not answer: whether '" + name_ +
-                                                 "' has to begin at --init is not known; try again");
+    throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
+                                                 "' must start at --init; try again");
   }
   CounterCopyRecord next = base_for(copy);
   if (!exact && ttl) {
@@ -207,7 +206,7 @@ Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) 
     return add;
   }
   if (copy.cas.value == 0) {
-    throw NotApplied(ErrorCode::refused, "the server gives no cas uniques; start memcached without -C",
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
   return Request::compare_and_set(key_, record.text(), exptime, copy.cas).on(copy.server);
@@ -240,11 +239,12 @@ void CounterCopies::spread() {
     if (!again) return;
     back_off(context_, attempt + 1);
     read();
-    if (none_found()) return;  // somebody removed it
+    if (none_found()) return;  // another client removed it
   }
   for (Copy& copy : copies_) {
     if (!copy.failure && !(copy.record && copy.record->covers(known_)))
-      copy.failure = Contention("others kept changing this copy", context_.cluster.address_of(copy.server));
+      copy.failure =
+          Contention("other clients kept changing this copy", context_.cluster.address_of(copy.server));
   }
 }
 

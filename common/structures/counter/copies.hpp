@@ -61,7 +61,7 @@ class CounterCopies {
     CounterCopyRecord written;
     bool created;
     bool counter_created;
-    bool repeatable;  // created, and nobody else's creation can hold the same
+    bool repeatable;  // created, and no other creation can hold the same
   };
 
   void read();

@@ -36,9 +36,9 @@ struct CounterCopyRecord {
 
   std::uint64_t sum() const;
   bool has(std::string_view id) const;
-  // Takes over what `other` knows better.
+  // Takes over what is newer in `other`.
   void learn(const CounterCopyRecord& other);
-  // Whether it knows all that `other` does.
+  // Whether it contains everything in `other`.
   bool covers(const CounterCopyRecord& other) const;
   // Counts `delta` in its own life.
   void count(std::uint64_t delta, std::string id);

@@ -56,7 +56,7 @@ std::string in_quotes(const std::string& name) {
   return '\'' + name + '\'';
 }
 
-// Throws what `reply`, which is no answer, means for a change of a counter.
+// Throws the error of `reply`, which is not a result, for a change of a counter.
 [[noreturn]] void fail(const Context& context, const std::string& name, const Reply& reply) {
   if (reply.unknown()) {
     throw UnknownOutcome("no reply to a change of " + in_quotes(name) +
@@ -129,7 +129,7 @@ bool any_not_a_number(std::span<const Reply> replies) {
                      [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
 }
 
-// A counter's life begins with a set, or a removal that not every copy heard of: its number is the copies' version.
+// A counter's life begins with a set, or a removal that did not reach every copy: its number is the copies' version.
 std::uint32_t life_of(const VersionedItem& item) {
   std::uint32_t life = 0;
   for (const VersionedCopy& copy : item.copies) {
@@ -302,7 +302,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
                               std::span<const Reply> replies) {
   CounterReading reading{{}, {}, replies.front().server};
   if (std::none_of(replies.begin(), replies.end(), is_hit)) {
-    // One that does not answer may be the only one that has it, unless most say that there is none.
+    // A copy that does not answer may be the only one that has it, unless most copies miss.
     const auto misses = static_cast<std::size_t>(std::count_if(replies.begin(), replies.end(), is_miss));
     if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
@@ -333,7 +333,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
   return reading;
 }
 
-// A copy of an older life counts from 0 in this one: what the others count may be on its way to it, too.
+// A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
   std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
   VersionedWrite write{.item = &item,
@@ -394,16 +394,16 @@ std::optional<CounterValue> Counter::take(const std::string& name) {
 LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
   check_value(max, "--max");
   if (cost == 0 || cost > max)
-    throw InvalidInput("a cost must be at least 1 and at most --max: it could never be allowed");
+    throw InvalidInput("--cost must be at least 1 and at most --max; a higher cost is never allowed");
   const auto period_ms = std::chrono::duration_cast<std::chrono::milliseconds>(period);
-  if (period_ms.count() < 1) throw InvalidInput("--per must be at least a millisecond");
+  if (period_ms.count() < 1) throw InvalidInput("--per must be at least 1ms");
   const WallTime now = context_.clock.wall();
   const auto window = now.time_since_epoch() / period_ms;
   const WallTime end{(window + 1) * period_ms};
   const std::string key =
       key_of(name) + ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
   if (key.size() > max_key_size) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
-  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+  // The window is in the key: living a little past its end, for skew and ticks, is harmless.
   const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
   const auto replies = execute_copies(context_, Request::incr_or_create(key, cost, cost, exptime));
   if (std::none_of(replies.begin(), replies.end(), is_stored)) fail(context_, name, telling(replies));

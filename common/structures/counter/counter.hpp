@@ -1,42 +1,44 @@
-// Counters that any memcached client can read and bump.
+// Counters that any memcached client can read and increment.
 //
 // Key layout
-//   counter:<name>                       plain: decimal digits, perhaps with spaces after them (as decr leaves)
+//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The ids are those of the last 64 changes, the newest last; expiry is a UNIX time, because every cas must
-//   send it again.
+//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
+//   must send it again.
 // Invariants
 //   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
-//   What takes answer, and what is left, is exactly what increments added.
-//   A counter is plain or exact from its creation until it is removed; decrements stop at 0.
+//   The answers of all takes plus what is left equal the sum of the increments.
+//   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
 // Round trips (steady / worst)
-//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival overtaking;
-//   incr of an exact counter without saying so 3; decr 1; get 1; set 2 (1 when if_absent finds one);
-//   take 2; limit 1, denied with a cost above 1: 2; remove 1. A batch of plain increments: as one.
-// With several copies (copies.hpp; the trips are the same, for all copies at once)
-//   plain        every copy counts; the value is the largest copy's: right while one copy has lived, and been reached,
-//                from the start, and never above the truth. A lost copy starts again low and is not raised to the
-//                others, which would count increments in flight twice; `set` makes all equal again.
-//                set begins a life of the counter: its number is the version (versions.hpp), in the flags, which incr
-//                leaves alone. Only copies of the newest life count; one that missed the set begins again at 0 when
-//                somebody reads. remove is the same where a copy does not answer: the others keep a 0 that counts as
-//                missing, until it is incremented. A change whose copies answer different numbers looks again, 1 trip
-//                more; remove takes 2.
-//   exact        the copies merge and heal (counter_copies.hpp), 3 trips an increment. They only count up: take, decr
-//                and set depend on the value, and copies that lose servers cannot agree on one. take is refused for
-//                plain ones too. Say so with every increment: one that does not begins a lost copy anew as a plain
-//                counter when no other copy answers just then, and healing drops that.
+//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an
+//   exact counter without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2
+//   if denied with a cost above 1; remove 1. A batch of plain increments costs as much as one.
+// With several copies (copies.hpp; the same trips, for all copies at once)
+//   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
+//                reachable from the start, and never too high. A lost copy starts again low. It is not raised
+//                to the others, because that would count increments in flight twice. `set` makes all copies
+//                equal again.
+//                set starts a new life of the counter. Its number is the version (versions.hpp), in the
+//                flags, which incr does not change. Only copies of the newest life count; a copy that missed
+//                the set restarts at 0 at the next read. remove does the same if a copy does not answer: the
+//                others keep a 0 that counts as missing until it is incremented. If the copies answer a
+//                change with different numbers, it takes 1 trip more; remove takes 2.
+//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. They only count up: take,
+//                decr and set depend on the value, and copies that lose servers cannot agree on one. take is
+//                refused for plain counters too. Use `exact` with every increment: without it, a lost copy
+//                restarts as a plain counter if no other copy answers, and healing drops that.
 // When things fail
-//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 others overtook it.
+//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true.
-//   skew         limit: clients disagree about the window by their skew. Expiry of an exact counter likewise.
-//   full server  incr of an existing counter still works; creating is refused.
-//   values       incr wraps at 2^64 as the server does. Servers before 1.6.22 misread some values of 2^63 and above:
-//                such values are refused as input.
-//   take         keeps the remaining ttl only where the protocol tells it (meta), to a second.
+//   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
+//                counter.
+//   full server  incr of an existing counter still works; creating one is refused.
+//   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
+//                and above, so such values are refused as input.
+//   take         keeps the remaining ttl, to a second, only where the protocol reports it (meta).
 // Source
 //   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.
 #pragma once
@@ -72,7 +74,7 @@ struct Increment {
   std::uint64_t delta = 1;
 };
 
-// What became of all lines of a batch that had one name.
+// The result for all lines of a batch with the same name.
 struct IncrementResult {
   std::string name;
   std::uint64_t delta = 0;  // their sum
@@ -123,19 +125,19 @@ class Counter {
   explicit Counter(const Context& context, Names names = Names::counters)
       : context_(context), names_(names) {}
 
-  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for what is
-  // no counter.
+  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value that is
+  // not a counter.
   CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
-  // One trip for all plain ones. Never throws for a single name: each result says for itself.
+  // One trip for all plain ones. Never throws for a single name: each result has its own failure.
   IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // The same, on its way: other batches may be begun before its results are waited for. The counter outlives it.
+  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives it.
   class Incrementing;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // Stops at 0; nullopt: there is none.
+  // Stops at 0; nullopt if there is no such counter.
   std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
   std::vector<CounterReading> get(std::span<const std::string> names);
   SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  // Resets to 0 and answers what was there: no increment is in two answers, none in no answer.
+  // Resets to 0 and returns the old value: every increment is in exactly one answer.
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);

@@ -64,8 +64,8 @@ CounterRecord CounterRecord::changed(std::uint64_t new_sum, std::string id) cons
 
 std::string no_counter_message(const std::string& name, std::string_view value) {
   if (value.starts_with("C2 "))
-    return "the counter '" + name + "' has several copies; say how many with --copies";
-  return "what is stored for '" + name + "' is no counter; remove it or use another name";
+    return "the counter '" + name + "' has several copies; give their number with --copies";
+  return "what is stored for '" + name + "' is not a counter; remove it or use another name";
 }
 
 std::optional<std::uint64_t> plain_number(std::string_view value) {

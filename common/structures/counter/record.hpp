@@ -18,12 +18,12 @@ struct CounterRecordEnd {
   std::optional<std::int64_t> expires_at;  // UNIX seconds
 
   std::string text() const;
-  // nullopt: these words are none.
+  // nullopt: the words are not ids.
   static std::optional<CounterRecordEnd> parse(std::span<const std::string_view> words);
 };
 
 struct CounterRecord {
-  // Changes that a lost reply can still be looked up among.
+  // The number of changes among which a lost reply can be looked up.
   static constexpr std::size_t kept_ids = 64;
 
   std::uint64_t sequence = 0;  // changes so far
@@ -40,7 +40,7 @@ struct CounterRecord {
   CounterRecord changed(std::uint64_t new_sum, std::string id) const;
 };
 
-// What to say of a value that is no counter.
+// The error for a value that is not a counter.
 std::string no_counter_message(const std::string& name, std::string_view value);
 
 // The number in a plain counter's value, decr's trailing spaces allowed; nullopt for anything else.

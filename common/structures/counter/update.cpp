@@ -52,8 +52,7 @@ std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
     throw CorruptData(no_counter_message(name_, observed.value), server);
   }
   if (options_.exact_only) {
-    throw InvalidInput("the counter '" + name_ +
-                       "' exists and is plain; leave out --exact, or remove it first");
+    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
   }
   check_unchanged(observed);
   const auto next = next_(value);
@@ -75,7 +74,7 @@ Write CounterUpdate::attempt(const Observed& observed, const CounterRecord& reco
   return {record.changed(*result.after, attempts_.back().id).text(), exptime_of(record)};
 }
 
-// A plain value, or none, does not tell whether an earlier attempt was applied; that nothing changed since
+// A plain value, or none, does not show whether an earlier attempt was applied; that nothing changed since
 // does.
 void CounterUpdate::check_unchanged(const Observed& observed) const {
   if (!observed.uncertain) return;

@@ -1,4 +1,4 @@
-// One change of a counter's whole value, plain or exact, by the cas loop.
+// One change of a counter's value, plain or exact, by the cas loop.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ class CounterUpdate {
         next_(std::move(next)),
         options_(options) {}
 
-  // `next` is applied once or not at all; UnknownOutcome when that cannot be told.
+  // `next` is applied once or not at all; UnknownOutcome if that is unknown.
   CounterUpdateResult run();
 
  private:

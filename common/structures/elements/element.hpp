@@ -17,13 +17,13 @@ struct Element {
   std::string value;
 };
 
-// What became of one element of a batch.
+// The result for one element of a batch.
 struct ElementResult {
   bool yes = false;   // set: it was missing; get: it is present; remove: it was present
   std::string value;  // get
   std::size_t server = 0;
   std::optional<Failure> failure;   // then `yes` says nothing
-  std::vector<CopyOutcome> copies;  // with several: what became of each
+  std::vector<CopyOutcome> copies;  // with several: the result for each
 };
 
 // Throws Failure(bad_data) for a name or value that is too long.

@@ -13,7 +13,7 @@ constexpr std::size_t names_per_removal = 4096;
 
 std::string_view checked(std::string_view name) {
   if (name.ends_with(":v"))
-    throw InvalidInput("the name must not end in \":v\": its index could be another's element");
+    throw InvalidInput("the name must not end in \":v\", because its index could be an element of another");
   return name;
 }
 
@@ -35,7 +35,7 @@ void check_element(const Element& element) {
   const auto limit = [](const char* what, std::size_t size, std::size_t most) {
     if (size <= most) return;
     throw Failure(ErrorCode::bad_data, std::string(what) + " may have at most " + std::to_string(most) +
-                                           " bytes, this one has " + std::to_string(size));
+                                           " bytes, but this one has " + std::to_string(size));
   };
   limit("an element's name", element.name.size(), max_element_size);
   limit("a value", element.value.size(), max_value_size);

@@ -1,53 +1,54 @@
-// What tables and hashes are made of: one key per element is the truth, the index only says where to look.
+// What tables and hashes are made of: one key per element is the truth, and the index only tells where to
+// look.
 //
-// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; kept in N copies, N at least 2, `table<N>:<name>`
-// or `hash<N>:<name>`: see common/primitives/kept.hpp)
-//   <base>:v:<element>           the value; the element encoded, or digested when long (key_names.hpp)
-//   <base>:i, <base>:i:<shard>   the index: element_index.hpp
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
+// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/kept.hpp)
+//   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
+//   <base>:i, <base>:i:<shard>   the index: index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
-// Invariants: why the index may be wrong and nothing else ever is
-//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot disagree.
-//   The one promise of the index is: every acknowledged element is listed. Step by step, setting an element that
-//   is missing:
-//     1 `replace` says missing        dead here: nothing happened
-//     2 append the name to its shard  dead here: a listed name without a key, which fetch finds absent
-//     3 new shard: name it            dead here: the same; the next fetch names it
+// Invariants: why nothing but the index can be wrong
+//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot
+//   disagree. The index promises one thing: every acknowledged element is listed. Setting a missing element,
+//   step by step:
+//     1 `replace` says missing        a crash here: nothing happened
+//     2 append the name to its shard  a crash here: a listed name without a key, which fetch finds absent
+//     3 new shard: list it            a crash here: the same; the next fetch lists it
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
-//     5 if 4 was acknowledged more than half the grace after 2, list the name again before that is told
+//     5 if 4 was acknowledged more than half the grace after 2, list the name again before answering
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
-//   Compaction drops a line whose element it finds absent *after* it has read the shard, and only one older than
-//   the grace of 60 s. Whoever is between 2 and 4 has a younger line, or lists it again in 5; what is
-//   appended while compaction runs makes its cas fail, or comes behind what it compacted. What remains: an add
-//   whose reply was lost and that the server executes later than the grace. It was never acknowledged; has finds
-//   it, fetch does not, until it is removed and set, or set with `relist`.
-// Round trips, whatever the number of elements
-//   get, remove 1; set of existing ones 1, else 3 (4 when a shard is new). fetch 2, one more per window of
-//   elements and per shard that has outgrown one item. The first time that an element is missing, or an index, one more:
-//   the structure may be kept in another number of copies. With several copies
-//   the first removal asks that, too.
+//   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
+//   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
+//   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
+//   remains: an add whose reply was lost and that the server executes after the grace. It was never
+//   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
+// Round trips, for any number of elements
+//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new). fetch 2, one more per window of
+//   elements and per shard that has outgrown one item. The first missing element or index costs one more,
+//   because the structure may be kept in another number of copies; with several copies, so does the first
+//   removal.
 // When things fail
 //   crash          see the steps; remove is one step.
-//   lost reply     set: UnknownOutcome when it may have been set; remove: likewise. Repeating either is harmless.
-//   eviction, restart, flush   of an element: it is gone as if removed, and nobody can tell; of a part of the
-//                  index: fetch says complete: false. has and get stay right. Setting the elements again with
-//                  `relist`, then accept(), makes it whole.
-//   skew           below half the grace: none.
+//   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
+//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
+//                  fetch says complete: false, while has and get stay right. Setting the elements again with
+//                  `relist`, then accept(), repairs it.
+//   skew           harmless below half the grace.
 // Copies
-//   Elements are kept as common/primitives/versions.hpp says: their flags are versions, set and remove take the highest and
-//   raise it, who reads copies that differ writes the newest back. So 1 becomes 2 for the set of existing ones and for
-//   remove; the other trips are the same. What is new is listed before it is written, and so is what replaces a removal.
-//   Every copy has an index of its own, on other servers, written side by side.
-//   A name counts as listed when any copy's index lists it, and compaction drops only names that are no element in any
-//   copy: the copies of an index and of an element lie on different servers, so one that is down may take the index from
-//   one copy and the element from the other.
-//   Done is what every copy has that could be reached, and with 3 and more most of them; the answer says which has not.
-//   Of two that create the same element at once, with the same value, the one that writes the first copy was first; who is
-//   overtaken there by a reader that heals hears that it was there already.
-//   fetch unites the copies' indexes, and heals: elements and names that a copy lost are added there again, and when all
-//   went well the copy's index counts as whole. complete: false only if a shard is lost in every copy that had it.
-//   A shard that is created in a copy while another has it was lost there: it is marked, so that it does not vouch for the
-//   names that are gone, until a fetch has given it those of the others.
+//   Elements are kept as in common/primitives/versions.hpp: their flags are versions, set and remove raise
+//   the highest version, and a reader of copies that differ writes the newest back. So set of existing ones
+//   and remove take 2 trips instead of 1; the others take the same. A new element, or one that replaces a
+//   removal, is listed before it is written. Every copy has an index of its own, on other servers, written in
+//   parallel. A name is listed if any copy's index lists it, and compaction drops only names that are absent
+//   in every copy: the copies of an index and of an element are on different servers, so one server that is
+//   down may hide the index in one copy and the element in another.
+//   A change is done when it is in every reachable copy, and with 3 or more in most of them; the answer names
+//   the others. If two clients create the same element with the same value, the one that writes the first
+//   copy was first; a client that is overtaken there by a healing reader is told that the element existed.
+//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
+//   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
+//   that had it. A shard that is created in a copy while another copy has it was lost there. It is marked so
+//   that it does not vouch for the lost names, until a fetch has restored them.
 #pragma once
 
 #include <functional>
@@ -106,14 +107,14 @@ class Elements {
     bool complete() const { return lost.empty() && unreachable.empty(); }
   };
   // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
-  // visited the next is on its way. The first has up to 1024 elements, whatever their size; the others are as large as
+  // visited the next is in flight. The first has up to 1024 elements, whatever their size; the others are as large as
   // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
-  // `partial`: what servers that do not answer hold is left out, and told, instead of being thrown for.
+  // `partial`: omits and reports what servers that do not answer hold, instead of throwing.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 
-  // Removes every listed element, and starts the index anew where a part of it was lost. No single step: what others
-  // set meanwhile may stay. Returns the number removed.
+  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step: elements that others
+  // set meanwhile may remain. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
   bool compact();
@@ -126,7 +127,7 @@ class Elements {
  private:
   class Fetching;
   class Setting;
-  // Nothing is there: whether it is under other keys, which are ours from now on.
+  // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere() const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
@@ -142,7 +143,7 @@ class Elements {
   Journal::Options options_;  // of the index's journals
   Copies copies_;
   Versions versions_;
-  mutable Kept kept_;                                           // looks where nothing was found
+  mutable Kept kept_;                                           // looks for other copies if nothing was found
   mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
 };
 

@@ -9,7 +9,7 @@ namespace mcds {
 
 namespace {
 
-// It tells how large values are; from then on two windows are on their way.
+// It shows how large values are; from then on two windows are in flight.
 constexpr std::size_t first_window = 1024;
 constexpr std::size_t largest_window = 4096;
 constexpr std::size_t smallest_window = 16;
@@ -119,7 +119,7 @@ class Elements::Fetching {
     if (std::exchange(first_, false)) take_asked();
   }
 
-  // What is told was written back before.
+  // What is reported was written back first.
   void take_asked() {
     if (!asked_) return;
     Window window = *std::exchange(asked_, std::nullopt);

@@ -1,18 +1,18 @@
 // A map from fields to values: a table whose members have values.
 //
 // Key layout
-//   hash:<name>:v:<field>        the value's exact bytes
+//   hash:<name>:v:<field>        the bytes of the value
 //   hash:<name>:i, …:i:<shard>   where to look for fields; see common/structures/elements/index.hpp
 //   E.g. hash:cfg:v:color = blue
 // Invariants
-//   A field is there exactly while its key exists, with the value last set: any memcached client may read and
-//   overwrite it. fetch lists every acknowledged field; why, crash point by crash point, says
-//   common/structures/elements/elements.hpp.
-// Round trips, whatever the number of fields
+//   A field exists exactly while its key exists, with the value last set, so any memcached client can read
+//   and overwrite it. fetch lists every acknowledged field; common/structures/elements/elements.hpp shows why
+//   for each crash point.
+// Round trips, for any number of fields
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
-//   crash, lost reply, skew   as in elements.hpp: a field has its old or its new value, nothing between.
-//   eviction, restart, flush  of a field: as if removed, and nobody can tell; of the index: complete: false.
+//   crash, lost reply, skew   as in elements.hpp: a field has its old or its new value, nothing in between.
+//   eviction, restart, flush  of a field: as if removed, undetected; of the index: complete: false.
 //   full item                 a value of more than max_value_size is refused before anything is sent.
 // Source
 //   The article's hash: a table with values.
@@ -24,7 +24,7 @@ namespace mcds {
 
 class Hash {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Hash(const Context& context, std::string_view name) : elements_(context, "hash", name) {}
 
   // yes: there was no such field before.

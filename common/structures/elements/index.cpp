@@ -162,7 +162,7 @@ struct ElementIndex::Roots {
   std::set<std::string> stale;  // entries of the manifest whose shards are gone
 };
 
-// Creating a shard and naming it are two steps, and one look is no snapshot: what seems lost is looked at again.
+// Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is looked at again.
 std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) const {
   const std::vector<std::string> all = keys();
   for (int look = 1;; ++look) {
@@ -174,7 +174,7 @@ std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) 
   }
 }
 
-// Whoever creates a shard may die before naming it.
+// The creator of a shard may die before it lists it.
 void ElementIndex::name_new(Roots& roots) const {
   if (roots.unnamed.empty() || !roots.manifest_readable()) return;
   const auto is_new = [&](const std::pair<std::size_t, std::string>& shard) {
@@ -266,7 +266,7 @@ Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) co
   return Request::append(shard_key(shard), encode(line));
 }
 
-// Names on their way into one shard: at most what one change takes.
+// Names that are being listed in one shard: at most what one change holds.
 struct ElementIndex::Share {
   std::size_t shard = 0;
   std::vector<std::size_t> places;  // in list()'s names
@@ -344,18 +344,18 @@ void ElementIndex::finish_list(Listing& listing, const std::set<std::size_t>& th
   }
   // Beside other copies what is sent next is not sent from here.
   if (beside_copies_ && !marks_.empty()) static_cast<void>(context_.cluster.execute(take_marks()));
-  // Listed or not, it is no element: that much is known.
+  // Listed or not, it is certainly not an element.
   for (auto& failure : listing.failures) {
     if (failure && failure->code() == ErrorCode::unknown_outcome)
-      failure =
-          NotApplied(ErrorCode::unavailable, "no reply while it was being listed; nothing was set, try again",
-                     failure->server());
+      failure = NotApplied(ErrorCode::unavailable,
+                           "no reply while it was listed in the index; nothing was set, try again",
+                           failure->server());
   }
   for (const std::size_t shard : listing.full) {
     try {
       static_cast<void>(compact_shard(shard, false));
     } catch (const Failure&) {
-      // Nothing of ours depends on it; whoever finds the shard full next tries again.
+      // Nothing of ours depends on it; the next client that finds the shard full tries again.
     }
   }
 }

@@ -1,29 +1,32 @@
 // Where to look for the elements of a table or hash: the names that were ever set, spread over shards.
 //
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
-//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name) % 16.
-//                        The first 8 hex digits of a line's id are its writer's UNIX seconds.
-//                        One that is created begins with `- <id> born *<checksum>`; `- <id> named:<incarnation> *<checksum>`
-//                        follows once the manifest names it.
+//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
+//                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
+//                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
+//                        `- <id> named:<incarnation> *<checksum>` follows.
 //   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
 // Invariants
-//   Every name whose list() returned is found by every later look(), unless the index lost data: then a shard's state says
-//   so. For a shard's loss is seen by the manifest, which names it, and by the incarnation it names,
-//   also after the shard was created anew. Names in the index may be absent as elements, and repeated.
-//   A shard that is not in the manifest and says `named` shows that the manifest was lost. One that only says `born` is
-//   new: whoever looks names it. One that says neither was made by an earlier version and may have been named.
+//   Every name whose list() returned is found by every later look(), unless the index lost data; then the
+//   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
+//   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
+//   repeated.
+//   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
+//   only says `born` is new, and the next look lists it. A shard that says neither was created before version
+//   0.2 and may have been listed.
 // Round trips
-//   list 1 (1 more when it creates a shard, 3 more when it finds one full); look 1, with segments 1 more per shard;
-//   3 more when it meets shards without a name.
+//   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
+//   shard; 3 more if it finds shards that are not listed.
 // When things fail
-//   crash          between creating a shard and naming it, or no connection then: the next look names it. If that shard
-//                  is lost before anybody looks, or the manifest before anybody wrote `named`, that loss is not seen.
-//   lost reply     of a name's append: looked up by its line's id; what stays unknown is NotApplied, since a listed
-//                  name is not yet an element.
-//   eviction, restart, flush   complete: false. All of it lost at once looks as if there had never been anything.
-//   skew           compaction judges a line's age across clocks: they may differ by half the grace.
+//   crash          between creating a shard and listing it, or no connection then: the next look lists it. If
+//                  the shard is lost before that look, or the manifest before `named` was written, the loss
+//                  is not detected.
+//   lost reply     of a name's append: looked up by its line's id; if it stays unknown, NotApplied, because a
+//                  listed name is not yet an element.
+//   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had never existed.
+//   skew           compaction judges the age of a line across clocks, which may differ by half the grace.
 #pragma once
 
 #include <array>
@@ -70,7 +73,7 @@ class ElementIndex {
         beside_copies_(beside_copies),
         options_(options) {}
 
-  // Names on their way into the index.
+  // Names that are being listed.
   struct Listing {
     std::vector<std::optional<Failure>> failures;  // none: listed
     std::map<std::size_t, std::string> created;    // shards that are to be named, and their incarnations
@@ -80,8 +83,8 @@ class ElementIndex {
   };
   // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
-  // `lossy`: what is created is not all there was (journal.hpp).
-  // The same in two steps, between which several copies tell each other what they had. `there`: shards that another copy
+  // `lossy`: what is created is incomplete (journal.hpp).
+  // The same in two steps, between which several copies exchange what they had. `there`: shards that another copy
   // had: ours were lost, and what is in them now is not all.
   Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
   void finish_list(Listing& listing, const std::set<std::size_t>& there);
@@ -90,12 +93,12 @@ class ElementIndex {
   // the replies.
   std::vector<Request> take_marks() { return std::exchange(marks_, {}); }
 
-  // The index at one moment, to be gone through shard by shard: one shard is in memory at a time.
+  // The index at one moment, to be read shard by shard: one shard is in memory at a time.
   class Look {
    public:
     enum class Shard {
       whole,
-      absent,  // it was never created, as far as the manifest knows
+      absent,  // it was never created, according to the manifest
       lost,    // it was created, and something of it is gone
       unreachable,
     };
@@ -124,11 +127,11 @@ class ElementIndex {
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops old lines of names that are no elements; damaged: a part of the index is lost and stays as it is. Beside other
+  // Drops old lines of names without an element; damaged: a part of the index is lost and stays as it is. Beside other
   // copies, what servers that do not answer have stays as it is too. Throws Contention.
   enum class Compacted { done, damaged, nothing_there };
   Compacted compact();
-  // From now on what the index has counts as all of it. False: there is none.
+  // Declares the index complete as it is. False: there is none.
   bool accept();
 
   std::vector<std::string> keys() const;

@@ -44,7 +44,7 @@ class Elements::Setting {
     VersionedItem item = {};
     std::optional<VersionedWrite> write = {};  // decided
     bool to_list = false;                      // a copy lacks it, or has its removal
-    bool missing = false;                      // nobody had it
+    bool missing = false;                      // no copy had it
     bool done = false;
     std::optional<Failure> failure = {};
     std::optional<SteadyTime> listed_at = {};
@@ -167,8 +167,9 @@ class Elements::Setting {
       one.added_at.reset();
       if (const auto nowhere = failure_of_all(lists[i])) {
         if (one.done)
-          one.failure = UnknownOutcome("it is set, but it may not be listed; set it again with --relist",
-                                       nowhere->server());
+          one.failure =
+              UnknownOutcome("it was set, but it may be missing in the index; set it again with --relist",
+                             nowhere->server());
         else
           one.failure = nowhere;
       } else {
@@ -177,7 +178,7 @@ class Elements::Setting {
     }
   }
 
-  // Whether nobody had it before: of several that create it at once the one that writes the first copy was first.
+  // Whether no copy had it before: of several clients that create it at once, the one that writes the first copy was first.
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
@@ -189,7 +190,8 @@ class Elements::Setting {
     results.reserve(ones_.size());
     for (One& one : ones_) {
       if (one.open())
-        one.failure = Contention("others keep creating and removing this element; it was not set, try again");
+        one.failure =
+            Contention("other clients keep creating and removing this element; it was not set, try again");
       ElementResult& result = results.emplace_back();
       result.yes = created(one);
       if (!one.item.copies.empty()) result.server = one.item.copies.front().server;

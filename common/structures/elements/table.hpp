@@ -5,13 +5,14 @@
 //   table:<name>:i, …:i:<shard>   where to look for members; see common/structures/elements/index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
 // Invariants
-//   A member is in the table exactly while its key exists: any memcached client may ask for it. fetch lists every
-//   acknowledged member; why, crash point by crash point, says common/structures/elements/elements.hpp.
-// Round trips, whatever the number of members
+//   A member is in the table exactly while its key exists, so any memcached client can ask for it. fetch
+//   lists every acknowledged member; common/structures/elements/elements.hpp shows why for each crash point.
+// Round trips, for any number of members
 //   has, remove 1; add of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
-//   crash, lost reply, skew   as in elements.hpp: nothing acknowledged is missing, nothing removed comes back.
-//   eviction, restart, flush  of a member: as if removed, and nobody can tell; of the index: complete: false.
+//   crash, lost reply, skew   as in elements.hpp: nothing acknowledged is missing, nothing removed comes
+//   back.
+//   eviction, restart, flush  of a member: as if removed, undetected; of the index: complete: false.
 // Source
 //   The article's table, whose index was one list that readers and writers locked.
 #pragma once
@@ -22,7 +23,7 @@ namespace mcds {
 
 class Table {
  public:
-  // Throws InvalidInput for a name no key can hold.
+  // Throws InvalidInput for a name that no key can contain.
   Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
 
   // yes: it was no member before.

@@ -117,7 +117,7 @@ void lock(int fd, const std::string& path) {
     if (errno == EINTR) continue;
     if (errno == EWOULDBLOCK) {
       throw Failure(ErrorCode::try_again,
-                    "the cursor " + path + " is in use by another run; try again when it has ended");
+                    "the cursor " + path + " is in use by another run; try again when that has ended");
     }
     fail(ErrorCode::system, "cannot lock the cursor", path);
   }
@@ -137,7 +137,7 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-// New, under a name that nobody can have put anything at; removed again unless it is kept.
+// A new file, under a name that cannot exist yet; removed again unless it is kept.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& directory) : path_(directory + ".mcds-cursor-XXXXXX") {
@@ -187,7 +187,7 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
   if (text.empty()) return state;
   const auto foreign = [&] {
     return Failure(ErrorCode::bad_data, std::string(file) +
-                                            " is no cursor of this version, or is damaged; name another "
+                                            " is not a cursor of this version, or is damaged; give another "
                                             "file, or remove it to read the whole log again");
   };
   std::string_view rest = text;
@@ -229,7 +229,8 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
     }
     struct stat status {};
     if (::fstat(fd.get(), &status) == 0 && !S_ISREG(status.st_mode)) {
-      throw Failure(ErrorCode::cannot_write, "the cursor " + path_ + " is no regular file; name another");
+      throw Failure(ErrorCode::cannot_write,
+                    "the cursor " + path_ + " is not a regular file; give another one");
     }
     // A symbolic link to nothing has become one to the file just created.
     path_ = resolved(path_);
@@ -238,7 +239,7 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
     descriptor_ = fd.release();
     return;
   }
-  throw Failure(ErrorCode::try_again, "the cursor " + path_ + " is being replaced all the time; try again");
+  throw Failure(ErrorCode::try_again, "the cursor " + path_ + " is being replaced continuously; try again");
 }
 
 CursorFile::~CursorFile() {
@@ -258,7 +259,7 @@ CursorState CursorFile::load() const {
     offset += size;
     constexpr std::size_t longest = std::size_t{64} << 20;
     if (text.size() > longest)
-      throw Failure(ErrorCode::bad_data, path_ + " is too large to be a cursor; name another file");
+      throw Failure(ErrorCode::bad_data, path_ + " is too large for a cursor; give another file");
   }
 }
 

@@ -1,4 +1,4 @@
-// What one reader of a log has consumed, and the file that remembers it.
+// What one reader of a log has consumed, and the file that stores it.
 //
 // Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
 //   mcds-eventlog-cursor 1                          2 for a log of several copies

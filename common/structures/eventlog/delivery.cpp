@@ -69,7 +69,7 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
               .last = {}};
     const auto header = parse_part_header(text.value, part.name.stored());
     if (!header) {
-      damage(part, "is no part of an event log");
+      damage(part, "is not a part of an event log");
       continue;
     }
     part.incarnation = header->incarnation;
@@ -124,15 +124,16 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
   std::string_view rest = std::string_view(part.text->value).substr(part.start);
   Damages lines, data;
   const auto report = [&](bool whole) {
-    if (lines.count == 1) damage(part, "has a line that is no event, at byte " + std::to_string(lines.first));
+    if (lines.count == 1)
+      damage(part, "has a line that is not an event, at byte " + std::to_string(lines.first));
     if (lines.count > 1)
-      damage(part, "has " + std::to_string(lines.count) + " lines that are no events, the first at byte " +
+      damage(part, "has " + std::to_string(lines.count) + " lines that are not events, the first at byte " +
                        std::to_string(lines.first));
     if (data.count == 1)
-      damage(part, "has an event that is no JSON, shown as bytes, at byte " + std::to_string(data.first));
+      damage(part, "has an event that is not JSON, shown as bytes, at byte " + std::to_string(data.first));
     if (data.count > 1)
       damage(part, "has " + std::to_string(data.count) +
-                       " events that are no JSON, shown as bytes, the first at byte " +
+                       " events that are not JSON, shown as bytes, the first at byte " +
                        std::to_string(data.first));
     return whole;
   };
@@ -195,7 +196,7 @@ std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts)
 
 void ChunkDelivery::damage(const Part& part, const std::string& what) {
   sink_.damaged(
-      CorruptData(keys_.part(part.name.stored()) + ' ' + what + ": somebody else writes to this key",
+      CorruptData(keys_.part(part.name.stored()) + ' ' + what + ": another program writes to this key",
                   cluster_.address_of(part.text->server)));
 }
 

@@ -47,7 +47,7 @@ std::string EventLog::unmarked_ring() const {
   return LogKeys(kept_.unmarked_key(), shape_).ring();
 }
 
-// Nothing is there: whether it is under other keys, which are ours from now on.
+// If nothing is found: whether it is under other keys, which are used from now on.
 bool EventLog::elsewhere() {
   const bool found = kept_.elsewhere();
   if (found) take_keys();
@@ -63,7 +63,7 @@ WallTime EventLog::time_of(std::optional<WallTime> at) {
     return now;
   }
   if (*at < now - shape_.kept() || *at > now + std::chrono::seconds(shape_.chunk_s)) {
-    throw InvalidInput("--at: " + format_time(*at) + " is outside what this log keeps, from " +
+    throw InvalidInput("--at: " + format_time(*at) + " is outside the time that this log keeps, from " +
                        format_duration(shape_.kept()) + " ago to " +
                        format_duration(std::chrono::seconds(shape_.chunk_s)) +
                        " ahead; see --chunk and --chunks");

@@ -1,64 +1,62 @@
-// Event log: a ring of chunks of C seconds that wither by themselves, N of them promised.
+// Event log: a ring of chunks of C seconds that expire by themselves; every event is kept for N chunks.
 //
 // Key layout
-//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then
-//                                        one line per event; all parts on the server of part 0 (versions
-//                                        before 0.2 placed each by its own bytes: one that is named and
-//                                        not there is looked for where they put it)
-//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: which parts were
-//                                        created, by incarnation
+//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one
+//                                        line per event; all parts are on the server of part 0 (before
+//                                        version 0.2 each was placed by its own bytes; a listed part that is
+//                                        missing is looked for there)
+//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by incarnation
 //   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
-//   Kept in M copies, M at least 2, all begin with eventlog<M>:<name>; see common/primitives/kept.hpp
+//   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see common/primitives/kept.hpp
 //   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
 //   eventlog:deploys:60x60:29920568,
 //     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
 //     01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *caf894b4
 //   and eventlog:deploys:60x60:dir:935017 has the line
 //     N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22
-//   eventlog_format.hpp says what each line may hold. C and N are part of the key: writers that
-//     disagree do not meet.
-//   Exptime of parts: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: its last
-//     chunk's.
+//   format.hpp describes the lines. C and N are part of the key, so writers that disagree do not meet.
+//   Exptime of a part: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: that of its last
+//   chunk.
 //
 // Invariants
-//   A slot carries its lap (i, not i mod N): no event can be put into the next lap's key and expire
-//     with it.
-//   Every acknowledged event is in exactly one chunk, that of its time, at least until N * C after its
-//     time. Lines of one append are there together or not at all. The same id twice is one event.
-//   Parts are created in order: part k + 1 only by a writer that part k had refused (full, or no
-//     memory). Readers ask for parts until one is missing.
-//   A part is named in its directory before it is created, and withdrawn by a writer that came second.
-//     So a name that is not withdrawn, is older than the grace and does not match the part that is
-//     there stands for a part that was evicted: a gap, not a quiet period. (Named after its creation
-//     instead, a part whose writer dies in between would vanish in silence.) A cursor counts bytes per
-//     part and incarnation, never times: what lies beyond them is undelivered, whatever its time.
+//   A chunk's key contains i, not i mod N: no event can get into the key of the next lap and expire with it.
+//   Every acknowledged event is in exactly one chunk, that of its time, until at least N * C after its time.
+//     The lines of one append are stored together or not at all. Two lines with the same id are one event.
+//   Parts are created in order: part k + 1 only by a writer that part k has refused (full, or no memory).
+//     Readers ask for parts until one is missing.
+//   A part is listed in its directory before it is created, and withdrawn by a writer that came second. A
+//     listed part that is not withdrawn, is older than the grace and does not match what is stored was
+//     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
+//     writer in between would hide the loss.)
+//   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
 //
 // Round trips (steady / worst)
-//   put 1 / 4 for the first event of a chunk or part (append refused; look; name it; create; 5 if
-//     there is no directory yet: other numbers of copies are looked for), 3 more
-//     per lost reply, three times at most. fetch, tail, a cursor's read 1; one more while parts
-//     continue beyond the second, one more if one is missing before another or is in no directory; chunks are read 64 at a time.
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
+//     no directory yet, because other numbers of copies are looked for; 3 more per lost reply, at most three
+//     times.
+//   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
+//     is missing before another or is in no directory. Chunks are read 64 at a time.
 //
 // With several copies
-//   Each copy is a log of its own, with its own parts and directory: events are appended to all of them under one id, and a
-//   read unites them by id. A gap is reported only where no copy has all of its own parts. A read that is no poll
-//   appends what a copy lacks of what another has (a copy that lost a chunk, or missed a write); so does a put that begins a
-//   chunk in one copy and goes on with it in another, 2 trips more. A cursor counts in each
-//   copy, and goes on exactly when one is lost of which it had read all that it read elsewhere. An event that one copy got
-//   later than the cursor read it in another is not delivered again as long as that other is there; it comes twice if
-//   that other is lost, or does not answer, when the cursor reads next: so do all events that were re-filled meanwhile.
+//   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
+//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read, unless it
+//   polls, appends to a copy what another has and it lacks (it lost a chunk, or missed a write). So does a
+//   put that starts a chunk in one copy and continues it in another, 2 trips more.
+//   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what
+//   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
+//   only if that other copy is lost, or does not answer, at the next read. The same holds for events that
+//   were restored meanwhile.
 //
 // When things fail
-//   Crash of a writer: its event is stored or not; a part it named and did not create is reported as a
-//     gap after the grace, although nothing acknowledged was in it. So is an attempt to create one that
-//     never arrived.
-//   Lost reply: the part is read and the id looked for; absent, the same lines are appended again. What
-//     then remains unknown is UnknownOutcome.
-//   Eviction, flush_all, restart: the events are gone; reported as a gap of the chunk's time where its
-//     directory or a cursor knows of them. If all of a log's keys are lost at once, only a cursor
-//     knows. A lost directory is noticed by a part that it should name: chunks of its range that are
-//     missing are then reported too.
-//   Full item, or a server without memory: the next part; refused there too, NotApplied. A directory has
+//   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
+//     gap after the grace, although nothing acknowledged was in it; so is an attempt to create one that never
+//     arrived.
+//   Lost reply: the part is read and the id looked for; if it is absent, the same lines are appended again.
+//     If that stays unknown too: UnknownOutcome.
+//   Eviction, flush_all, restart: the events are gone, reported as a gap where a directory or a cursor knows
+//     of them. If all keys of a log are lost at once, only a cursor knows. A lost directory is detected by a
+//     part that it should list; missing chunks of its range are then reported too.
+//   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has
 //     room for some 20 000 names; without room, NotApplied.
 //   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
 //
@@ -93,10 +91,10 @@ struct LogGap {
 class LogSink {
  public:
   virtual ~LogSink() = default;
-  // False: enough, the read ends.
+  // False: end the read.
   virtual bool event(const EventLine& event) = 0;
   virtual void gap(const LogGap& gap) = 0;
-  // Bytes in the log that are not of this format; they are passed over.
+  // Bytes in the log that are not of this format; they are skipped.
   virtual void damaged(const CorruptData& damage) = 0;
 };
 
@@ -107,14 +105,14 @@ struct LogRange {
   std::optional<std::uint64_t> limit{};
 };
 
-// What a read came across.
+// What a read found.
 struct LogSummary {
   std::uint64_t events = 0;
   std::uint64_t chunks = 0;  // that hold something
   std::uint64_t parts = 0;
   std::uint64_t bytes = 0;
   bool directory = false;  // one was there
-  bool flood = false;      // the chunks of one reading are more than is held at a time
+  bool flood = false;      // the chunks of one read exceed the memory limit
   std::optional<RingShape> conf;
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
@@ -129,7 +127,7 @@ class EventLog {
   // Throws InvalidInput for an unusable name.
   EventLog(Context context, std::string_view name, RingShape shape);
 
-  // How long after naming a part its absence is taken for a loss.
+  // How long after a part was listed its absence counts as a loss.
   static constexpr std::chrono::seconds grace{5};
 
   // One event, now or at `at`; throws InvalidInput for times outside [now - N C, now + C].
@@ -155,11 +153,11 @@ class EventLog {
   // gaps.
   LogSummary fetch(const LogRange& range, LogSink& sink);
 
-  // What this cursor has not delivered yet, each event once; moves `state`. With `limit` at most so many
+  // What this cursor has not delivered yet, each event once; moves `state`. With `limit`, at most that many
   // events; with `tolerant` servers that do not answer are left for the next time.
   LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit = std::nullopt,
                      bool tolerant = false);
-  // The same for a reader that comes back every moment: reads the newest chunks, and of the older ones, in
+  // The same for a reader that polls: reads the newest chunks, and of the older ones, in
   // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 

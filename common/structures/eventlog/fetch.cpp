@@ -53,15 +53,14 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
 }
 
 Failure too_large(const RingShape& shape, std::int64_t chunk) {
-  return {ErrorCode::bad_data,
-          "the events from " + format_time(shape.start_of(chunk)) + " to " +
-              format_time(shape.start_of(chunk + 1)) + " are more than " +
-              std::to_string(largest_answers >> 20) +
-              " MiB, which is not held at a time; read around them with --first and --last, and keep shorter "
-              "chunks (--chunk)"};
+  return {ErrorCode::bad_data, "the events from " + format_time(shape.start_of(chunk)) + " to " +
+                                   format_time(shape.start_of(chunk + 1)) + " are more than " +
+                                   std::to_string(largest_answers >> 20) +
+                                   " MiB, the limit for one read; read around them with --first and --last, "
+                                   "and use shorter chunks (--chunk)"};
 }
 
-// Younger ones may be on their way to a copy that lacks them.
+// Younger ones may be in transit to a copy that lacks them.
 constexpr auto young_event = std::chrono::milliseconds(50);
 
 std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
@@ -225,7 +224,7 @@ void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
   }
   if (!state.ring.empty() && state.ring != keys_.ring()) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
-                                           "; name another file, or remove it to read the whole log again");
+                                           "; give another file, or remove it to read the whole log again");
   }
   state.ring = keys_.ring();
   forget_old(state, now);

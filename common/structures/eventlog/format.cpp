@@ -130,9 +130,9 @@ EventId EventIdSource::next(WallTime at) {
 RingShape RingShape::of(Duration chunk, std::uint64_t chunks) {
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(chunk);
   if (seconds != chunk || seconds.count() < 1 || seconds > std::chrono::hours(366 * 24)) {
-    throw InvalidInput("--chunk: a chunk lasts a whole number of seconds, from 1s to 366d");
+    throw InvalidInput("--chunk: give a whole number of seconds, from 1s to 366d");
   }
-  if (chunks < 1 || chunks > 100000) throw InvalidInput("--chunks: from 1 to 100000 chunks can be kept");
+  if (chunks < 1 || chunks > 100000) throw InvalidInput("--chunks: give a number from 1 to 100000");
   const RingShape shape{seconds.count(), static_cast<std::int64_t>(chunks)};
   if (shape.kept() > longest_kept) throw InvalidInput("--chunks: a log keeps events for at most 100 years");
   return shape;
@@ -175,7 +175,7 @@ std::optional<PartName> PartName::parse(std::string_view text) {
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind) {
   const std::optional<std::string> json = kind == EventData::json ? compact_json(data) : std::nullopt;
   if (kind == EventData::json && !json) {
-    throw Failure(ErrorCode::bad_data, "the data is no JSON; leave --json out to store it as text");
+    throw Failure(ErrorCode::bad_data, "the data is not JSON; omit --json to store it as text");
   }
   const std::size_t start = out.size();
   id.append_to(out);
@@ -195,9 +195,10 @@ void append_event_line(std::string& out, const EventId& id, std::string_view dat
   if (out.size() - start <= max_value_size - header_room) return;
   const std::size_t size = data.size();
   out.resize(start);
-  throw Failure(ErrorCode::bad_data,
-                "an event of " + std::to_string(size) +
-                    " bytes does not fit into an item of 1 MiB; store it elsewhere and log where");
+  throw Failure(
+      ErrorCode::bad_data,
+      "an event of " + std::to_string(size) +
+          " bytes does not fit into an item of 1 MiB; store the data elsewhere and log its location");
 }
 
 std::string EventLine::bytes() const {

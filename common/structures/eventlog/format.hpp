@@ -5,8 +5,8 @@
 //   "…"    a JSON string: the event's bytes, which are UTF-8
 //   b"…"   base64: the event's bytes, which are not UTF-8
 //   …      any other JSON value without white space between its tokens, as it was given to --json
-// No JSON text begins with b, so the three cannot be confused, whatever the data; whoever takes every
-// line for JSON is stopped by the b instead of mistaking base64 for text. A JSON string given to --json
+// No JSON text begins with b, so the three cannot be confused, whatever the data; a program that parses every
+// line as JSON fails at the b instead of mistaking base64 for text. A JSON string given to --json
 // is the same event as its text.
 // Neither form contains a line feed: JSON strings escape it, and it is white space elsewhere.
 #pragma once
@@ -54,7 +54,7 @@ class EventIdSource {
   std::uint64_t steps_ = 0;  // random bits drawn and not used yet
 };
 
-// C seconds per chunk, N chunks promised.
+// C seconds per chunk, N chunks kept.
 struct RingShape {
   std::int64_t chunk_s = 60;
   std::int64_t chunks = 60;
@@ -116,7 +116,7 @@ class LogKeys {
 
 enum class EventData { text, json };
 
-// Appends one line, line feed included. Throws Failure(bad_data) when json is asked for and `data` is none,
+// Appends one line, line feed included. Throws Failure(bad_data) if json is required and `data` is not JSON,
 // or when the line would not fit into an item.
 void append_event_line(std::string& out, const EventId& id, std::string_view data, EventData kind);
 
@@ -124,7 +124,7 @@ struct EventLine {
   EventId id;
   std::string_view data;  // as stored: JSON, or with `base64` the digits
   bool base64 = false;
-  // Its checksum is right, and its data is none of the three: somebody else's, to be shown as bytes and told of.
+  // Its checksum is right, but its data is none of the three: another program's, to be shown as bytes and reported.
   bool foreign = false;
 
   // What was put: a string's bytes, or the JSON text.
@@ -145,7 +145,7 @@ struct PartHeader {
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name);
 
 // Lines of a directory: `N <part name> <incarnation> <UNIX seconds> *<checksum>\n` is written before a part
-// is created, `W <part name> <incarnation> *<checksum>\n` when it was not: somebody else was first.
+// is created, `W <part name> <incarnation> *<checksum>\n` if it was not, because another client was first.
 std::string named_line(const PartName& name, std::string_view incarnation, WallTime now);
 std::string withdrawn_line(const PartName& name, std::string_view incarnation);
 struct DirectoryLine {

@@ -20,7 +20,7 @@ bool has_part(const ChunkText& copy, const PartName& name, std::string_view inca
   return header && header->incarnation == incarnation;
 }
 
-// Whether nothing is missing of what this copy is known to have had. Its directory may be lost, on a server of its own.
+// Whether nothing is missing of what this copy is known to have had. Its directory is on another server and may be lost.
 bool has_all(const ChunkText& copy) {
   std::int64_t next = 0;
   for (const auto& [number, part] : copy.parts) {
@@ -151,7 +151,7 @@ bool ChunkReader::ask_further() {
 }
 
 // A part that was missing and stands before one that is there may have been created between the two looks; it was
-// there before the later one was. Only who is missing now is lost.
+// there before the later one was. Only a part that is missing now is lost.
 void ChunkReader::ask_holes() {
   std::vector<Request> batch;
   std::vector<Asked> asked;

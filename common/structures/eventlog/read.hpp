@@ -18,7 +18,7 @@ namespace mcds {
 class LogDirectory {
  public:
   enum class State { missing, present, unreachable } state = State::missing;
-  // Lines that are none of ours are left out, and counted.
+  // Foreign lines are skipped and counted.
   void add(std::string_view value);
   // The incarnations named for each part of this chunk, up to `until`.
   std::vector<std::pair<PartName, std::string>> named(std::int64_t chunk, WallTime until) const;
@@ -35,7 +35,7 @@ class LogDirectory {
 struct PartText {
   std::string value;
   std::size_t server = 0;
-  bool unreachable = false;  // then nothing is known about it
+  bool unreachable = false;  // its contents are unknown
 };
 
 // Of which copy of the log, and which part; a copy's own text has copy 0 only.
@@ -58,7 +58,7 @@ struct ChunkText {
   std::vector<std::pair<PartName, std::string>> named;
 };
 
-// What the copies have of one chunk, put together. `blocked`: what no server that answers has may be on one that does not.
+// The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that does not answer.
 struct UnitedChunk {
   ChunkText text;
   bool blocked = false;
@@ -66,10 +66,10 @@ struct UnitedChunk {
 UnitedChunk unite(std::span<const ChunkText* const> copies);
 
 // The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when all that is
-// missing is younger than `young`, hence perhaps on its way.
+// missing is younger than `young` and may be in transit.
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
 
-// What the copy's directory names and the copy has not.
+// The parts that the copy's directory lists and the copy lacks.
 std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy);
 
 class ChunkReader {

@@ -66,7 +66,7 @@ std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
   throw Contention(
-      "the log's chunk is full and rivals fill each new part at once; try again",
+      "the log's chunk is full and other clients fill each new part at once; try again",
       context_->cluster.address_of(context_->cluster.placement().server_of(keys_.part({chunk, 0}))));
 }
 
@@ -92,9 +92,8 @@ std::optional<std::string> LogWriter::read_back(const PartName& name) {
     if (reply.outcome == Outcome::miss) return std::nullopt;
     if (reply.outcome == Outcome::hit) return std::move(reply.value);
   }
-  throw UnknownOutcome(
-      "no reply to an append, nor to the look whether it was done; the event may be in the log",
-      context_->cluster.address_of(reply.server));
+  throw UnknownOutcome("no reply to an append, nor to the read that checks it; the event may be in the log",
+                       context_->cluster.address_of(reply.server));
 }
 
 Request LogWriter::of_part(Request request, const PartName& name) const {
@@ -132,7 +131,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : missing;
 }
 
-// Refused: somebody else created it, and it has no room. Each attempt has a name of its own, because one
+// Refused: another client created it, and it has no room. Each attempt has another name, because one
 // without a reply may be executed when the part has been created, evicted and is missing again. Only a name
 // under which certainly nothing was created is withdrawn.
 LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lines) {
@@ -177,7 +176,7 @@ void LogWriter::name_part(const PartName& name, const std::string& incarnation) 
     if (reply.outcome == Outcome::stored) return;
     if (reply.outcome == Outcome::not_stored) {
       throw NotApplied(ErrorCode::refused,
-                       "the log's directory has no room: the server is without memory; give it more",
+                       "the log's directory has no room: the server is out of memory; give it more",
                        context_->cluster.address_of(reply.server));
     }
     // Nothing of the event itself has been sent yet.

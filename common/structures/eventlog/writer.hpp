@@ -28,11 +28,11 @@ class LogWriter {
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
-  // Whether it has begun a chunk since it was asked last.
+  // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
-  // That part is to be missed from now on. Throws NotApplied.
+  // Lists that part, so that its absence is reported from now on. Throws NotApplied.
   void name_part(const PartName& name, const std::string& incarnation);
-  // That part is not to be missed. Best effort: without it a reader reports a gap where nothing was lost.
+  // Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
   void withdraw(const PartName& name, const std::string& incarnation);
 
  private:

@@ -22,7 +22,7 @@ struct Lock::Ballot {
     return count;
   }
 
-  // Servers whose votes could make a majority for somebody.
+  // Servers whose votes could give some client a majority.
   std::size_t able() const {
     std::size_t count = 0;
     for (std::size_t i = 0; i < takes.size(); ++i) {
@@ -55,7 +55,7 @@ struct Lock::Ballot {
         outcome.yes = won(i);
       }
       if (won(i) && !votes[i].votes()) {
-        outcome.failure = Failure(ErrorCode::unavailable, "came up too lately to vote",
+        outcome.failure = Failure(ErrorCode::unavailable, "started too recently to vote",
                                   context.cluster.address_of(outcome.server));
       }
       all.push_back(std::move(outcome));
@@ -83,8 +83,8 @@ Lock::Answer Lock::try_copies(const Wish& wish, AddTokens& tokens, bool first) {
   if (wish.fence) lease.fence = common_fence(ballot);
   if (wish.fence && !lease.fence) {
     give_back(lease, tokens);
-    throw NotApplied(ErrorCode::unavailable,
-                     "no majority of the servers has drawn a fencing token; try again", address());
+    throw NotApplied(ErrorCode::unavailable, "no majority of the servers returned a fencing token; try again",
+                     address());
   }
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
@@ -124,7 +124,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot) const {
     std::string message = "no majority: " + std::to_string(ballot.able()) + " of " +
                           std::to_string(context_.copies) + " servers can vote";
     if (ballot.young() != 0) {
-      message += "; " + std::to_string(ballot.young()) + " came up less than --longest-ttl (" +
+      message += "; " + std::to_string(ballot.young()) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
     throw NotApplied(ErrorCode::unavailable, message, address());

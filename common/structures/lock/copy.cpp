@@ -11,7 +11,7 @@ namespace mcds {
 namespace {
 
 // Bounds of every loop. A cas or remove_if on our own value conflicts only with a server's slab mover or
-// somebody breaking the lock; an add finds a key that is gone when read only when holders change just then.
+// another client breaking the lock; an add finds a key that is gone when read only when holders change just then.
 constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
 constexpr int most_fences = 2;
@@ -222,7 +222,7 @@ void RenewCopy::take_cas(const Reply& reply) {
     return;
   }
   if (reply.failed() && !reply.unknown()) return fail(reply);
-  // exists may be spurious, and a renewal whose reply was lost may be repeated: only reading tells.
+  // exists may be spurious, and a renewal whose reply was lost may be repeated: the lock must be read.
   if (++attempts_ >= most_attempts) result_ = Result::contended;
 }
 

@@ -1,6 +1,6 @@
 // One server's copy of a lock: the exchanges that take, renew and free it, each a small state machine over
-// requests and replies. They do no I/O themselves, so that any number of copies can be driven side by side,
-// one batch per round (see drive()). lock.hpp has the layout and the promises.
+// requests and replies. They do no I/O, so any number of copies can be driven in parallel, one batch per
+// round (see drive()). lock.hpp describes the layout and the guarantees.
 #pragma once
 
 #include <memory>
@@ -28,17 +28,17 @@ class LockExchange {
 void drive(Context& context, std::span<LockExchange* const> exchanges);
 
 // Tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was won, lost and
-// another's: it is never repeated under its token. So a token that is read was there from its add on without a break,
-// and who renews by it has held the lock all the time.
+// another's, so it is never repeated with its token. A token that is read was therefore stored since its add without a break,
+// and a client that renews by it has held the lock all the time.
 struct AddTokens {
   std::string next;                // of the next add
   std::vector<std::string> spent;  // of adds that may have been applied, or may yet be; the latest last
-  bool vanished = false;  // nothing was found of an add without a reply: another, with a new token, may do
+  bool vanished = false;  // an add without a reply left nothing: another add, with a new token, may succeed
 
   // What `next` may stand for is not known any more.
   void spend(Random& random);
   bool is_ours(std::string_view token) const;
-  // For people: whatever of it turns up is released by one of these.
+  // For messages: a lock that turns up later is released with one of these.
   std::string text() const;
 };
 std::string new_lock_token(Random& random);
@@ -65,16 +65,16 @@ class AcquireCopy final : public LockExchange {
 
   Result result() const { return result_; }
   std::size_t server() const { return plan_.server; }
-  // Won: its stamp, if the server told it, and when the add went out that our time counts from.
+  // Won: its stamp, if the server returned it, and when the add was sent, from which our time counts.
   const std::optional<CasUnique>& cas() const { return cas_; }
   SteadyTime counts_from() const { return counts_from_; }
-  // Won: the fencing token. When there is none although wanted, failure() says why.
+  // Won: the fencing token. If it is missing although requested, failure() says why.
   const std::optional<std::uint64_t>& fence() const { return fence_; }
   // Busy: what is stored, if it could be read.
   const std::optional<LockValue>& rival() const { return rival_; }
   // Failed, or without a fence.
   const Reply& failure() const { return failure_; }
-  // An add may have been applied without our knowing, or may yet be.
+  // An add may have been applied unnoticed, or may still be.
   bool in_doubt() const { return in_doubt_; }
   // Failed: nothing was there when an add in doubt was read back.
   bool vanished() const { return vanished_; }
@@ -105,12 +105,12 @@ class AcquireCopy final : public LockExchange {
   int fences_ = 0;
 };
 
-// Stores `value` with a new exptime over what carries our token, by cas.
+// Stores `value` with a new exptime over the value with our token, by cas.
 class RenewCopy final : public LockExchange {
  public:
   enum class Result { pending, renewed, lost, contended, failed };
 
-  // Without `value` what is stored stays. `cas`: of our value on this connection, if known: saves the read.
+  // Without `value`, the stored value stays. `cas`: of our value on this connection, if known; it saves the read.
   RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
             Exptime exptime, std::optional<CasUnique> cas);
   std::vector<Request> requests() const override;
@@ -119,7 +119,7 @@ class RenewCopy final : public LockExchange {
   Result result() const { return result_; }
   const std::optional<CasUnique>& cas() const { return cas_; }
   SteadyTime counts_from() const { return sent_; }
-  // Lost: who has it instead, if anybody.
+  // Lost: the present holder, if any.
   const std::optional<LockValue>& rival() const { return rival_; }
   const Reply& failure() const { return failure_; }
 
@@ -142,7 +142,7 @@ class RenewCopy final : public LockExchange {
   int unanswered_reads_ = 0;
 };
 
-// Compare-and-delete of what carries our token; without a token, of whatever is there.
+// Compare-and-delete of the value with our token; without a token, of any value.
 class ReleaseCopy final : public LockExchange {
  public:
   enum class Result { pending, released, not_owner, not_held, contended, failed };
@@ -153,7 +153,7 @@ class ReleaseCopy final : public LockExchange {
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   Result result() const { return result_; }
-  // What was read last: whom it belonged to, or belongs to.
+  // What was read last: the former or present holder.
   const std::optional<LockValue>& value() const { return value_; }
   const Reply& failure() const { return failure_; }
 

@@ -24,7 +24,8 @@ constexpr std::string_view fence_part = ":fence";
 
 std::string checked_key(const Context& context, std::string_view name) {
   if (name.ends_with(fence_part)) {
-    throw InvalidInput("a lock's name must not end in \":fence\"; such a key may be another lock's fence");
+    throw InvalidInput(
+        "a lock's name must not end in \":fence\", because that key could be the fence of another lock");
   }
   return structure_key(context, "lock", name);
 }
@@ -84,7 +85,7 @@ void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
   if (context_.copies == 1 || ttl <= longest_ttl_) return;
   throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
-                     "; raise --longest-ttl, the same for everybody who uses it");
+                     "; raise --longest-ttl, and use the same value everywhere");
 }
 
 // What clocks of different rates may disagree about.
@@ -128,7 +129,7 @@ void Lock::withdraw(const AddTokens& tokens) {
     try {
       release_copies(token, unstamped());
     } catch (const Failure& failure) {
-      throw UnknownOutcome("interrupted, and the lock may stand until its ttl is over: " +
+      throw UnknownOutcome("interrupted, and the lock may be taken until its ttl ends: " +
                                std::string(failure.what()) + "; release it with --token " + tokens.text(),
                            address());
     }
@@ -193,9 +194,10 @@ Lock::Answer Lock::try_once(const Wish& wish, AddTokens& tokens, bool first) {
   }
   tokens.vanished = copy.vanished();
   if (copy.in_doubt()) {
-    throw UnknownOutcome("the lock may have been taken in vain: " + copy.failure().failure->message +
-                             "; it is free after its ttl, or release it with --token " + doubtful,
-                         address());
+    throw UnknownOutcome(
+        "the lock may have been taken although no reply arrived: " + copy.failure().failure->message +
+            "; it expires after its ttl, or release it with --token " + doubtful,
+        address());
   }
   expect(context_.cluster, copy.failure());
   return {};
@@ -220,7 +222,7 @@ Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, A
   return {std::move(lease), {}, server};
 }
 
-// Nobody is told of this lease: it would only stand in the way of others.
+// The caller never sees this token, so release it now instead of blocking others until it expires.
 void Lock::give_back(const Lease& lease, AddTokens& tokens) {
   if (lease.copies.empty()) return;
   tokens.spend(context_.random);
@@ -269,7 +271,7 @@ Lock::Renewal Lock::not_renewed(std::span<const RenewCopy> renewals) const {
   }
   if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
   if (failed != nullptr) expect(context_.cluster, failed->failure());
-  throw Contention("the lock's key kept changing under the renewal; try again", address());
+  throw Contention("the lock's key kept changing during the renewal; try again", address());
 }
 
 // The copies that were lost, while a majority is ours: they keep others out again.
@@ -303,7 +305,7 @@ Lock::Renewal Lock::renew(Lease& lease, Duration ttl) {
 
 // What the copies hold under one token.
 struct Lock::Stored {
-  std::vector<Lease::Copy> copies;  // all; stamped where the value is the one told
+  std::vector<Lease::Copy> copies;  // all; stamped if the value is the given one
   std::optional<std::string> value;
   std::optional<Reply> failure;  // of one that did not answer
 };
@@ -374,7 +376,7 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
       expect(context_.cluster, told->failure());
       [[fallthrough]];
     default:
-      throw Contention("the lock's key kept changing under the release; try again", address());
+      throw Contention("the lock's key kept changing during the release; try again", address());
   }
 }
 

@@ -3,54 +3,53 @@
 //
 // Key layout
 //   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
-//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z","ttl_s":600}
+//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z",…}
 //   lock:<name>:fence = decimal digits            no exptime; on the server of lock:<name>
 //     lock:nightly:fence = 1795234747290139
-//   The token is 16 hex digits of which the first is a letter: incr cannot take the value for a number.
-//   Whatever else stands under the key holds the lock too. The fence stays with its lock, not where its own
-//   bytes would place it: so it can be drawn in the same trip, after the add, and needs no second server.
-//   Names that end in ":fence" are refused: only such a name's lock could be another lock's fence (`lock:` +
-//   x + `:fence` = `lock:` + name).
+//   The token is 16 hex digits, the first of which is a letter, so incr cannot treat the value as a number.
+//   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
+//   drawn in the same trip, after the add, and needs no second server.
+//   Names that end in ":fence" are refused: `lock:` + name could be the fence of another lock.
 //
 // Invariants
-//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time:
-//     the holder counts its ttl from before the add, the server holds the key 2 s longer (exptime n lives
-//     n-2 … n when the server was stalled over its tick).
-//   - Only what carries our token is renewed or removed, by its cas unique. A token is added at most once: an add
-//     without a reply, which may be applied at any time, is followed by one with another token.
-//   - Fencing tokens of successive holders strictly grow: each is drawn after its add and counts only if it
-//     came before the deadline, so while nobody else held the lock. A lost fence starts again from the clock
-//     in microseconds, hence above all before, unless clocks differ by more than the lost one's age or a
-//     request that was on its way when the lost one was drawn creates it.
+//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time. The
+//     holder counts its ttl from before the add, and the server keeps the key 2 s longer (an exptime of n
+//     lives n-2 … n if the server stalled during its tick).
+//   - Only a value with our token is renewed or removed, by its cas unique. Each add has its own token: an
+//     add without a reply may be applied at any time, so the next add uses another one.
+//   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
+//     arrives before the deadline, while no one else holds the lock. A lost fence restarts at the current
+//     time in microseconds, above every earlier value. Exceptions: clocks further apart than the fence was
+//     old; a delayed request that re-creates it with an old time.
 //
 // With several copies
-//   The same keys on N servers. Held is what a majority of them holds: N = 3 bears the loss of one server. A server votes
-//   only if it has been up for longer than the longest ttl in use (lock_vote.hpp), so that one that restarted and forgot
-//   does not help a second holder to a majority. The ttl is counted from before the first add, less a hundredth of it for
-//   clocks that run at different rates. Without a majority every copy that was taken is given back. A renewal takes the
-//   copies again that were lost. The fencing token is the largest of the copies' fences, to which a majority of them is
-//   raised before it is used: any later majority has a server among them. One that restarted since and votes again has
-//   its fence taken for at least the time from which it votes, which is above all it had forgotten.
-//   For the length of the longest ttl after a server's start two of three must do; two starts within it mean no lock.
+//   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
+//   been up for longer than the longest ttl in use (vote.hpp), so a server that restarted and forgot a lock
+//   cannot help a second holder. The holder counts one percent less than its ttl, because clocks run at
+//   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
+//   again.
+//   The fencing token is the largest of the copies' fences, and a majority is raised to it before it is used,
+//   so every later majority contains it. A server that restarted and votes again counts as having at least
+//   the time from which it votes as its fence, which is above everything it forgot.
+//   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
+//   no lock.
 //
 // Round trips
-//   acquire 1 / 10 (+ 2 per further poll), busy 2, renew 1 if the cas unique is known on this connection,
-//   else 2, release the same, show 1 for any number of names. Worst cases are bounded by the attempts in
-//   lock_copy.cpp.
+//   acquire 1 / 10 (+ 2 per further poll); busy 2; renew and release 1 if the cas unique is known on this
+//   connection, else 2; show 1 for any number of names. The attempts in copy.cpp bound the worst cases.
 //
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
-//   lost reply: read back; our token means ours, nothing means another add with another token. What stays
-//     unknown is thrown as UnknownOutcome: the add may still be applied and then nobody owns it until it
-//     expires. Renewals and releases are repeated after a read.
-//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. Never
-//     "lost".
-//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal tells. The fence
-//     still grows.
-//   skew: only the clock's rate matters (steady clock, which counts suspended time), except for ttls above 30
-//     days, whose exptime is absolute, and for the start of a lost fence.
-//   holder stalled beyond its deadline after acquire() returned: nothing here can help; the fencing token
-//   can.
+//   lost reply: read back. Our token means ours; nothing means another add with another token. If the outcome
+//     stays unknown, UnknownOutcome: the add may still be applied, and then no one owns the lock until it
+//     expires.
+//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. It never
+//     means "lost".
+//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal detects it.
+//     Fences still grow.
+//   skew: only the rate of the clock matters (steady clock, which counts suspended time), except for ttls
+//     above 30 days, whose exptime is absolute, and for the start of a lost fence.
+//   holder stalled beyond its deadline after acquire() returned: only the fencing token helps.
 //
 // Source: Redlock's discussion of fencing (Kleppmann 2016); memcached's `add` idiom.
 #pragma once
@@ -87,12 +86,12 @@ constexpr Duration usual_lock_ttl = std::chrono::seconds(60);
 
 class Lock {
  public:
-  // Throws InvalidInput for names no key can hold, or whose key could be another lock's fence.
+  // Throws InvalidInput for names that no key can contain, or whose key could be another lock's fence.
   Lock(Context context, std::string_view name, Duration longest_ttl = default_longest_ttl);
   // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
   static Lock at_key(Context context, std::string key);
 
-  // Throws InvalidInput when a copy must not be held so long.
+  // Throws InvalidInput if a copy must not be held for that long.
   void check_ttl(Duration ttl) const;
 
   struct Wish {
@@ -103,49 +102,49 @@ class Lock {
   };
   struct Answer {
     std::optional<Lease> lease;  // acquired
-    std::string holder;          // busy: JSON of who holds it; empty if unreadable
+    std::string holder;          // busy: JSON of the holder; empty if unreadable
     std::size_t server = 0;
     std::vector<CopyOutcome> copies = {};
-    bool split = false;  // busy, but nobody has a majority
+    bool split = false;  // busy, but no client has a majority
   };
-  // What a wait that the clock ends by an exception has left behind is removed first; where that cannot be known,
+  // If the clock ends a wait by an exception, whatever it left behind is removed first; if that cannot be known,
   // UnknownOutcome names the tokens.
-  // Polls with jitter until `wish.wait` is over. While waiting, failures of the server are waited out too.
-  // Throws UnknownOutcome, NotApplied (also when the server took so long that the lease would be over).
+  // Polls with jitter until `wish.wait` is over. While waiting, it also waits for a failing server.
+  // Throws UnknownOutcome, NotApplied (also if the server was so slow that the lease would be over).
   Answer acquire(const Wish& wish);
 
   enum class Renewal { renewed, not_owner, not_held };
-  // Not renewed: the lock is lost. Throws when the server gave no answer: the lease is then as before, try
+  // Not renewed: the lock is lost. Throws if the server did not answer: the lease is then as before, try
   // again.
   Renewal renew(Lease& lease, Duration ttl);
-  // By token only, as another process does that was told it; the lease as it then is, or why not.
+  // By token only, for another process that was given it; the renewed lease, or why not.
   struct RenewalByToken {
     Renewal renewal;
     Lease lease;
     Duration ttl;
   };
-  // Without a ttl: the one the lock was last given, which its holder's fields tell; usual_lock_ttl where they do not.
+  // Without a ttl: the one last used, which is in the holder's fields; usual_lock_ttl if they do not contain it.
   RenewalByToken renew(std::string_view token, std::optional<Duration> ttl);
 
-  // Leaves the key to expire by itself `hold` from now (never earlier), as no longer in use: `finished_at`
+  // Leaves the key to expire `hold` from now (never earlier), as no longer in use: `finished_at`
   // joins the holder's fields. Throws like renew.
   Renewal leave(const Lease& lease, Duration hold);
 
   struct Freed {
     enum class Result { released, not_owner, not_held } result;
-    std::string holder;  // JSON of whom it belonged to (released) or belongs to (not_owner), if read
+    std::string holder;  // JSON of the former (released) or present (not_owner) holder, if read
     std::vector<CopyOutcome> copies = {};
   };
   Freed release(const Lease& lease);
   Freed release(std::string_view token);
-  // Whoever holds it.
+  // Regardless of its holder.
   Freed force_release();
 
   struct Shown {
     std::string name;
     bool held = false;
     std::string holder;                       // JSON, or empty
-    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server tells
+    std::optional<std::chrono::seconds> ttl;  // until the key expires, if the server reports it
     std::size_t server = 0;
     std::optional<Failure> failure;
     std::vector<CopyOutcome> copies = {};

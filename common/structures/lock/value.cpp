@@ -25,7 +25,7 @@ void add_ttl(JsonObject& holder, Duration ttl) {
 }  // namespace
 
 LockValue LockValue::parse(std::string_view stored) {
-  // Nobody's lock: its beginning stands for a token, which no caller has.
+  // Another program's lock: its beginning stands for a token, which no caller has.
   if (stored.size() > largest_lock_value) return {std::string(stored.substr(0, largest_token)), {}};
   const std::size_t space = stored.find(' ');
   LockValue value{std::string(stored.substr(0, space)), {}};

@@ -1,4 +1,4 @@
-// What is stored under a lock's key: who has it, for programs and for people. lock.hpp has the layout.
+// The value of a lock's key: its holder, for programs and for people. lock.hpp has the layout.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace mcds {
 
-// Who will hold it, for people.
+// The future holder, for people.
 struct LockHolder {
   std::string host, user, note;
   std::uint64_t pid = 0;
@@ -21,13 +21,13 @@ struct LockValue {
   std::string token;
   std::string holder;  // a JSON object; empty when another program left none
 
-  // Total: whatever is stored under a lock's key holds the lock.
+  // Total: any value under a lock's key holds the lock.
   static LockValue parse(std::string_view stored);
 };
 
 // Throws InvalidInput for a note that is too long.
 std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
-// What it says of its ttl.
+// The ttl that it contains.
 std::optional<Duration> ttl_of(const LockValue& stored);
 // A stored value with this ttl among the holder's fields; one without such fields as it is.
 std::string with_ttl(const std::string& value, Duration ttl);

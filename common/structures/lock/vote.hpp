@@ -1,16 +1,16 @@
-// Whether a server may vote on locks that have copies: only if it has been up for longer than the longest ttl of any of
-// them. A server that came back empty may have forgotten a lock that is still held; once it has been up so long, no lock
-// it could have forgotten is.
+// Whether a server may vote on locks with copies: only if it has been up for longer than the longest ttl of
+// any of them. A server that restarted empty may have forgotten a lock that is still held; after that time,
+// every lock it could have forgotten has expired.
 //
-//   lockserver:votes:<longest ttl in seconds> = V1 <microseconds since 1970>     no exptime; one on each server
+//   lockserver:votes:<longest ttl in seconds> = V1 <microseconds since 1970>   no exptime; on each server
 //
-// The sentinel begins as `V0`; by cas it becomes `V1 …` once the uptime, asked for after that item was there, is long
-// enough. A restart loses the item, so `V1` is never found on a server that was up for less: finding it, in the same trip
-// as the lock and behind it, is enough.
+// This sentinel begins as `V0`. It becomes `V1 …` by cas once the uptime, requested after the item existed,
+// is long enough. A restart loses the item, so a `V1` is never found on a server that has been up for less.
+// It is read in the same trip as the lock, after it.
 //
-// The time is that of its becoming `V1`, by the marker's clock: above every fence the server can have forgotten, unless
-// clocks differ by more than the longest ttl. What stands in a fence on the server may be less: a rival with a slow clock
-// may have begun it again while the server was too young.
+// The time is that of the change to `V1`, by that client's clock. It is above every fence the server can have
+// forgotten, unless clocks differ by more than the longest ttl. The fence on the server may be smaller: a
+// rival with a slow clock may have restarted it while the server was too young.
 #pragma once
 
 #include <string>
@@ -21,15 +21,15 @@ namespace mcds {
 
 class LockVote final : public LockExchange {
  public:
-  // Driven behind the exchange that adds the lock: what it finds then held when the lock was added.
+  // Driven after the exchange that adds the lock: what it finds was true when the lock was added.
   LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   bool votes() const { return votes_; }
-  // It answered, but came up too lately to vote.
+  // It answered, but started too recently to vote.
   bool young() const { return young_; }
-  // Votes: when it began to, in microseconds since 1970.
+  // Votes: since when, in microseconds since 1970.
   std::uint64_t since() const { return since_; }
 
  private:

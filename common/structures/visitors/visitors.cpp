@@ -28,9 +28,10 @@ std::int64_t whole_seconds(Duration period) {
 std::uint64_t number_in(const Cluster& cluster, const Reply& reply, const std::string& key) {
   const auto number = parse_u64(reply.value);
   if (number) return *number;
-  throw CorruptData(
-      key + " holds no number: it is another program's, or was overwritten; remove it or use another name",
-      cluster.address_of(reply.server));
+  throw CorruptData(key +
+                        " does not hold a number: another program uses it, or it was overwritten; remove it "
+                        "or use another name",
+                    cluster.address_of(reply.server));
 }
 
 // The largest copy's count; 0 when those that answer have none.
@@ -129,7 +130,7 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
   std::string list;
   for (const Duration one : periods) list += (list.empty() ? "" : ", ") + format_duration(one);
-  throw InvalidInput("--period: this name is counted by " + list + "; say which");
+  throw InvalidInput("--period: this name is counted with the periods " + list + "; give one of them");
 }
 
 Visitors::Hit Visitors::hit() {
@@ -189,7 +190,7 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (!seen.insert(ids[i]).second) continue;
     if (ids[i].empty()) {
-      const Failure empty(ErrorCode::bad_data, "an empty visitor id; leave the id out to count every hit");
+      const Failure empty(ErrorCode::bad_data, "the visitor id is empty; omit the id to count every hit");
       claims.push_back({i, {}, Claim::State::failed, false, std::make_exception_ptr(empty)});
       continue;
     }
@@ -217,7 +218,7 @@ std::string Visitors::mark() const {
   return 'V' + hex64(now) + context_.random.token();
 }
 
-// nullopt: only a look can tell.
+// nullopt: the outcome must be looked up.
 std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const Reply> replies) const {
   one.ours_perhaps.resize(replies.size());
   one.others.resize(replies.size());

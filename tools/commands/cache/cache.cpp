@@ -47,7 +47,7 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
 
-// The two ways to invalidate: `done` is the field that tells.
+// The two ways to invalidate: `done` is the name of the field.
 ExitStatus invalidate(Session& session, const CacheOptions& options, const char* done,
                       Cache::Invalidation (Cache::*act)()) {
   const std::string name = cache_key(options).name;
@@ -81,60 +81,58 @@ using Run = ExitStatus (*)(Session&, const CacheOptions&);
 // Every verb names its entry in the same ways.
 std::shared_ptr<CacheOptions> declare_entry(Verb& verb, bool command_required, Run run) {
   auto options = std::make_shared<CacheOptions>();
-  verb.optional_argument("KEY", "the entry; without it one made of the command's words",
-                         &options->key_argument)
+  verb.optional_argument("KEY", "the entry; default: made from the command line", &options->key_argument)
       .option("--key", "K", "the same as KEY", &options->key_option)
-      .option(
-          "--key-from", "LIST",
-          "what the output depends on, digested into the key: args, cwd, stdin, env:NAME, file:PATH; args "
-          "without KEY",
-          &options->key_from)
+      .option("--key-from", "LIST",
+              "what the output depends on, digested into the key: args, cwd, stdin, env:NAME, file:PATH; "
+              "default without KEY: args",
+              &options->key_from)
       .child(options->command, command_required)
       .action([options, run](Session& session) { return run(session, *options); });
   return options;
 }
 
 void declare_run(Command& command) {
-  Verb& verb = command.verb("run", "print what a command printed, running it if that is too old");
+  Verb& verb = command.verb("run", "replay the output of a command, or run it if the output is too old");
   verb.example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices");
   const auto options = declare_entry(verb, true, run_cached);
-  verb.option("--ttl", "D", "fresh for this long; 60s without it", &options->ttl)
-      .option("--stale", "D", "replayed this much longer while another rebuilds it; 10m without it",
+  verb.option("--ttl", "D", "how long the output is fresh; default 60s", &options->ttl)
+      .option("--stale", "D", "how much longer it is replayed while another caller rebuilds it; default 10m",
               &options->stale)
-      .option("-w,--wait", "D", "wait this long for another's rebuild; inf: for ever; 3s without it",
+      .option("-w,--wait", "D", "how long to wait for another caller's rebuild, or inf; default 3s",
               &options->wait)
-      .option("--rebuild-ttl", "D", "a rebuilder not heard of for so long is dead; 30s without it",
+      .option("--rebuild-ttl", "D",
+              "consider a caller dead that has not renewed its rebuild lock for this long; default 30s",
               &options->rebuild_ttl)
       .choice("--on-busy", {"stale", "wait", "run", "fail"},
-              "while another rebuilds: wait, then replay the stale output (stale) or none (wait) or run the "
-              "command "
-              "(run); do not wait (fail)",
+              "while another caller rebuilds: wait and then replay stale output (stale), exit 75 (wait) or "
+              "run the command (run); or do not wait (fail)",
               &options->on_busy)
-      .flag("--refresh", "run the command though its output is fresh; replay nothing", options->refresh)
-      .option("--cache-codes", "LIST", "exit codes whose output is kept, as 0,3-5; 0 without it",
+      .flag("--refresh", "run the command even if its output is fresh; replay nothing", options->refresh)
+      .option("--cache-codes", "LIST", "exit codes whose output is stored, such as 0,3-5; default 0",
               &options->cache_codes)
-      .option("--max-bytes", "SIZE", "larger outputs pass through and are not kept; 1M without it",
-              &options->max_bytes)
+      .option("--max-bytes", "SIZE", "do not store output larger than this; default 1M", &options->max_bytes)
       .choice("--if-down", {"run", "fail"},
-              "when no server answers: run the command without the cache, or fail", &options->if_down)
-      .option("--report", "FILE", "write what happened to this file, as JSON", &options->report);
+              "when no server answers: run the command without the cache, or fail; default run",
+              &options->if_down)
+      .option("--report", "FILE", "write the result to this file as JSON", &options->report);
 }
 
 void declare_others(Command& command) {
-  Verb& show_verb = command.verb("show", "how old an entry is; exit 1 if there is none");
+  Verb& show_verb = command.verb("show", "print the age of an entry; exit 1 if there is none");
   show_verb.example("mcds cache show report")
       .example("mcds cache show report -o value")
       .example("mcds cache show -- ./query shoes");
   declare_entry(show_verb, false, show);
-  Verb& expire_verb = command.verb("expire", "rebuild at the next run; until then the output is stale");
+  Verb& expire_verb = command.verb("expire", "make the output stale, so that the next run rebuilds it");
   expire_verb.example("mcds cache expire report");
   declare_entry(expire_verb, false, expire);
-  Verb& remove_verb = command.verb("remove", "forget the output");
+  Verb& remove_verb = command.verb("remove", "remove the output");
   remove_verb.example("mcds cache remove report");
   declare_entry(remove_verb, false, remove);
-  Verb& where_verb = command.verb("where", "the keys and servers of an entry and its rebuild lock");
+  Verb& where_verb = command.verb("where", "print the keys and servers of an entry and its rebuild lock");
   where_verb.example("mcds cache where report");
   declare_entry(where_verb, false, where);
 }

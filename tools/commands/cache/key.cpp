@@ -31,7 +31,7 @@ std::string working_directory() {
   std::array<char, PATH_MAX> path{};
   if (getcwd(path.data(), path.size()) == nullptr) {
     throw Failure(ErrorCode::cannot_read,
-                  std::string("cannot tell the working directory: ") + std::strerror(errno));
+                  std::string("cannot determine the working directory: ") + std::strerror(errno));
   }
   return path.data();
 }
@@ -72,7 +72,7 @@ std::string material(const CacheOptions& options, std::string_view list, std::op
     } else if (part.starts_with("file:") && part.size() > 5) {
       add_part(text, part, file_bytes(part.substr(5)));
     } else {
-      throw InvalidInput("--key-from: \"" + part + "\" is none of args, cwd, stdin, env:NAME and file:PATH");
+      throw InvalidInput("--key-from: \"" + part + "\" is not args, cwd, stdin, env:NAME or file:PATH");
     }
   }
   return text;

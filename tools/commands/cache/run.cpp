@@ -30,7 +30,7 @@ ExitCodes exit_codes(std::string_view list) {
     const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
     if (!first || !last || *last > 255 || *first > *last) {
       throw InvalidInput("--cache-codes: \"" + std::string(range) +
-                         "\" is no exit code or range of them, as 0,3-5");
+                         "\" is not a list of exit codes, such as 0,3-5");
     }
     for (std::uint64_t code = *first; code <= *last; ++code) codes.set(code);
     from = comma + 1;
@@ -211,7 +211,7 @@ class CachedRun {
           return not_stored("too_large");
       }
     } catch (const Failure& failure) {
-      session_.output().warning(std::string("the output could not be kept: ") + failure.what());
+      session_.output().warning(std::string("the output could not be stored: ") + failure.what());
       not_stored("down");
     }
   }

@@ -81,7 +81,7 @@ ExitStatus ElementBatch::of_words(Session& session, const ElementsOptions& optio
   if (options.words.size() == 1 && options.words.front() == "-") return of_lines(session, options);
   std::vector<Element> elements;
   for (const std::string& word : options.words) {
-    if (word == "-") throw InvalidInput("- reads all elements from standard input: give it alone");
+    if (word == "-") throw InvalidInput("- reads all elements from standard input; give no other elements");
     elements.push_back(bare_element(value_of(word)));
   }
   return of(session, std::move(elements));

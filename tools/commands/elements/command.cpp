@@ -219,18 +219,18 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
 
   declare("remove", "remove " + element + "s", remove)
       .example("mcds " + structure + " remove " + name + " old")
-      .argument(words, "what to remove, any bytes; - reads one per line", &options->words)
+      .argument(words, "any bytes; - reads one per line", &options->words)
       .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  declare("count", "how many " + element + "s there are", count)
+  declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name);
-  declare("check", "whether the index is whole, and how large it is", check)
+  declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
-      .flag("--accept", "what is left of a damaged index counts as all of it from now on", options->accept);
-  declare("compact", "drop index lines of " + element + "s that are gone", compact)
+      .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
+  declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name);
   declare("clear", "remove all " + element + "s", clear).example("mcds " + structure + " clear " + name);
-  declare("where", "the keys of " + element + "s and of the index, and their servers", where)
+  declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .optional_argument(words, element + "s whose keys to show", &options->words);
 }

@@ -27,7 +27,7 @@ Element of_line(const std::string& line) {
   return checked({line.substr(0, tab), line.substr(tab + 1)});
 }
 
-// A member of an answer: `name` as it is, or `name`_b64; what is no string stands for its JSON text.
+// A member of an answer: `name` as it is, or `name`_b64; a value that is not a string stands for its JSON text.
 std::optional<std::string> text_of(const std::string& object, const std::string& name) {
   if (const auto plain = json_field(object, name))
     return plain->starts_with('"') ? json_unquote(*plain) : plain;
@@ -60,9 +60,9 @@ ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(session.context_with_copies(), options.name);
   const ElementBatch batch = setter(session, options, hash);
   if (options.words.size() == 1 && options.words.front() == "-") return batch.of_lines(session, options);
-  if (options.json) throw InvalidInput("--json is for lines of standard input: give - instead of fields");
+  if (options.json) throw InvalidInput("--json applies to lines of standard input; give - instead of fields");
   if (options.words.size() % 2 != 0)
-    throw InvalidInput("each field needs a value: FIELD VALUE …, or - for standard input");
+    throw InvalidInput("each field needs a value; give FIELD VALUE …, or - for standard input");
   std::vector<Element> fields;
   for (std::size_t i = 0; i < options.words.size(); i += 2)
     fields.push_back(checked({value_of(options.words[i]), value_of(options.words[i + 1])}));
@@ -99,11 +99,11 @@ void declare_hash(Command& command) {
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")
       .argument("NAME", "the hash", &options->name)
-      .argument("FIELD", "FIELD VALUE …, any bytes; @FILE its bytes; - reads FIELD<TAB>VALUE lines",
+      .argument("FIELD", "FIELD VALUE …, any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 &options->words)
       .dash()
-      .flag("--json", "lines are JSON objects as fetch prints them", options->json)
-      .flag("--relist", "put existing fields into the index again too, after a part of it was lost",
+      .flag("--json", "the lines are JSON objects as printed by fetch", options->json)
+      .flag("--relist", "also list existing fields in the index again, after a part of it was lost",
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return set(session, *options); });
@@ -115,16 +115,18 @@ void declare_hash(Command& command) {
       .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return get(session, *options); });
-  command.verb("fetch", "print all fields with their values, in no order")
+  command.verb("fetch", "print all fields with their values, unordered")
       .example("mcds hash fetch cfg")
       .example("mcds hash fetch cfg -o value | sort")
       .argument("NAME", "the hash", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, false); });
   command.verb("fields", "print all fields without their values")
       .example("mcds hash fields cfg -o value")
       .argument("NAME", "the hash", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

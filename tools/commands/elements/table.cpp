@@ -50,13 +50,13 @@ void declare_table(Command& command) {
       .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked -")
       .argument("NAME", "the table", &options->name)
-      .argument("MEMBER", "any bytes; @FILE its bytes; - reads one per line", &options->words)
+      .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", &options->words)
       .dash()
-      .flag("--relist", "put existing members into the index again too, after a part of it was lost",
+      .flag("--relist", "also list existing members in the index again, after a part of it was lost",
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return add(session, *options); });
-  command.verb("has", "whether these are members")
+  command.verb("has", "print whether these are members")
       .example("mcds table has blocked 10.1.2.3")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
       .argument("NAME", "the table", &options->name)
@@ -64,10 +64,11 @@ void declare_table(Command& command) {
       .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return has(session, *options); });
-  command.verb("fetch", "print all members, in no order")
+  command.verb("fetch", "print all members, unordered")
       .example("mcds table fetch blocked -o value | sort")
       .argument("NAME", "the table", &options->name)
-      .flag("--partial", "print what there is although servers do not answer; exit 2", options->partial)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

@@ -104,7 +104,7 @@ ExitStatus put(Session& session, const EventlogOptions& options) {
   return ExitStatus::ok;
 }
 
-// What info tells of the events: their first and last times, and the gaps.
+// What info prints about the events: their first and last times, and the gaps.
 class InfoSink final : public LogSink {
  public:
   explicit InfoSink(Session& session) : session_(session) {}
@@ -155,9 +155,10 @@ using Options = std::shared_ptr<EventlogOptions>;
 
 Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
   return verb
-      .option("--chunk", "D", std::string("how long a chunk lasts, whole seconds; ") + otherwise,
+      .option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
               &options->chunk)
-      .option("--chunks", "N", "how many chunks every event is kept; 60 without it", &options->chunks);
+      .option("--chunks", "N", "number of chunks for which every event is kept; default 60",
+              &options->chunks);
 }
 
 void declare_put(Command& command, const Options& options) {
@@ -166,13 +167,14 @@ void declare_put(Command& command, const Options& options) {
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
       .argument("NAME", "the log", &options->name)
-      .optional_argument("DATA", "what happened; @FILE its bytes; - or nothing: one event per line",
-                         &options->data)
+      .optional_argument(
+          "DATA", "the event; @FILE: a file's contents; - or nothing: one event per line of standard input",
+          &options->data)
       .dash()
-      .flag("--json", "DATA is JSON and comes back as JSON", options->json)
-      .option("--at", "T", "when it happened; now without it", &options->at)
+      .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
+      .option("--at", "T", "the time of the event; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_shape(verb, options, "1m without it").action([options](Session& session) {
+  with_shape(verb, options, "default 1m").action([options](Session& session) {
     return put(session, *options);
   });
 }
@@ -187,24 +189,24 @@ void declare_fetch(Command& command, const Options& options) {
       .option("--last", "T", "only events at or before T", &options->last)
       .option("--after", "ID", "only events with a greater id", &options->after)
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
-      .option("--cursor", "FILE", "only what this file's reader has not had yet", &options->cursor)
+      .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
       .child(options->child, false);
-  with_shape(verb, options, "as the log's writers without it").action([options](Session& session) {
+  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
     return eventlog_fetch(session, *options);
   });
 }
 
 void declare_tail(Command& command, const Options& options) {
-  Verb& verb = command.verb("tail", "print the last events, and with -f those that come");
+  Verb& verb = command.verb("tail", "print the last events, and new ones with -f");
   verb.example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
       .argument("NAME", "the log", &options->name)
-      .option("-n,--lines", "N", "how many of the last events; 10 without it", &options->count)
-      .flag("-f,--follow", "go on with the events that come", options->follow)
-      .option("--every", "D", "how often -f looks; 1s without it", &options->every)
-      .option("--cursor", "FILE", "go on where this file's reader was", &options->cursor);
-  with_shape(verb, options, "as the log's writers without it").action([options](Session& session) {
+      .option("-n,--lines", "N", "the number of events; default 10", &options->count)
+      .flag("-f,--follow", "continue with new events", options->follow)
+      .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
+      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor);
+  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
     return eventlog_tail(session, *options);
   });
 }
@@ -216,14 +218,14 @@ void declare_eventlog(Command& command) {
   declare_put(command, options);
   declare_fetch(command, options);
   declare_tail(command, options);
-  Verb& info_verb = command.verb("info", "how many events there are, since when, and what is missing");
+  Verb& info_verb = command.verb("info", "print the number of events, their times, and gaps");
   info_verb.example("mcds eventlog info deploys").argument("NAME", "the log", &options->name);
-  with_shape(info_verb, options, "as the log's writers without it").action([options](Session& session) {
+  with_shape(info_verb, options, "default: that of the log's writers").action([options](Session& session) {
     return info(session, *options);
   });
-  Verb& where_verb = command.verb("where", "the log's keys and their servers");
+  Verb& where_verb = command.verb("where", "print the log's keys and their servers");
   where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
-  with_shape(where_verb, options, "1m without it").action([options](Session& session) {
+  with_shape(where_verb, options, "default 1m").action([options](Session& session) {
     return where(session, *options);
   });
 }

@@ -16,7 +16,7 @@ LogRange range_of(Session& session, const EventlogOptions& options) {
   if (options.first) range.first = parse_time(*options.first, now, "--first");
   if (options.last) range.last = parse_time(*options.last, now, "--last");
   if (range.first && range.last && *range.first > *range.last) {
-    throw InvalidInput("--first is after --last; a range begins before it ends");
+    throw InvalidInput("--first is after --last; swap them");
   }
   if (options.after) {
     range.after = EventId::parse(*options.after);
@@ -66,7 +66,7 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
 ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
   if (options.first || options.last || options.after) {
     throw InvalidInput(
-        "--cursor goes by what was delivered, not by time: leave out --first, --last and --after");
+        "--cursor reads what was not delivered yet, not a range of time; omit --first, --last and --after");
   }
   CursorFile file(*options.cursor);
   const CursorState before = file.load();

@@ -27,7 +27,7 @@ struct EventlogOptions {
 // As given on the command line; nullopt: neither option was.
 std::optional<RingShape> asked_shape(const EventlogOptions& options);
 
-// Says each damage once, and no more of them than somebody reads.
+// Reports each damage once, up to a limit.
 class DamageReport {
  public:
   void tell(Session& session, const CorruptData& damage);

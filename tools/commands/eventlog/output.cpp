@@ -77,7 +77,7 @@ void DamageReport::tell(Session& session, const CorruptData& damage) {
   constexpr std::size_t most = 20;
   if (told_.size() > most || !told_.emplace(damage.what()).second) return;
   if (told_.size() <= most) return session.output().error(damage);
-  session.output().warning("more is damaged; only the first " + std::to_string(most) + " damages are shown");
+  session.output().warning("only the first " + std::to_string(most) + " damaged places are shown");
 }
 
 void EventPrinter::release() {
@@ -99,7 +99,7 @@ ShapeFinder::ShapeFinder(Session& session, const EventlogOptions& options, std::
   if (known && asked && *known != *asked) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + in_options(*known) + ", not to " +
                                            in_options(*asked) +
-                                           "; name another file, or remove it to read the whole log again");
+                                           "; give another file, or remove it to read the whole log again");
   }
   fixed_ = fixed_ || asked;
   use(known ? *known : asked.value_or(RingShape{}));
@@ -111,9 +111,9 @@ void ShapeFinder::use(const RingShape& shape) {
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
   if (!summary.conf || *summary.conf == log_->shape()) return;
-  session_.output().warning("this reads the events put with " + in_options(log_->shape()) +
+  session_.output().warning("these are the events put with " + in_options(log_->shape()) +
                             "; others are put with " + in_options(*summary.conf) +
-                            ", give that to read them");
+                            "; give those options to read them");
 }
 
 }  // namespace mcds

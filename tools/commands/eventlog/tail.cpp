@@ -113,7 +113,7 @@ class Tail {
  public:
   Tail(Session& session, const EventlogOptions& options)
       : session_(session), options_(options), printer_(session), outage_(session) {
-    if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every: at least 10ms");
+    if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
     if (options.cursor) file_.emplace(*options.cursor);
     if (file_) state_ = file_->load();
     saved_ = state_;
@@ -134,7 +134,7 @@ class Tail {
   }
 
  private:
-  // A cursor that has been used goes on where it was; everything else begins with the last events.
+  // A used cursor continues where it was; everything else begins with the last events.
   void start() {
     const bool fresh = state_.ring.empty();
     LastEvents last(fresh ? options_.count : UINT64_MAX, printer_);
@@ -171,7 +171,7 @@ class Tail {
   CursorState state_;
   CursorState saved_;
   SteadyTime saved_at_{};
-  bool unknown_ = false;  // nobody has written yet: with which parameters will show
+  bool unknown_ = false;  // nothing has been written yet, so the parameters are unknown
   std::optional<ShapeFinder> finder_;
 };
 

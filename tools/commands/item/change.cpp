@@ -13,10 +13,11 @@ namespace {
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
-// `now` of --ttl; without it the item stays.
+// `now` for --ttl; without a ttl the item does not expire.
 Exptime exptime_of(Session& session, const std::optional<Duration>& ttl) {
   if (!ttl) return Exptime::never();
-  if (*ttl <= Duration::zero()) throw InvalidInput("--ttl must be longer than 0; leave it out for no end");
+  if (*ttl <= Duration::zero())
+    throw InvalidInput("--ttl must be longer than 0; omit it for an item that does not expire");
   return Exptime::after(*ttl, session.clock().wall());
 }
 
@@ -33,7 +34,7 @@ void check_size(Session& session, const Request& request) {
   if (most && size <= *most) return;
   throw NotApplied(ErrorCode::refused,
                    "a value of " + std::to_string(request.value.size()) +
-                       " bytes is larger than the server takes; raise its -I, or store less",
+                       " bytes is larger than the server accepts; raise its -I, or store less",
                    session.server_address(*request.server));
 }
 
@@ -50,7 +51,7 @@ const char* reason_of(Outcome outcome, Op op) {
 void check_set(const ItemOptions& options) {
   const int conditions =
       (options.if_absent ? 1 : 0) + (options.if_present ? 1 : 0) + (options.if_cas ? 1 : 0);
-  if (conditions > 1) throw InvalidInput("--if-absent, --if-present and --if-cas exclude each other");
+  if (conditions > 1) throw InvalidInput("give one of --if-absent, --if-present and --if-cas, not several");
   if (options.if_cas == 0) throw InvalidInput("--if-cas: 0 is not a cas unique; item show prints the item's");
   if (options.flags && *options.flags > UINT32_MAX) throw InvalidInput("--flags must be at most 4294967295");
 }
@@ -110,7 +111,7 @@ ExitStatus item_set(Session& session, const ItemOptions& options) {
 }
 
 ExitStatus item_touch(Session& session, const ItemOptions& options) {
-  if (!options.ttl) throw InvalidInput("--ttl: say how long the items are to stay from now on");
+  if (!options.ttl) throw InvalidInput("--ttl: give the ttl from now");
   return for_items(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
     const std::vector<Item> items = items_of(session, names);
     const Exptime exptime = exptime_of(session, options.ttl);

@@ -13,27 +13,27 @@ void finish(Verb& verb, const ItemOptionsPtr& options, VerbFunction function) {
   verb.action([options, function](Session& session) { return function(session, *options); });
 }
 
-constexpr const char* keys_help = "whole keys; - reads one per line";
+constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
 void declare_list(Command& command, const ItemOptionsPtr& options) {
   finish(
-      command.verb("list", "the keys that the servers hold now, with size, ttl and idle time")
+      command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time")
           .example("mcds item list --sort size -n 10")
           .example("mcds item list --by-prefix")
           .example("mcds item list --names lock -o value")
           .option("--prefix", "P", "only keys that begin with this", &options->prefix)
           .option("--match", "GLOB", "only keys that match: * any bytes, ? one, [a-z] one of these",
                   &options->match)
-          .option("--on", "SERVER", "only this server's keys", &options->on)
+          .option("--on", "SERVER", "only keys of this server", &options->on)
           .choice("--sort", {"size", "idle", "ttl"},
-                  "the largest, the longest unused, or those that end first", &options->sort)
-          .option("-n,--count", "N", "at most N lines; default with --sort 20", &options->count)
-          .flag("--by-prefix", "sum keys and bytes by what stands before the first separator",
+                  "sort: largest first, longest unused first, or expiring first", &options->sort)
+          .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
+          .flag("--by-prefix", "sum keys and bytes by the text before the first separator",
                 options->by_prefix)
           .option("--separator", "TEXT",
                   "with --by-prefix: what ends a prefix; default :", &options->separator)
           .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
-                  "the names of these structures instead of keys", &options->names),
+                  "print the names of these structures instead of keys", &options->names),
       options, item_list);
 }
 
@@ -52,34 +52,34 @@ void declare_item(Command& command) {
              .argument("KEY", keys_help, &options->keys)
              .dash(),
          options, item_show);
-  finish(
-      command.verb("set", "store an item where its client looks for it")
-          .example("mcds item set motd 'back at noon' --ttl 1h")
-          .example("mcds item set logo @logo.png --flags 2 --if-absent")
-          .argument("KEY", "the whole key", &options->key)
-          .argument("VALUE", "any bytes; - reads standard input, @FILE a file", &options->value)
-          .dash()
-          .option("--ttl", "D", "how long it stays; default: no end", &options->ttl)
-          .option("--flags", "N", "the number that clients keep beside the value; default 0", &options->flags)
-          .flag("--if-absent", "only if there is none; exit 1 otherwise", options->if_absent)
-          .flag("--if-present", "only if there is one; exit 1 otherwise", options->if_present)
-          .option("--if-cas", "U", "only if it is still the one that had this cas unique", &options->if_cas),
-      options, item_set);
-  finish(command.verb("touch", "give items a new ttl")
+  finish(command.verb("set", "store an item where its client looks for it")
+             .example("mcds item set motd 'back at noon' --ttl 1h")
+             .example("mcds item set logo @logo.png --flags 2 --if-absent")
+             .argument("KEY", "the whole key", &options->key)
+             .argument("VALUE", "any bytes; - reads standard input, @FILE a file", &options->value)
+             .dash()
+             .option("--ttl", "D", "the ttl; default: no expiry", &options->ttl)
+             .option("--flags", "N", "the flags, a number that clients store with the value; default 0",
+                     &options->flags)
+             .flag("--if-absent", "only if there is no such item; otherwise exit 1", options->if_absent)
+             .flag("--if-present", "only if there is such an item; otherwise exit 1", options->if_present)
+             .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas),
+         options, item_set);
+  finish(command.verb("touch", "set a new ttl for items")
              .example("mcds item touch session:44 --ttl 30m")
              .argument("KEY", keys_help, &options->keys)
              .dash()
-             .option("--ttl", "D", "how long they stay from now on", &options->ttl),
+             .option("--ttl", "D", "the ttl from now", &options->ttl),
          options, item_touch);
   finish(command.verb("remove", "remove items")
              .example("mcds item remove page:1 page:2")
              .example("mcds item list --prefix page: | mcds item remove - --dry-run")
              .argument("KEY", "whole keys; - reads one per line, or lines of item list", &options->keys)
              .dash()
-             .option("--on", "SERVER", "from this server, wherever the client looks", &options->on)
+             .option("--on", "SERVER", "from this server, wherever the client places the keys", &options->on)
              .flag("--everywhere", "from all servers", options->everywhere)
-             .flag("--dry-run", "show what would go", options->dry_run)
-             .flag("-y,--yes", "remove what item list printed", options->yes),
+             .flag("--dry-run", "show what would be removed", options->dry_run)
+             .flag("-y,--yes", "remove the items that item list printed", options->yes),
          options, item_remove);
   declare_list(command, options);
 }

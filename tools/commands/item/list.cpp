@@ -26,7 +26,7 @@ FirstKeys::Order order_of(const std::string& word) {
 
 void check(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
-  if (forms > 1) throw InvalidInput("--sort, --by-prefix and --names exclude each other");
+  if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
   if (options.separator.empty()) throw InvalidInput("--separator must not be empty");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
 }
@@ -53,7 +53,7 @@ class Lister {
   }
 
  private:
-  // Expiry is told by each server's own clock.
+  // Each server expires items by its own clock.
   void read_times() {
     const std::int64_t now =
         std::chrono::floor<std::chrono::seconds>(session_.clock().wall()).time_since_epoch().count();

@@ -25,7 +25,7 @@ struct Item {
   std::vector<ItemPlace> places;  // never empty; the first is asked first
 };
 
-// One for each name. Throws InvalidInput for what is no key.
+// One for each name. Throws InvalidInput if one is not a valid key.
 std::vector<Item> items_of(Session& session, std::span<const std::string> names);
 
 // Does `act` with the names of `options.keys`, or of standard input. What is `also` taken need be no key.

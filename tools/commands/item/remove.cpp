@@ -41,8 +41,8 @@ std::optional<Target> listed(Session& session, const std::string& line) {
 class Remover {
  public:
   Remover(Session& session, const ItemOptions& options) : session_(session), options_(options) {
-    if (options.on && options.everywhere) throw InvalidInput("--on and --everywhere exclude each other");
-    if (options.yes && options.dry_run) throw InvalidInput("--yes and --dry-run exclude each other");
+    if (options.on && options.everywhere) throw InvalidInput("give either --on or --everywhere, not both");
+    if (options.yes && options.dry_run) throw InvalidInput("give either --yes or --dry-run, not both");
     if (options.on) on_ = server_named(session.placement()->pool(), *options.on, "--on");
   }
 
@@ -83,8 +83,7 @@ class Remover {
     for (const std::string& name : names) {
       if (auto target = listed(session_, name)) {
         if (!options_.yes && !options_.dry_run)
-          throw InvalidInput(
-              "lines of item list may be many: add --dry-run to see what would go, or --yes to remove");
+          throw InvalidInput("lines of item list need --dry-run, to see what would be removed, or --yes");
         targets.push_back(std::move(*target));
       } else {
         targets.push_back(target_of(items_of(session_, std::span(&name, 1)).front()));

@@ -1,4 +1,4 @@
-// Who holds a lock, for people: written by every command that takes one, told to who finds it taken.
+// The holder of a lock: written by every command that takes one, shown to every command that finds it taken.
 #pragma once
 
 #include <string>

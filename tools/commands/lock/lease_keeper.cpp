@@ -98,10 +98,10 @@ SteadyTime LeaseKeeper::renew_once() {
         if (plan_.renewed) plan_.renewed();
         return lease_.deadline - plan_.ttl + plan_.ttl / 3;
       case Lock::Renewal::not_owner:
-        lose("another has taken it");
+        lose("another process has taken it");
         break;
       case Lock::Renewal::not_held:
-        lose("the server does not have it any more (restarted, flushed or evicted?)");
+        lose("the server no longer has it (restarted, flushed or evicted?)");
         break;
     }
     return SteadyTime::max();

@@ -1,4 +1,4 @@
-// Renews a lease every third of its ttl while a child runs, and tells when the child must have stopped.
+// Renews a lease every third of its ttl while a child runs, and knows when the child must have stopped.
 //
 // Renewals happen in a thread of their own: a frozen server may hold one as long as its timeouts allow, the
 // loop that watches the child never waits for it. The times are those of the last renewal that succeeded,
@@ -22,7 +22,7 @@ class LeaseKeeper final : public ChildWatch {
   struct Plan {
     Duration ttl;
     Duration grace;          // the child gets TERM at deadline - grace - margin, KILL at deadline - margin
-    bool stop_child = true;  // otherwise a lost lock is only told
+    bool stop_child = true;  // otherwise a lost lock is only reported
     std::function<void(std::string_view)> warn;  // from the thread
     std::function<void()> renewed = {};          // after each renewal, from the thread
   };

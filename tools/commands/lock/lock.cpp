@@ -20,7 +20,7 @@ namespace mcds {
 namespace {
 
 constexpr const char* longest_ttl_help =
-    "with --copies: no ttl is longer, and a server votes only after it; the same for all; 10m without it";
+    "with --copies: the longest ttl in use, the same for all users; default 10m";
 
 JsonObject answer_for(const std::string& name) {
   JsonObject answer;
@@ -63,7 +63,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
     held.check();
     session.output().answer(line, answer.lease->token);
   } catch (...) {
-    // Nobody learned the token: the lock would stand in everybody's way until its end.
+    // The caller never saw the token, so release the lock instead of blocking others until it expires.
     give_up(lock, *answer.lease);
     throw;
   }
@@ -164,9 +164,9 @@ void act(Verb& verb, const std::shared_ptr<LockOptions>& options, Run run) {
 void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
   verb.argument("NAME", "the lock", &options->name)
       .option("--ttl", "D", ttl_help, &options->ttl)
-      .option("-w,--wait", "D", "wait this long for it; inf: for ever. Without it: do not wait",
+      .option("-w,--wait", "D", "wait up to this long for the lock, or inf; default: do not wait",
               &options->wait)
-      .option("-E,--busy-exit", "N", "the exit code when another has it; 75 without it",
+      .option("-E,--busy-exit", "N", "exit code if another process holds the lock; default 75",
               &options->busy_status)
       .option("--note", "TEXT", "shown to others with the holder", &options->note)
       .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
@@ -174,65 +174,66 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
 
 void declare_run(Command& command) {
   auto options = std::make_shared<LockOptions>();
-  Verb& verb = command.verb("run", "run a command while holding the lock");
+  Verb& verb = command.verb("run", "run a command while holding a lock");
   verb.example("mcds lock run nightly -- /usr/local/bin/backup.sh")
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report");
-  declare_taking(verb, options, "the lock's life between renewals, every third of it; 30s without it");
+  declare_taking(verb, options, "how long the lock lives without a renewal; default 30s");
   verb.choice("--on-lost", {"term", "warn"},
-              "when the lock is lost: stop the command (term), or only say so (warn)", &options->on_lost)
-      .option("--grace", "D", "between TERM and KILL; 5s without it, or a quarter of a ttl below 20s",
+              "when the lock is lost: stop the command, or only print a warning; default term",
+              &options->on_lost)
+      .option("--grace", "D", "time between TERM and KILL; default 5s, or a quarter of a ttl below 20s",
               &options->grace)
-      .option("--max-run", "D", "stop the command after this long; exit 124", &options->max_run)
-      .option("--min-hold", "D", "keep the lock at least this long after the start", &options->min_hold)
-      .option("--once-per", "D", "after success keep the lock until this long after the start",
+      .option("--max-run", "D", "stop the command after this long and exit with 124", &options->max_run)
+      .option("--min-hold", "D", "hold the lock for at least this long after the start", &options->min_hold)
+      .option("--once-per", "D", "after success, hold the lock until this long after the start",
               &options->once_per)
-      .choice("--if-down", {"fail", "run"}, "when no server answers: fail, or run without the lock",
-              &options->if_down)
-      .option("--report", "FILE", "write what happened to this file, as JSON", &options->report)
+      .choice("--if-down", {"fail", "run"},
+              "when no server answers: fail, or run without the lock; default fail", &options->if_down)
+      .option("--report", "FILE", "write the result to this file as JSON", &options->report)
       .child(options->command, true);
   act(verb, options, run_locked);
 }
 
 void declare_acquire(Command& command) {
   auto options = std::make_shared<LockOptions>();
-  Verb& verb = command.verb("acquire", "take the lock and print its token");
+  Verb& verb = command.verb("acquire", "take a lock and print its token");
   verb.example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
       .example("mcds lock acquire ledger --fence --note \"month end\"");
-  declare_taking(verb, options, "when it ends by itself; 60s without it");
-  verb.flag("--fence", "draw a fencing token, larger than all before it", options->fence);
+  declare_taking(verb, options, "time until the lock expires; default 60s");
+  verb.flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence);
   act(verb, options, acquire);
 }
 
 void declare_owned(Command& command) {
   auto renewing = std::make_shared<LockOptions>();
-  Verb& renew_verb = command.verb("renew", "prolong a lock you hold");
+  Verb& renew_verb = command.verb("renew", "extend a lock you hold");
   renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &renewing->name)
-      .option("--token", "T", "as acquire printed it", &renewing->token)
-      .option("--ttl", "D", "from now; default: the ttl that it has", &renewing->ttl)
+      .option("--token", "T", "the token printed by acquire", &renewing->token)
+      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &renewing->ttl)
       .option("--longest-ttl", "D", longest_ttl_help, &renewing->longest_ttl);
   act(renew_verb, renewing, renew);
   auto releasing = std::make_shared<LockOptions>();
-  Verb& release_verb = command.verb("release", "give a lock back");
+  Verb& release_verb = command.verb("release", "release a lock");
   release_verb.example("mcds lock release nightly --token \"$token\"")
       .example("mcds lock release nightly --force")
       .argument("NAME", "the lock", &releasing->name)
-      .option("--token", "T", "as acquire printed it", &releasing->token)
-      .flag("--force", "whoever holds it", releasing->force);
+      .option("--token", "T", "the token printed by acquire", &releasing->token)
+      .flag("--force", "release it regardless of its holder", releasing->force);
   act(release_verb, releasing, release);
 }
 
 void declare_looking(Command& command) {
   auto showing = std::make_shared<LockOptions>();
-  Verb& show_verb = command.verb("show", "who holds it; exit 1 if nobody");
+  Verb& show_verb = command.verb("show", "print who holds a lock; exit 1 if it is not held");
   show_verb.example("mcds lock show nightly")
       .argument("NAME", "the locks; - reads one per line", &showing->names)
       .dash();
   act(show_verb, showing, show);
   auto finding = std::make_shared<LockOptions>();
-  Verb& where_verb = command.verb("where", "the key and server of a lock");
+  Verb& where_verb = command.verb("where", "print the key and server of a lock");
   where_verb.example("mcds lock where nightly")
       .argument("NAME", "the locks; - reads one per line", &finding->names)
       .dash();
@@ -254,8 +255,8 @@ void give_up(Lock& lock, const Lease& lease) {
   try {
     lock.release(lease);
   } catch (const Failure& failure) {
-    throw UnknownOutcome("interrupted, and the lock could not be given back: " + std::string(failure.what()) +
-                             "; it is free after its ttl, or release it with --token " + lease.token,
+    throw UnknownOutcome("interrupted, and the lock could not be released: " + std::string(failure.what()) +
+                             "; it expires after its ttl, or release it with --token " + lease.token,
                          failure.server());
   }
 }

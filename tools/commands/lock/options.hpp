@@ -36,7 +36,7 @@ Lock lock_of(Session& session, const LockOptions& options);
 Lock lock_of(Session& session, const LockOptions& options, Clock& clock);
 // Until the command's deadline.
 Duration time_left(Session& session);
-// Nobody is to have it: the command is interrupted. Throws UnknownOutcome, which names the token, when that fails.
+// The lock must not stay taken: the command is interrupted. Throws UnknownOutcome, which names the token, when that fails.
 void give_up(Lock& lock, const Lease& lease);
 // 75, or what -E says.
 ExitStatus busy_status(const LockOptions& options);

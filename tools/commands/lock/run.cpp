@@ -32,7 +32,7 @@ Times times_of(const LockOptions& options) {
   if (ttl < needed) {
     throw InvalidInput("--ttl " + format_duration(ttl) + " is too short for --grace " +
                        format_duration(grace) +
-                       ": the command must be stopped before the lock ends; at least " +
+                       ": the command must be stopped before the lock expires; at least " +
                        format_duration(std::chrono::ceil<std::chrono::milliseconds>(needed)) + " is needed");
   }
   return {ttl, grace};
@@ -55,7 +55,7 @@ class LockedRun {
         report_(options.report),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
-    // Too long to be kept: told before the command runs.
+    // A name that is too long is reported before the command runs.
     for (const auto& hold : {options.min_hold, options.once_per}) {
       if (hold) Exptime::after(*hold + times_.ttl, session.clock().wall());
     }
@@ -63,7 +63,7 @@ class LockedRun {
 
   ExitStatus run() {
     try {
-      // Here, so that a server list that is wrong is told as what it is.
+      // Here, so that a wrong server list is reported as such.
       lock_.emplace(lock_of(session_, options_));
       for (const auto& hold : {options_.min_hold, options_.once_per}) {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
@@ -165,7 +165,7 @@ class LockedRun {
         return lock_->leave(*answer_.lease, left) == Lock::Renewal::renewed ? "kept" : "lost";
       return lock_->release(*answer_.lease).result == Lock::Freed::Result::released ? "released" : "lost";
     } catch (const Failure& failure) {
-      session_.output().warning("the lock could not be given back and ends by itself: " +
+      session_.output().warning("the lock could not be released and will expire: " +
                                 std::string(failure.what()));
       return "unknown";
     }
@@ -198,9 +198,10 @@ class LockedRun {
 }  // namespace
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
-  if (options.busy_status && *options.busy_status > 255) throw InvalidInput("-E: an exit code is 0 to 255");
+  if (options.busy_status && *options.busy_status > 255)
+    throw InvalidInput("-E: give an exit code from 0 to 255");
   Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
-  // Who takes a lock by `acquire` holds it beyond that command's end: the script.
+  // The holder of a lock taken by `acquire` is the script, beyond that command's end.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
   if (options.wait)
     wish.wait = *options.wait == "inf" ? Duration::max() : parse_duration(*options.wait, "-w");

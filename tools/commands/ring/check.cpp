@@ -48,7 +48,7 @@ std::vector<std::uint64_t> count_keys(Session& session, const CheckOptions& opti
 }
 
 ExitStatus run_check(Session& session, const CheckOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   PlacementOptions placing = session.placement_options();
   placing.any_pool = true;
   const Pool& listed = session.pool().pool;
@@ -81,7 +81,7 @@ void declare_ring_check(Verb& verb) {
   verb.example("mcds ring check")
       .example("mcds --servers-from nutcracker:/etc/nutcracker.yml ring check -o text")
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
-      .option("--keys", "FILE", "also whether these keys divide as the weights want it; - is standard input",
+      .option("--keys", "FILE", "also check whether these keys are distributed by weight; -: standard input",
               &options->keys)
       .dash()
       .flag("--live", "the same for all keys that the servers hold now", options->live)

@@ -27,7 +27,7 @@ struct DiffOptions {
 
 void check(const DiffOptions& options) {
   options.to.check();
-  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   if (options.random == 0) throw InvalidInput("--random must be at least 1");
 }
 
@@ -88,7 +88,7 @@ void warn_of_astray(Session& session, const RingDiff& diff) {
   if (diff.astray().keys <= diff.all().keys) return;
   session.output().warning(
       "most live keys are not where " + std::string(session.placement()->profile()) +
-      " places them: another client wrote them; name it with --as, mcds where --guess finds it");
+      " places them: another client wrote them; give it with --as (mcds where --guess finds it)");
 }
 
 ExitStatus run_diff(Session& session, const DiffOptions& options) {
@@ -105,7 +105,7 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
   if (read != ExitStatus::ok) return read;
   if (options.max_moved && diff.all().keys == 0 && (options.live || options.keys)) {
     throw Failure(ErrorCode::bad_data,
-                  "there are no keys to judge by; leave --live and --keys away to compare by random keys");
+                  "there are no keys to judge by; omit --live and --keys to compare generated keys");
   }
   return diff.moved_share() > most ? ExitStatus::problem : ExitStatus::ok;
 }
@@ -120,12 +120,12 @@ void declare_ring_diff(Verb& verb) {
       .example(
           "mcds --servers-from nutcracker:old.yml ring diff --to-servers-from nutcracker:new.yml --max-moved "
           "30% && ./deploy")
-      .option("--keys", "FILE", "compare by these keys, KEY or KEY<tab>BYTES a line; - is standard input",
+      .option("--keys", "FILE", "compare these keys, one KEY or KEY<TAB>BYTES per line; -: standard input",
               &options->keys)
       .dash()
-      .flag("--live", "compare by all keys that the servers hold now", options->live)
-      .option("--random", "N", "compare by so many made-up keys; 100000 without it", &options->random)
-      .option("--max-moved", "SHARE", "exit 2 if more of the keys move than this: 30% or 0.3",
+      .flag("--live", "compare all keys that the servers hold now", options->live)
+      .option("--random", "N", "compare N generated keys; default 100000", &options->random)
+      .option("--max-moved", "SHARE", "exit with 2 if more than this share of the keys moves: 30% or 0.3",
               &options->max_moved)
       .action([options](Session& session) { return run_diff(session, *options); });
 }

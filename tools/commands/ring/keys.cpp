@@ -23,7 +23,7 @@ class RingKeyLines final : public LineBatch {
       key.bytes = parse_u64(std::string_view(line).substr(tab + 1));
       if (!key.bytes)
         throw Failure(ErrorCode::bad_data,
-                      "after the tab stands no size in bytes; write KEY or KEY<TAB>BYTES");
+                      "the text after the tab is not a size in bytes; write KEY or KEY<TAB>BYTES");
       line.resize(tab);
     }
     const std::string whole = checked([&] { return whole_key(session_.key_prefix(), line); });

@@ -20,11 +20,11 @@ struct RingKey {
 
 using TakeRingKey = std::function<void(const RingKey&)>;
 
-// Lines `KEY` or `KEY<TAB>BYTES` of a file, `-` for standard input. A line that can be no key is told on stderr and
+// Lines `KEY` or `KEY<TAB>BYTES` of a file, `-` for standard input. A line that is not a valid key is reported on stderr and
 // does not stop the others.
 ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take);
 
-// Every key that every server holds. A server that cannot list them is told on stderr: unavailable.
+// Every key that every server holds. A server that cannot list them is reported on stderr: unavailable.
 ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take);
 
 }  // namespace mcds

@@ -82,7 +82,7 @@ class Report {
   double largest_ = 0;
 };
 
-// A drawing's file, opened before anything is computed, so that one that cannot be written is told in time.
+// The file of a drawing, opened before anything is computed, so that an unwritable file is reported early.
 class DrawingFile {
  public:
   explicit DrawingFile(const std::string& path)
@@ -122,7 +122,7 @@ ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing
 }
 
 ExitStatus show_shares(Session& session, const SharesOptions& options) {
-  if (options.keys && options.live) throw InvalidInput("--keys and --live exclude each other");
+  if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   const Placement& placement = *session.placement();
   const bool to_stdout = options.svg == "-";
   std::optional<DrawingFile> file;
@@ -152,9 +152,9 @@ void declare_ring_shares(Verb& verb) {
   verb.example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
-      .option("--svg", "FILE", "draw the ring; - prints the drawing instead of the shares", &options->svg)
+      .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares", &options->svg)
       .dash()
-      .option("--keys", "FILE", "count these keys per server as well and draw them; - is standard input",
+      .option("--keys", "FILE", "also count these keys per server, and draw them; -: standard input",
               &options->keys)
       .dash()
       .flag("--live", "the same for all keys that the servers hold now", options->live)
@@ -163,9 +163,9 @@ void declare_ring_shares(Verb& verb) {
 
 void declare_ring(Command& command) {
   declare_ring_shares(command.itself());
-  declare_ring_diff(command.verb("diff", "the keys that a change of pool or client would move"));
+  declare_ring_diff(command.verb("diff", "print which keys a change of pool or client would move"));
   declare_ring_move(command.verb("move", "copy what a change of pool or client moves to its new servers"));
-  declare_ring_check(command.verb("check", "what is wrong with the pool as this client sees it"));
+  declare_ring_check(command.verb("check", "check the pool for mistakes, as this client sees it"));
 }
 
 }  // namespace mcds

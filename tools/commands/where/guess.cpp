@@ -99,7 +99,7 @@ Sought seek(Session& session, const WhereOptions& options) {
   seeker.tell_silent_servers();
   if (seeker.nowhere() > 0) {
     session.output().warning(std::to_string(seeker.nowhere()) +
-                             " of the keys are on no server and say nothing");
+                             " of the keys are on no server and are ignored");
   }
   return {seeker.found(), status};
 }
@@ -159,9 +159,8 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
     return "several clients wrote these keys: " + names;
   }
   if (best.explained * 20 < keys * 19)
-    return "no profile explains these keys: the best does " + std::to_string(best.explained) + " of " +
-           std::to_string(keys) +
-           "; are the servers listed as the client lists them, in its order, with its weights?";
+    return "no profile explains these keys: the best explains " + std::to_string(best.explained) + " of " +
+           std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
   return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
@@ -171,13 +170,13 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (options.sample == std::uint64_t{0}) throw InvalidInput("--sample must be at least 1");
   const Pool& pool = session.placement()->pool();
   if (pool.size() < 2)
-    throw InvalidInput("with one server every client puts every key there; name the whole pool");
+    throw InvalidInput("with one server, every client places every key there; give the whole pool");
   const auto [sightings, read] =
       options.keys.empty()
           ? Sought{live_sample(session, pool, options.sample.value_or(usual_sample)), ExitStatus::ok}
           : seek(session, options);
   if (sightings.empty()) {
-    session.output().warning("no key was found on any server: there is nothing to guess from");
+    session.output().warning("no key was found on any server; give keys that the servers hold");
     return worse(read, ExitStatus::no);
   }
   PlacementOptions placing = session.placement_options();

@@ -61,7 +61,7 @@ void add_item(JsonObject& line, const KeyCopy& copy) {
   line.bytes("cas", std::to_string(copy.cas.value)).bytes("md5", copy.md5);
 }
 
-// What became of this server's copy, or would; empty: nothing was to.
+// What was done with this server's copy, or would be; empty if nothing.
 const char* pruning_of(const Findings& findings, std::size_t server) {
   for (const RemovedCopy& removed : findings.removed) {
     if (removed.server == server) return name_of(removed.removal);
@@ -93,7 +93,7 @@ JsonObject describe(const Findings& findings, const KeyCopy& copy) {
   return line;
 }
 
-// A time to live of -1 seconds: for ever.
+// A time to live of -1 seconds: forever.
 void add_seconds(JsonObject& row, const char* name, const std::optional<std::chrono::seconds>& time) {
   if (time && time->count() >= 0) row.number(name, static_cast<std::uint64_t>(time->count()));
   if (time && time->count() < 0) row.bytes(name, "never");
@@ -140,7 +140,7 @@ std::string wire_key_of(const Owners& owners, const std::string& key) {
   for (const Owner& owner : owners.list) {
     if (owner.wire_key == owners.list.front().wire_key) continue;
     throw InvalidInput("'" + key +
-                       "' is kept under several names (\"wire_keys\" of mcds where): probe those instead");
+                       "' is kept under several names (\"wire_keys\" of mcds where); probe those instead");
   }
   return owners.list.front().wire_key.empty() ? key : owners.list.front().wire_key;
 }

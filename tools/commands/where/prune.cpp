@@ -17,16 +17,18 @@ constexpr std::size_t enough_evidence = 12;
 constexpr std::uint64_t evidence_sample = 200;
 
 void check(const WhereOptions& options, const Placements& placements) {
-  if (options.list && !options.live) throw InvalidInput("--list belongs to --live");
-  if (options.live && placements.size() > 1) throw InvalidInput("--live takes one profile");
+  if (options.list && !options.live) throw InvalidInput("--list needs --live");
+  if (options.live && placements.size() > 1) throw InvalidInput("give one profile with --live");
   if (!options.prune) return;
   if (options.yes == options.dry_run) {
     throw InvalidInput("--prune removes copies: add --dry-run to see which, or --yes to remove them");
   }
   if (placements.size() > 1)
-    throw InvalidInput("--prune takes one profile: what one client never looks at another may need");
+    throw InvalidInput(
+        "give one profile with --prune: a copy that one client never reads may be read by another");
   if (options.operation)
-    throw InvalidInput("--prune takes no --operation: what one operation never looks at another may need");
+    throw InvalidInput(
+        "--prune does not accept --operation: a copy that one operation never reads may be read by another");
 }
 
 std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options, std::string_view profile) {
@@ -37,11 +39,11 @@ std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options,
     case PruneEvidence::Doubt::unexplained:
       return "nothing is removed: only " + std::to_string(evidence.explained()) + " of " + keys +
              " keys are where " + std::string(profile) +
-             " keeps them, 95% are needed; mcds where --guess finds the profile";
+             " places them, and 95% are required; mcds where --guess finds the profile";
     case PruneEvidence::Doubt::replicated:
       return "nothing is removed: " + std::to_string(evidence.keys_with_usual_copies()) + " of " + keys +
              " keys have " + std::to_string(evidence.usual_copies()) +
-             " copies, which looks like replication; if these are left over, add --even-replicas";
+             " copies, which looks like replication; if they are leftovers, add --even-replicas";
   }
   return "";
 }

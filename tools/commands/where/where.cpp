@@ -117,14 +117,15 @@ Placements placements_of(Session& session) {
 
 void check_together(const WhereOptions& options) {
   if ((options.yes || options.dry_run || options.even_last || options.even_replicas) && !options.prune)
-    throw InvalidInput("--yes, --dry-run, --even-last and --even-replicas belong to --prune");
+    throw InvalidInput("--yes, --dry-run, --even-last and --even-replicas need --prune");
   if ((options.live || options.list) && !options.probe && !options.prune)
-    throw InvalidInput("--live and --list belong to --probe and --prune");
-  if (options.sample && !options.guess) throw InvalidInput("--sample belongs to --guess");
+    throw InvalidInput("--live and --list need --probe or --prune");
+  if (options.sample && !options.guess) throw InvalidInput("--sample needs --guess");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
-  if (asked > 1) throw InvalidInput("--probe, --down and --guess are different questions: ask one at a time");
-  if (asked > 0 && options.explain) throw InvalidInput("--explain goes with placing alone");
+  if (asked > 1) throw InvalidInput("give only one of --probe, --down and --guess");
+  if (asked > 0 && options.explain)
+    throw InvalidInput("--explain cannot be combined with --probe, --prune, --down or --guess");
 }
 
 ExitStatus where(Session& session, const WhereOptions& options) {
@@ -133,7 +134,7 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   session.choose_operation(options.operation);
   if (options.guess) return where_guess(session, options);
   if (options.live != options.keys.empty())
-    throw InvalidInput(options.live ? "--live takes no KEY: it probes all that the servers hold"
+    throw InvalidInput(options.live ? "give no KEY with --live: it uses all keys that the servers hold"
                                     : "no KEY given; see mcds where --help");
   if (options.as_from && !options.moved_from) throw InvalidInput("--as-from belongs to --moved-from");
   if (options.moved_from) return where_moved(session, options);
@@ -156,31 +157,36 @@ void declare_where(Command& command) {
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
-      .optional_argument("KEY", "whole keys; - reads one per line", &options->keys)
+      .optional_argument("KEY", "whole memcached keys; - reads one per line", &options->keys)
       .dash()
-      .flag("--explain", "the steps from key to server, and where copies and successors are",
+      .flag("--explain", "also print the steps from key to server, and the servers that follow",
             options->explain)
-      .option("--operation", "get|set|delete",
-              "where mcrouter's routes send these; without it what reads and writes have in common",
-              &options->operation)
-      .flag("--profiles", "list every client profile: versions, language, what selects it", options->profiles)
+      .option(
+          "--operation", "get|set|delete",
+          "where mcrouter's routes send this operation; default: the placement that reads and writes share",
+          &options->operation)
+      .flag("--profiles", "list the client profiles: language, versions, options that select them",
+            options->profiles)
       .option("--down", "SERVER[,...]", "where the client goes while these servers are dead", &options->down)
-      .flag("--guess", "which client put the keys where they are; without KEY the live ones", options->guess)
-      .option("--sample", "N", "with --guess: so many keys; default 2000", &options->sample)
-      .flag("--probe", "ask every server whether it holds the key; reads only", options->probe)
-      .flag("--prune", "remove copies off the key's server, with --yes", options->prune)
-      .flag("--even-last", "with --prune: also where the key's server has none", options->even_last)
-      .flag("--even-replicas", "with --prune: also where most keys have equally many copies",
+      .flag("--guess", "find the client that placed the keys; default: live keys", options->guess)
+      .option("--sample", "N", "with --guess: the number of live keys in the sample; default 2000",
+              &options->sample)
+      .flag("--probe", "ask every server whether it holds the key; only reads", options->probe)
+      .flag("--prune", "remove copies on servers where the client never looks; needs --yes or --dry-run",
+            options->prune)
+      .flag("--even-last", "with --prune: even if the key's own server has no copy", options->even_last)
+      .flag("--even-replicas", "with --prune: even if most keys have the same number of copies",
             options->even_replicas)
-      .flag("--live", "with --probe or --prune: every key that the servers hold; counts them by verdict",
+      .flag("--live",
+            "with --probe or --prune: use every key that the servers hold, and count them by verdict",
             options->live)
-      .flag("--list", "with --live: a line for each key that is not where it belongs", options->list)
+      .flag("--list", "with --live: also print each key whose verdict is not ok", options->list)
       .option("--moved-from", "LIST",
               "with --prune --live: the servers before a move; removes what is left there and has arrived",
               &options->moved_from)
       .option("--as-from", "P", "with --moved-from: the client profile before the move", &options->as_from)
-      .flag("--dry-run", "with --prune: show what would go", options->dry_run)
-      .flag("-y,--yes", "with --prune: remove", options->yes)
+      .flag("--dry-run", "with --prune: show what would be removed", options->dry_run)
+      .flag("-y,--yes", "with --prune: remove the copies", options->yes)
       .action([options](Session& session) { return where(session, *options); });
 }
 
