@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json_reader.hpp"
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
 
 namespace mcds {
@@ -17,6 +18,7 @@ namespace {
 // Most answers fit: one allocation instead of one per doubling.
 constexpr std::size_t usual_size = 190;
 // Of a large value that is written at a time: whole groups of base64.
+constexpr std::size_t brief_size = 60;
 constexpr std::size_t part_size = std::size_t{3} << 14;
 
 // Strings in their one spelling; numbers keep their digits, unlike in a document that is parsed and printed.
@@ -61,6 +63,20 @@ JsonObject& JsonObject::stored_bytes(std::string_view name, std::string_view val
   stored_.push_back({body.size(), value, as_base64});
   body += '"';
   return *this;
+}
+
+std::string JsonObject::brief() const {
+  JsonObject shorter;
+  std::size_t written = 0;
+  for (const Stored& one : stored_) {
+    shorter.body_.append(body_, written, one.at - written);
+    written = one.at;
+    std::string_view start =
+        one.as_base64 ? one.bytes.substr(0, brief_size) : beginning(one.bytes, brief_size);
+    shorter.body_ += take_part(start, one.as_base64) + "… (" + std::to_string(one.bytes.size()) + " bytes)";
+  }
+  shorter.body_.append(body_, written);
+  return shorter.text();
 }
 
 std::string JsonObject::take_part(std::string_view& rest, bool as_base64) {

@@ -47,7 +47,9 @@ class JsonObject {
     write([&](std::string_view part) { text += part; });
     return text;
   }
-  // The same in parts, each of whole characters; what stored_bytes() added comes in many small ones.
+  // The same for people: of what stored_bytes() added, the beginning and how much there is.
+  std::string brief() const;
+  // text() in parts, each of whole characters; what stored_bytes() added comes in many small ones.
   template <typename Sink>
   void write(const Sink& sink) const {
     std::size_t written = 0;

@@ -100,7 +100,7 @@ def large_values(directory):
     with Server(directory, "-m", "1024", "-I", "128m") as server:
         for byte in (b"a", b"\x01", b"\x7f", b"\xff"):
             for key, commands in {
-                    "hash:h:v:f": (("hash", "get", "h", "f"), ("hash", "get", "h", "f", "-o", "value")),
+                    "hash:h:v:f": (("hash", "get", "h", "f"), ("hash", "get", "h", "f", "-o", "value"), ("hash", "get", "h", "f", "-o", "text")),
                     "lock:l": (("lock", "show", "l"), ("lock", "run", "l", "-w", "0", "--", "true")),
                     "counter:c": (("counter", "get", "c"), ("counter", "incr", "c")),
                     "array:a": (("array", "fetch", "a"),), "cache:k": (("cache", "show", "k"),),

@@ -53,7 +53,7 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
   } else if (mode_ == OutputMode::value) {
     pending_ += bare;
   } else {
-    pending_ += table_.add(object.text());
+    pending_ += table_.add(object.brief());
     return line_done();
   }
   pending_ += '\n';
