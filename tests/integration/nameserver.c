@@ -21,6 +21,7 @@ int getaddrinfo_a(int mode, struct gaicb* list[], int count, struct sigevent* ev
   (void)mode;
   (void)event;
   for (int i = 0; i < count; ++i)
-    list[i]->__return = getaddrinfo(list[i]->ar_name, list[i]->ar_service, list[i]->ar_request, &list[i]->ar_result);
+    list[i]->__return =
+        getaddrinfo(list[i]->ar_name, list[i]->ar_service, list[i]->ar_request, &list[i]->ar_result);
   return 0;
 }
