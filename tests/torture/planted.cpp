@@ -31,7 +31,8 @@ Reply pretended(const Request& request, std::size_t server) {
 
 class Planted final : public Decorator {
  public:
-  Planted(std::unique_ptr<Cluster> inner, std::string fault) : Decorator(std::move(inner)), fault_(std::move(fault)) {}
+  Planted(std::unique_ptr<Cluster> inner, std::string fault)
+      : Decorator(std::move(inner)), fault_(std::move(fault)) {}
   using Cluster::execute;
 
   std::vector<Reply> execute(std::span<const Request> batch) override {
@@ -46,7 +47,8 @@ class Planted final : public Decorator {
     if (drops(request)) return pretended(request, server_of(request));
     change(request);
     Reply reply = inner().execute(request);
-    if (fault_ == "counter" && request.op == Op::incr_or_create && reply.unknown()) return inner().execute(request);
+    if (fault_ == "counter" && request.op == Op::incr_or_create && reply.unknown())
+      return inner().execute(request);
     if (fault_ == "visitors" && request.op == Op::add && reply.outcome == Outcome::not_stored)
       return pretended(request, reply.server);
     return reply;
@@ -66,7 +68,8 @@ class Planted final : public Decorator {
   void change(Request& request) const {
     if (fault_ == "lock" && request.op == Op::add) request.op = Op::set;
     if (fault_ == "exact" && request.op == Op::cas) request.op = Op::set;
-    if (fault_ == "copies" && is_element(request) && request.op == Op::cas) request.op = Op::set;
+    // All are equally new, so the larger value counts, not the later.
+    if (fault_ == "copies" && is_element(request) && request.flags > 1) request.flags = 1;
     if (fault_ == "cache") store_by_set(request);
   }
 

@@ -37,6 +37,7 @@ class Proxy:
         self.calls = collections.deque()
         self.timers, self.order = [], itertools.count()
         self.counts = collections.Counter()
+        self.cut_after = 0  # the reply that is cut, counted from now; 0: none
         self.chance = 0.0  # of a fault, for every piece of data in either direction
         self.waking, self.wake = socket.socketpair()
         self.waking.setblocking(False)
@@ -204,6 +205,9 @@ class Proxy:
         if connection.mute or connection.gone:
             return
         kind = self._fault(REPLY_FAULTS)
+        if self.cut_after > 0:
+            self.cut_after -= 1
+            kind = kind if self.cut_after else "reply cut"
         if kind == "reply lost":
             connection.mute = True
         elif kind == "reply cut":

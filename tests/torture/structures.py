@@ -43,6 +43,7 @@ class Structure:
 
 class Lock(Structure):
     TTL = 3
+    NAMES = ("a", "b", "c", "d")  # one whose holder is dead is of no use until it expires
 
     def __init__(self, copies, directory):
         super().__init__(copies, directory)
@@ -63,7 +64,7 @@ class Lock(Structure):
             if choice < 0.9:
                 del self.held[worker]
             return ["lock", "release", name, "--token", token], token
-        name = random.choice(NAMES)
+        name = random.choice(self.NAMES)
         if random.random() < 0.15:
             return ["lock", "run", name, "--ttl", f"{self.TTL}s", "--grace", "200ms", *self.options, "--", "sh", "-c",
                     f"FAKETIME=+0 date +%s.%N; sleep {random.uniform(0, 0.3):.2f}; FAKETIME=+0 date +%s.%N; echo $MCDS_LOCK_FENCE"], None
@@ -74,7 +75,7 @@ class Lock(Structure):
             self.held[op.worker] = op.name, op.answer()["token"]
 
     def check(self, ops):
-        for name in NAMES:
+        for name in self.NAMES:
             mine = [op for op in ops if op.name == name]
             tenures = list(self.tenures(mine))
             tenures.sort(key=lambda tenure: tenure[0])
