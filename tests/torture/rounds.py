@@ -4,6 +4,7 @@ import glob
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -214,7 +215,6 @@ class Round:
         self.faults["memory short"] += len(self.servers)
         for server in range(len(self.servers)):
             lines = b"".join(b"set junk%d 0 0 20000 noreply\r\n%s\r\n" % (i, b"x" * 20000) for i in range(80))
-            import socket
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.connect(self.servers[server].path)
                 connection.sendall(lines + b"version\r\n")
