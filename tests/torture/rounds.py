@@ -4,7 +4,6 @@ import glob
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -15,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from history import Op
 from proxy import Proxy
-from real_servers import start_memcached
+from real_servers import connected, start_memcached
 from structures import KINDS, SKEW, Lock
 
 WORKERS = 6
@@ -23,6 +22,11 @@ TIMEOUT = 0.3  # of mcds, for one reply
 PATIENCE = 30  # seconds after which a run hangs
 CHANCE = 0.03  # of a fault, for a piece of data
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
+
+# More items of each of the small sizes than a page of 1 MiB holds, and some of them deleted again.
+JUNK = b"".join(b"set junk%d.%d 0 0 %d noreply\r\n%s\r\n" % (size, i, size, b"x" * size)
+                for size in (20, 45, 75, 115, 160, 220) for i in range((1 << 20) // (size + 70)))
+JUNK += b"".join(b"delete junk%d.%d noreply\r\n" % (size, i) for size in (20, 45, 75, 115, 160, 220) for i in range(15)) + b"mn\r\n"
 
 
 class Server:
@@ -211,14 +215,13 @@ class Round:
         return op
 
     def fill(self):
-        """Until the server has hardly any room."""
+        """The small items' pages, to the last item; then a little room is made again, which the run soon uses up."""
         self.faults["memory short"] += len(self.servers)
-        for server in range(len(self.servers)):
-            lines = b"".join(b"set junk%d 0 0 20000 noreply\r\n%s\r\n" % (i, b"x" * 20000) for i in range(80))
-            with socket.socket(socket.AF_UNIX) as connection:
-                connection.connect(self.servers[server].path)
-                connection.sendall(lines + b"version\r\n")
-                while b"VERSION" not in connection.recv(65536):
+        for server in self.servers:
+            with connected(server.path) as file:
+                file.write(JUNK)
+                file.flush()
+                while not file.readline().startswith(b"MN"):
                     pass
 
     def unavailable(self):
