@@ -6,7 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/cluster/meta/socket.hpp"
+#include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
 

@@ -1,7 +1,7 @@
 // libFuzzer: no bytes of a server may crash the reply reader, nor be read differently when they come in pieces.
 // The first byte chooses the requests, and from 8 on those of the classic protocol, the second the size of the pieces.
 //
-// sources: common/cluster/meta/parse.cpp common/cluster/meta/encode.cpp common/cluster/reply.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/text.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
+// sources: common/cluster/wire/parse.cpp common/cluster/wire/encode.cpp common/cluster/reply.cpp common/cluster/request.cpp common/cluster/transport.cpp common/base/bytes.cpp common/base/text.cpp common/base/units.cpp common/base/clock.cpp -lnettle -lz
 #include <cstdint>
 #include <cstdlib>
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/cluster/meta/wire.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds::test {
 

@@ -23,7 +23,7 @@ FORBIDDEN_IN_COMMON = {
     r"\bsleep_(?:for|until)\s*\(\s*std|\bu?sleep\s*\(|\bnanosleep\s*\(": "sleeps",
 }
 # Transports measure their own I/O deadlines; the clock's own source reads the clock.
-CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/meta/")
+CLOCK_EXCEPTIONS = ("common/base/clock.cpp", "common/cluster/wire/")
 HEADINGS = ["Key layout", "Invariants", "Round trips", "When things fail", "Source"]
 
 

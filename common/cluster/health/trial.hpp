@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "common/cluster/meta/socket.hpp"
+#include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
 

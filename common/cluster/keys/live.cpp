@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/meta/socket.hpp"
+#include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
 

@@ -5,8 +5,8 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/cluster/meta/lane.hpp"
 #include "common/cluster/transport.hpp"
+#include "common/cluster/wire/lane.hpp"
 
 namespace mcds {
 

@@ -1,7 +1,7 @@
 #include <string>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/meta/wire.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
 

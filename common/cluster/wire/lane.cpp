@@ -1,4 +1,4 @@
-#include "common/cluster/meta/lane.hpp"
+#include "common/cluster/wire/lane.hpp"
 
 #include <poll.h>
 

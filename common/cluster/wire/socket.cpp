@@ -1,4 +1,4 @@
-#include "common/cluster/meta/socket.hpp"
+#include "common/cluster/wire/socket.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

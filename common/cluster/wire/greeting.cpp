@@ -1,4 +1,4 @@
-#include "common/cluster/meta/greeting.hpp"
+#include "common/cluster/wire/greeting.hpp"
 
 #include <array>
 

@@ -4,8 +4,8 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
-#include "common/cluster/meta/wire.hpp"
 #include "common/cluster/transport.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
 

@@ -10,9 +10,9 @@
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/cluster/dialect.hpp"
-#include "common/cluster/meta/greeting.hpp"
-#include "common/cluster/meta/socket.hpp"
-#include "common/cluster/meta/wire.hpp"
+#include "common/cluster/wire/greeting.hpp"
+#include "common/cluster/wire/socket.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
 
