@@ -93,7 +93,7 @@ std::string listed(std::string_view profile, std::string_view servers, Resolver 
   std::string text;
   for (const Finding& finding : check_list(pool, *make_placement(profile, pool, options), options)) {
     text += (text.empty() ? "" : " ") + std::string(finding.problem ? "+" : "-") + finding.check;
-    CHECK(finding.message.find(':') != std::string::npos);  // what to do stands behind it
+    CHECK(finding.message.find_first_of(":;") != std::string::npos);  // what to do follows it
   }
   return text;
 }
