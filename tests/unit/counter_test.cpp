@@ -87,6 +87,23 @@ TEST_CASE("counter: a batch sums equal names, and one bad line does not stop the
   CHECK(results[4].failure->code() == ErrorCode::usage);
 }
 
+TEST_CASE("counter: a copy that was counted on, and then cannot be read, is not left out of the value") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  for (int i = 0; i < 5; ++i) counter.incr("a", 1);
+  const std::size_t first = world.memory.placement().server_of("counter:a");
+  for (std::size_t server = 0; server < 3; ++server) {
+    if (server == first) continue;
+    world.memory.server(server).execute(Request::set("counter:a", "2", Exptime::never()));
+  }
+  CHECK(counter.incr("a", 1).value == 6);
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.op != Op::gets || request.server != first) return std::nullopt;
+    return test::Mishap::unreachable;
+  });
+  CHECK(counter.incr("a", 1).value == 7);
+}
+
 TEST_CASE("counter: a lost reply is unknown for that name only") {
   World world;
   Counter counter = world.counter();
