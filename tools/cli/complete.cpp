@@ -1,7 +1,9 @@
 #include "tools/cli/complete.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 
+#include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/parse.hpp"
@@ -72,6 +74,8 @@ class Completion {
         if (option == nullptr || option->value.empty()) continue;
         awaiting_ = i + 2 == words_.size() ? option : nullptr;
         if (words_[i] == "--config" && i + 2 < words_.size()) globals_.config = words_[i + 1];
+        if ((words_[i] == "-s" || words_[i] == "--servers") && i + 2 < words_.size())
+          globals_.servers = words_[i + 1];
         ++i;
       } else if (command_ == nullptr) {
         enter(words_[i]);
@@ -88,8 +92,9 @@ class Completion {
 
   void use(const Verb* verb) {
     verb_ = verb;
-    options_ = without_words_of(*verb, global_options(globals_));
-    options_.insert(options_.end(), verb->options().begin(), verb->options().end());
+    const auto globals = without_words_of(*verb, global_options(globals_));
+    options_ = verb->options();
+    options_.insert(options_.end(), globals.begin(), globals.end());
   }
 
   void offer_options() {
@@ -118,10 +123,17 @@ class Completion {
     for (const std::string& choice : option.choices) {
       if (choice.starts_with(typed)) found_.push_back(before + choice + '\t');
     }
-    if (option.value == "PROFILE") {
+    if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {
       offer_profiles(typed, before);
-    } else if (option.names.find("--pool") != std::string::npos) {
+    } else if (option.names.ends_with("--pool") || option.names.ends_with("-pool")) {
       offer_pools(typed, before);
+    } else if (option.names.ends_with("servers-from")) {
+      for (const char* kind :
+           {"nutcracker:", "mcrouter:", "php-ini:", "file:", "dns:", "dnssrv:", "elasticache:", "env:"}) {
+        if (std::string_view(kind).starts_with(typed)) found_.push_back(before + kind + '\t');
+      }
+    } else if (option.names == "--down" || option.names == "--on") {
+      offer_servers(typed, before);
     } else if (option.value == "FILE") {
       found_.emplace_back("!files");
     }
@@ -139,6 +151,27 @@ class Completion {
     for (const Profile& profile : all_profiles()) {
       if (profile.name.starts_with(started))
         found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
+    }
+  }
+
+  // The last of SERVER[,SERVER…], of the list that is given or set; nothing is asked for one that must be fetched.
+  void offer_servers(const std::string& typed, std::string before) {
+    const std::size_t from = typed.rfind(',') + 1;
+    before += typed.substr(0, from);
+    const std::string_view started = std::string_view(typed).substr(from);
+    for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
+      const char* value = std::getenv(variable);
+      if (!globals_.servers && value != nullptr && *value != '\0') globals_.servers = value;
+    }
+    try {
+      if (!globals_.servers) globals_.servers = load_config(globals_.config).defaults.servers;
+      if (!globals_.servers) return;
+      for (const Server& server : parse_pool(*globals_.servers)) {
+        const std::string name = server.name.empty() ? server.address() : server.name;
+        if (name.starts_with(started)) found_.push_back(before + name + '\t' + server.address());
+      }
+    } catch (const Failure&) {
+      // The command itself will say what is wrong with the list.
     }
   }
 

@@ -165,17 +165,32 @@ void read_config(const std::string& text, const std::string& file, Config& into)
                     (reading.problem.empty() ? "neither `key = value` nor [section]" : reading.problem));
 }
 
+namespace {
+
+std::vector<std::string> config_paths(const std::optional<std::string>& path) {
+  if (path) return {*path};
+  std::vector<std::string> paths;
+  for (const std::string& file : {std::string("/etc/mcds.conf"), user_config_path()}) {
+    if (!file.empty() && access(file.c_str(), F_OK) == 0) paths.push_back(file);
+  }
+  return paths;
+}
+
+}  // namespace
+
 Config load_config(const std::optional<std::string>& path) {
   Config config;
-  if (path) {
-    read_config(configuration_bytes(*path, largest_config), *path, config);
-    return config;
-  }
-  for (const std::string& file : {std::string("/etc/mcds.conf"), user_config_path()}) {
-    if (!file.empty() && access(file.c_str(), F_OK) == 0)
-      read_config(configuration_bytes(file, largest_config), file, config);
-  }
+  for (const std::string& file : config_paths(path))
+    read_config(configuration_bytes(file, largest_config), file, config);
   return config;
+}
+
+std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path) {
+  std::vector<ConfigFile> files;
+  for (const std::string& file : config_paths(path))
+    read_config(configuration_bytes(file, largest_config), file,
+                files.emplace_back(ConfigFile{file, {}}).config);
+  return files;
 }
 
 }  // namespace mcds

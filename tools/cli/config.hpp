@@ -11,6 +11,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/cli/access.hpp"
 
@@ -31,6 +32,13 @@ struct Config {
 // $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by key.
 // Anything unknown or misspelt is Failure(configuration) naming file:line.
 Config load_config(const std::optional<std::string>& path);
+
+// The same files one by one, the one that wins last.
+struct ConfigFile {
+  std::string path;
+  Config config;
+};
+std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path);
 
 // The same for one file's text; `file` is for messages.
 void read_config(const std::string& text, const std::string& file, Config& into);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/units.hpp"
+
 namespace mcds {
 
 namespace {
@@ -65,6 +67,10 @@ std::string Progress::line(const std::string& unit, std::uint64_t count, std::ui
   const double seconds = std::chrono::duration<double>(elapsed).count();
   if (seconds > 0) {
     text += ", " + std::to_string(static_cast<std::uint64_t>(static_cast<double>(count) / seconds)) + "/s";
+  }
+  if (total && done > 0 && done < *total && seconds >= 1) {
+    const double left = seconds * static_cast<double>(*total - done) / static_cast<double>(done);
+    text += ", " + format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)) + " left";
   }
   return text;
 }

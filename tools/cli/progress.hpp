@@ -1,7 +1,7 @@
 // One line on stderr with the progress of a long run; only if stderr is a terminal and the run takes long
 // enough.
 //
-//   [############............] 51%  512000 lines, 498000/s       with a total
+//   [############............] 51%  512000 lines, 498000/s, 2s left       with a total
 //   512000 lines, 498000/s                                       without one
 #pragma once
 

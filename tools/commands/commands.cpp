@@ -21,6 +21,7 @@ constexpr std::array entries{
     CommandEntry{"where", "which server holds a key, for any client", declare_where},
     CommandEntry{"ring", "how keys are distributed over the servers, and what a change moves", declare_ring},
     CommandEntry{"servers", "which servers are up, with version, memory and latency", declare_servers},
+    CommandEntry{"config", "print the settings in use, and where each comes from", declare_config},
     CommandEntry{"sandbox", "run a command with temporary memcached servers", declare_sandbox},
 };
 

@@ -12,6 +12,7 @@
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/counter_limit.hpp"
 
 namespace mcds {
 
@@ -24,10 +25,9 @@ struct CounterOptions {
   std::string name;
   std::vector<std::string> names;
   std::optional<std::uint64_t> delta;
-  std::uint64_t value = 0, initial = 0, cost = 1;
-  std::optional<std::uint64_t> otherwise, max;
+  std::uint64_t value = 0, initial = 0;
+  std::optional<std::uint64_t> otherwise;
   std::optional<Duration> ttl;
-  Duration period{};
   bool exact = false, whole_key = false, if_absent = false, fail_fast = false;
 };
 
@@ -231,26 +231,6 @@ ExitStatus take(Session& session, const CounterOptions& options) {
   return ExitStatus::ok;
 }
 
-ExitStatus limit(Session& session, const CounterOptions& options) {
-  if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
-  if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
-  const LimitResult result =
-      counter_of(session, options).limit(options.name, *options.max, options.period, options.cost);
-  JsonObject line;
-  line.bytes("counter", options.name)
-      .boolean("allowed", result.allowed)
-      .number("used", result.used)
-      .number("max", *options.max);
-  if (!result.allowed)
-    line.real("retry_after_s",
-              static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count()) /
-                  1000.0);
-  line.bytes("server", session.server_address(result.server));
-  add_copies(line, session, result.copies);
-  session.output().answer(line, result.allowed ? "1" : "0");
-  return result.allowed ? ExitStatus::ok : ExitStatus::no;
-}
-
 ExitStatus print_removal(Session& session, const std::string& name, const CounterRemoval& removal) {
   JsonObject line;
   line.bytes("counter", name)
@@ -339,13 +319,7 @@ void declare_counter(Command& counter) {
              .example("mcds counter take hits -o value")
              .argument("NAME", "the counter", &options->name),
          options, take);
-  Verb& limit_verb = counter.verb("limit", "allow at most N uses per period; exit 1 over the limit")
-                         .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
-                         .argument("NAME", "what is limited", &options->name)
-                         .option("--max", "N", "uses allowed in one period", &options->max)
-                         .option("--per", "D", "the period; windows are aligned to it", &options->period)
-                         .option("--cost", "K", "how much this use counts; default 1", &options->cost);
-  finish(limit_verb, options, limit);
+  declare_counter_limit(counter);
   finish(counter.verb("remove", "remove counters")
              .example("mcds counter remove hits")
              .argument("NAME", "the counters; - reads one per line", &options->names)

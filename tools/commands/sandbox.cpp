@@ -291,6 +291,9 @@ ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
   sandbox.start(session.clock(), session.random().token());
   ChildOptions child{.command = command_of(options)};
   child.environment = sandbox.environment();
+  if (options.words.empty() && options.command.empty() && isatty(STDIN_FILENO) != 0)
+    session.output().note("mcds: this shell has " + std::to_string(options.count) +
+                          " memcached server(s) of its own; exit to leave it and remove them");
   const ChildTime its_own(session);
   const ChildResult result = run_child(child, session.clock(), guardian, held);
   if (!result.message.empty()) session.output().error(Failure(ErrorCode::usage, result.message));

@@ -25,8 +25,8 @@ struct Options {
   std::string name;
   std::optional<Duration> period;
   std::optional<std::string> id;
-  bool estimate = false, fail_fast = false;
-  std::optional<std::string> jitter;
+  bool estimate = false, fail_fast = false, current = false;
+  std::optional<std::string> jitter, at;
 };
 
 void common_options(Verb& verb, const std::shared_ptr<Options>& options, const char* usual_period) {
@@ -35,9 +35,16 @@ void common_options(Verb& verb, const std::shared_ptr<Options>& options, const c
               &options->period);
 }
 
+void use_time(Session& session, const Options& options, Visitors& visitors) {
+  if (options.at) visitors.use_period_at(parse_time(*options.at, session.clock().wall(), "--at"));
+}
+
 // hit begins counts: it never guesses.
 Visitors visitors_to_hit(Session& session, const Options& options) {
-  return {session.context_with_copies(), options.name, options.period.value_or(Visitors::usual_period)};
+  Visitors visitors(session.context_with_copies(), options.name,
+                    options.period.value_or(Visitors::usual_period));
+  use_time(session, options, visitors);
+  return visitors;
 }
 
 Visitors visitors_to_read(Session& session, const Options& options) {
@@ -133,7 +140,12 @@ double rounded(double value) {
 
 ExitStatus value(Session& session, const Options& options) {
   const double jitter = options.jitter ? jitter_fraction(*options.jitter) : 0;
+  if (options.estimate && (options.at || options.current))
+    throw InvalidInput("--estimate is of the time until now: leave --at and --current out");
+  if (options.at && options.current) throw InvalidInput("--current and --at exclude each other");
   Visitors visitors = visitors_to_read(session, options);
+  use_time(session, options, visitors);
+  if (options.current) visitors.use_period_at(session.clock().wall());
   const Visitors::Value value = visitors.value();
   JsonObject answer = start_answer(options);
   answer.number("value", value.visitors);
@@ -173,6 +185,7 @@ void declare_visitors(Command& command) {
   hit_verb
       .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
       .dash()
+      .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return hit(session, *options); });
 
@@ -181,7 +194,9 @@ void declare_visitors(Command& command) {
       .example("mcds visitors value site --estimate")
       .example("mcds visitors value site --jitter 3% -o value");
   common_options(value_verb, options, "the one in use, else 5m");
-  value_verb
+  value_verb.flag("--current", "print the running period's count instead", options->current)
+      .option("--at", "T", "print the count of the period that contains T, the running one or the last",
+              &options->at)
       .flag("--estimate", "also estimate the visits in the last D, with the standard error",
             options->estimate)
       .option("--jitter", "P%",

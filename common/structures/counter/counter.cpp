@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/update.hpp"
 
 namespace mcds {
@@ -19,10 +20,6 @@ constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 InvalidInput too_large(std::string_view what) {
   return InvalidInput(std::string(what) +
                       " is 2^63 or more, which some servers misread; stay below 9223372036854775808");
-}
-
-void check_value(std::uint64_t value, std::string_view what) {
-  if (value >= end_of_safe_values) throw too_large(what);
 }
 
 std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
@@ -54,19 +51,6 @@ bool is_text(const Reply& reply) {
 
 std::string in_quotes(const std::string& name) {
   return '\'' + name + '\'';
-}
-
-// Throws the error of `reply`, which is not a result, for a change of a counter.
-[[noreturn]] void fail(const Context& context, const std::string& name, const Reply& reply) {
-  if (reply.unknown()) {
-    throw UnknownOutcome("no reply to a change of " + in_quotes(name) +
-                             ": it may have been counted; compare its value before trying again",
-                         context.cluster.address_of(reply.server));
-  }
-  expect(context.cluster, reply);
-  throw NotApplied(ErrorCode::refused,
-                   "the server did not store " + in_quotes(name) + "; it may be out of memory",
-                   context.cluster.address_of(reply.server));
 }
 
 CounterValue value_of(const CounterUpdateResult& result) {
@@ -163,6 +147,22 @@ void keep_failure(Result& result, Work work) {
 
 }  // namespace
 
+void check_counter_value(std::uint64_t value, std::string_view what) {
+  if (value >= end_of_safe_values) throw too_large(what);
+}
+
+void fail_counter(const Context& context, const std::string& name, const Reply& reply) {
+  if (reply.unknown()) {
+    throw UnknownOutcome("no reply to a change of " + in_quotes(name) +
+                             ": it may have been counted; compare its value before trying again",
+                         context.cluster.address_of(reply.server));
+  }
+  expect(context.cluster, reply);
+  throw NotApplied(ErrorCode::refused,
+                   "the server did not store " + in_quotes(name) + "; it may be out of memory",
+                   context.cluster.address_of(reply.server));
+}
+
 std::string Counter::key_of(const std::string& name) const {
   return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
                                      : structure_key(context_, "counter", name);
@@ -222,7 +222,7 @@ CounterValue Counter::finish_incr(const std::string& name, const std::string& ke
   if (any_not_a_number(replies)) return incr_by_update(name, key, delta, options);
   if (std::any_of(replies.begin(), replies.end(), is_stored))
     return checked(name, key, best_of(replies), replies);
-  fail(context_, name, telling(replies));
+  fail_counter(context_, name, telling(replies));
 }
 
 CounterValue Counter::incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
@@ -278,7 +278,7 @@ IncrementResults Counter::Incrementing::finish() {
 }
 
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
-  check_value(delta, "the delta");
+  check_counter_value(delta, "the delta");
   const std::string key = key_of(name);
   const auto replies = execute_copies(context_, Request::decr(key, delta));
   if (!any_not_a_number(replies)) {
@@ -288,7 +288,7 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
       return checked(name, key, std::move(value), replies);
     }
     if (std::all_of(replies.begin(), replies.end(), is_miss)) return std::nullopt;
-    fail(context_, name, telling(replies));
+    fail_counter(context_, name, telling(replies));
   }
   refuse_with_copies("decr of an exact counter");
   const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
@@ -360,7 +360,7 @@ void Counter::begin_again(const Versions& versions, VersionedItem& item, std::ui
 
 SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent) {
-  check_value(value, "the value");
+  check_counter_value(value, "the value");
   const auto next = [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
     if (if_absent && now) return std::nullopt;
     return value;
@@ -402,33 +402,6 @@ std::optional<CounterValue> Counter::take(const std::string& name) {
   const auto result = CounterUpdate(context_, name, key_of(name), next, {}).run();
   if (!result.before) return std::nullopt;
   return CounterValue{*result.before, false, result.exact, result.server};
-}
-
-LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
-  check_value(max, "--max");
-  if (cost == 0 || cost > max)
-    throw InvalidInput("--cost must be at least 1 and at most --max; a higher cost is never allowed");
-  const auto period_ms = std::chrono::duration_cast<std::chrono::milliseconds>(period);
-  if (period_ms.count() < 1) throw InvalidInput("--per must be at least 1ms");
-  const WallTime now = context_.clock.wall();
-  const auto window = now.time_since_epoch() / period_ms;
-  const WallTime end{(window + 1) * period_ms};
-  const std::string key =
-      key_of(name) + ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
-  if (key.size() > max_key_size) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
-  // The window is in the key: living a little past its end, for skew and ticks, is harmless.
-  const Exptime exptime = Exptime::at(end + std::chrono::seconds(2) + period_ms / 2, now);
-  const auto replies = execute_copies(context_, Request::incr_or_create(key, cost, cost, exptime));
-  if (std::none_of(replies.begin(), replies.end(), is_stored)) fail(context_, name, telling(replies));
-  CounterValue uses = best_of(replies);
-  // An answer that took so long that the window's key may have expired before the request arrived allows
-  // nothing.
-  const bool late = context_.clock.wall() >= end + period_ms / 2;
-  const bool allowed = uses.value <= max && !late;
-  // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
-  if (!allowed && cost > 1) execute_copies(context_, Request::decr(key, cost));
-  const std::uint64_t used = allowed ? uses.value : std::min(uses.value - cost, max);
-  return {allowed, used, late ? Duration(0) : end - now, uses.server, std::move(uses.copies)};
 }
 
 std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {

@@ -3,6 +3,7 @@
 // Key layout
 //   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
+//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
 //   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
 //   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
@@ -14,7 +15,7 @@
 // Round trips (steady / worst)
 //   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an
 //   exact counter without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2
-//   if denied with a cost above 1; remove 1. A batch of plain increments costs as much as one.
+//   if denied with a cost above 1, sliding 2, denied 1; remove 1. A batch of plain increments costs as much as one.
 // With several copies (copies.hpp; the same trips, for all copies at once)
 //   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
 //                reachable from the start, and never too high. A lost copy starts again low. It is not raised
@@ -103,7 +104,7 @@ struct SetResult {
 struct LimitResult {
   bool allowed = false;
   std::uint64_t used = 0;   // in this window, with this one
-  Duration retry_after{0};  // until the window ends
+  Duration retry_after{0};  // until the window ends, or enough uses have left it
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
 };
@@ -141,6 +142,11 @@ class Counter {
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
+  // The same without counting: what limit() would say now.
+  LimitResult peek_limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
+  // At most `max` uses in any window of `period`, wherever it begins. One copy only. Throws Contention too.
+  LimitResult limit_sliding(const std::string& name, std::uint64_t max, Duration period,
+                            std::uint64_t cost = 1, bool peek = false);
   std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
   std::string key_of(const std::string& name) const;
@@ -150,6 +156,15 @@ class Counter {
                            const IncrOptions& options, std::span<const Reply> replies);
   CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                               const IncrOptions& options);
+
+  // Of one aligned window of a limit.
+  struct LimitWindow {
+    std::string key;
+    WallTime end, now;
+    std::chrono::milliseconds period;
+  };
+  void check_limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) const;
+  LimitWindow limit_window(const std::string& name, Duration period) const;
 
   CounterReading merge(const std::string& name, const std::string& key, std::span<const Reply> replies);
   CounterValue best_of(std::span<const Reply> replies) const;

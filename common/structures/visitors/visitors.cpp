@@ -133,8 +133,18 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   throw InvalidInput("--period: this name is counted with the periods " + list + "; give one of them");
 }
 
+void Visitors::use_period_at(WallTime at) {
+  const std::int64_t running = period_of(context_.clock.wall());
+  const std::int64_t period = period_of(at);
+  if (period != running && period != running - 1) {
+    throw InvalidInput("--at: only the running period and the last one are kept, from " +
+                       format_time(start_of(running - 1)) + " to " + format_time(start_of(running + 1)));
+  }
+  fixed_ = period;
+}
+
 Visitors::Hit Visitors::hit() {
-  return count(period_of(context_.clock.wall()), 1);
+  return count(period_to_hit(), 1);
 }
 
 Visitors::Hit Visitors::hit(std::string_view id) {
@@ -158,7 +168,7 @@ struct Visitors::Claim {
 };
 
 std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
-  const std::int64_t period = period_of(context_.clock.wall());
+  const std::int64_t period = period_to_hit();
   IdHit not_counted;
   not_counted.counted = false;
   not_counted.period_started_at = start_of(period);
@@ -283,12 +293,13 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
 Visitors::Value Visitors::value() {
   const WallTime now = context_.clock.wall();
   const std::int64_t period = period_of(now);
-  const std::vector<Request> batch{Request::get(key_of(period - 1)), Request::get(key_of(period))};
+  const std::int64_t asked = fixed_.value_or(period - 1);
+  const std::vector<Request> batch{Request::get(key_of(asked)), Request::get(key_of(period))};
   const auto replies = execute_copies(context_, batch);
   Value value;
   value.visitors = count_in(context_.cluster, replies[0], batch[0].key);
   value.current = count_in(context_.cluster, replies[1], batch[1].key);
-  value.period_started_at = start_of(period - 1);
+  value.period_started_at = start_of(asked);
   const std::chrono::duration<double> elapsed = now - start_of(period);
   value.elapsed = std::clamp(elapsed.count() / static_cast<double>(period_s_), 0.0, 1.0);
   value.server = replies[0].front().server;

@@ -68,6 +68,10 @@ class Visitors {
     std::size_t server = 0;  // of the counter
     std::vector<CopyOutcome> copies = {};
   };
+  // From now on hits are of the period of `at` and value() is that one's, instead of the running and the last. Throws
+  // InvalidInput unless it is one of these two: others are not kept.
+  void use_period_at(WallTime at);
+
   // Throws NotApplied (not counted) and UnknownOutcome (perhaps counted).
   Hit hit();
   Hit hit(std::string_view id);
@@ -116,6 +120,7 @@ class Visitors {
   Hit count(std::int64_t period, std::uint64_t hits);
   std::vector<Claim> claim(std::int64_t period, std::span<const std::string> ids);
   std::string mark() const;
+  std::int64_t period_to_hit() const { return fixed_.value_or(period_of(context_.clock.wall())); }
   void note_period(std::int64_t period) const;
   std::optional<ClaimState> decide(Claim& one, std::span<const Reply> replies) const;
   void add_open(std::vector<Claim>& claims);
@@ -125,6 +130,7 @@ class Visitors {
   std::string conf_;  // visitors:<name>:conf
   std::string base_;  // visitors:<name>:<T>
   std::int64_t period_s_;
+  std::optional<std::int64_t> fixed_;  // use_period_at
 };
 
 }  // namespace mcds

@@ -53,7 +53,11 @@ ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOpti
 }
 
 ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const auto listing = elements_of(session, kind, options).fetch([](Elements::Found&) {});
+  Progress progress(session.clock(), std::string(kind.element) + "s", index_shards);
+  const auto listing = elements_of(session, kind, options).fetch([&](Elements::Found& found) {
+    progress.advance(1, found.shard);
+  });
+  progress.hide();
   JsonObject answer = start_answer(kind, options);
   answer.number("count", listing.present);
   if (!listing.complete()) add_losses(answer, listing);

@@ -1,0 +1,97 @@
+#include "common/structures/counter/sliding.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/record.hpp"
+
+namespace mcds {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono_literals::operator""ms;
+
+constexpr std::string_view mark = "S1";
+constexpr std::uint64_t most_exact = 1000;
+
+// Of the times that are told apart.
+std::int64_t step_of(const SlidingLimit& limit) {
+  if (limit.max <= most_exact) return 1;
+  return std::max<std::int64_t>(1, limit.period.count() / static_cast<std::int64_t>(most_exact));
+}
+
+std::int64_t rounded_up(std::int64_t time, std::int64_t step) {
+  return (time + step - 1) / step * step;
+}
+
+}  // namespace
+
+milliseconds SlidingLimit::slack() const {
+  return std::clamp(period / 20, 2ms, 1000ms);
+}
+
+std::optional<SlidingUses> SlidingUses::parse(std::string_view text) {
+  if (text.ends_with('\n')) text.remove_suffix(1);
+  auto body = unseal(text);
+  if (!body || !body->starts_with(mark)) return std::nullopt;
+  body->remove_prefix(mark.size());
+  SlidingUses uses;
+  while (!body->empty()) {
+    if (!body->starts_with(' ')) return std::nullopt;
+    body->remove_prefix(1);
+    const std::string_view entry = body->substr(0, body->find(' '));
+    body->remove_prefix(entry.size());
+    const std::size_t colon = std::min(entry.find(':'), entry.size());
+    const auto time = parse_i64(entry.substr(0, colon));
+    const auto count = parse_u64(entry.substr(std::min(colon + 1, entry.size())));
+    if (!time || !count) return std::nullopt;
+    uses.uses_[*time] += *count;
+  }
+  return uses;
+}
+
+std::string SlidingUses::text() const {
+  std::string body(mark);
+  for (const auto& [time, count] : uses_)
+    append_all(body, {" ", std::to_string(time), ":", std::to_string(count)});
+  return seal(body);
+}
+
+SlidingUses::Answer SlidingUses::ask(const SlidingLimit& limit, WallTime now, std::uint64_t cost) {
+  // The clock is cut to whole milliseconds.
+  const std::int64_t slack = limit.slack().count() + 1;
+  const std::int64_t step = step_of(limit);
+  std::int64_t at = std::chrono::floor<milliseconds>(now).time_since_epoch().count();
+  if (!uses_.empty()) at = std::max(at, uses_.rbegin()->first - slack - (step - 1));
+  const std::int64_t period = limit.period.count();
+  uses_.erase(uses_.begin(), uses_.upper_bound(at - period));
+  Answer answer;
+  for (const auto& use : uses_) answer.used += use.second;
+  answer.allowed = answer.used <= limit.max && cost <= limit.max - answer.used;
+  if (answer.allowed) {
+    answer.stored_at = milliseconds(rounded_up(at + slack, step));
+    uses_[answer.stored_at.count()] += cost;
+    return answer;
+  }
+  std::uint64_t left = answer.used;
+  for (const auto& [time, count] : uses_) {
+    left -= count;
+    answer.retry_after = milliseconds(time + period - at);
+    if (left <= limit.max && cost <= limit.max - left) break;
+  }
+  return answer;
+}
+
+void SlidingUses::withdraw(milliseconds stored_at, std::uint64_t cost) {
+  const auto found = uses_.find(stored_at.count());
+  if (found == uses_.end()) return;
+  found->second -= std::min(found->second, cost);
+  if (found->second == 0) uses_.erase(found);
+}
+
+milliseconds SlidingUses::newest() const {
+  return uses_.empty() ? 0ms : milliseconds(uses_.rbegin()->first);
+}
+
+}  // namespace mcds

@@ -1,0 +1,192 @@
+// mcds config: the settings that a command would use, and where each comes from. No server is contacted.
+#include <cstdlib>
+
+#include "common/base/units.hpp"
+#include "common/placement/pools/pool.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Text = std::optional<std::string>;
+
+// A setting as each of its sources has it.
+struct Setting {
+  const char* name;
+  const char* option;
+  Text of_option;
+  const char* variables;  // separated by spaces
+  Text PoolConfig::*of_pool = nullptr;
+  Text AccessSettings::*of_access = nullptr;
+  Text Config::*of_config = nullptr;
+  const char* otherwise = nullptr;
+};
+
+struct Found {
+  Text value;
+  std::string from;
+  int rank = 9;  // of its source: the lowest counts
+};
+
+class Explanation {
+ public:
+  explicit Explanation(Session& session)
+      : session_(session), options_(session.options()), files_(load_config_files(options_.config)) {
+    pool_name_ = settle({"pool", "--pool", options_.pool, "MCDS_POOL", {}, {}, &Config::pool});
+    if (!pool_name_.value) return;
+    bool known = false;
+    for (const ConfigFile& file : files_) known = known || file.config.pools.contains(*pool_name_.value);
+    if (!known) throw Failure(ErrorCode::configuration, "the config has no [pool " + *pool_name_.value + "]");
+  }
+
+  void print() {
+    const Found servers = settle(
+        {"servers", "--servers", options_.servers, "MCDS_SERVERS MEMCACHED_SERVERS", &PoolConfig::servers});
+    const Found source =
+        settle({"servers_from", "--servers-from", options_.servers_from, "", &PoolConfig::servers_from});
+    const bool listed = servers.rank <= source.rank;
+    print_one("pool", pool_name_);
+    if (listed) print_one("servers", servers.value ? masked(servers) : builtin("127.0.0.1:11211"));
+    if (!listed) print_one("servers_from", source);
+    for (const Setting& setting : settings(!listed)) print_one(setting.name, settle(setting));
+    print_password();
+  }
+
+ private:
+  std::vector<Setting> settings(bool from_source) const {
+    const AccessSettings& access = options_.access;
+    const auto text = [](const std::optional<Duration>& duration) -> Text {
+      return duration ? Text(format_duration(*duration)) : std::nullopt;
+    };
+    const Text copies = options_.copies ? Text(std::to_string(*options_.copies)) : std::nullopt;
+    const auto on = [](bool flag) { return flag ? Text("on") : std::nullopt; };
+    using P = PoolConfig;
+    using A = AccessSettings;
+    return {
+        {"profile",
+         "--as",
+         options_.profile,
+         "MCDS_PROFILE",
+         &P::profile,
+         {},
+         {},
+         from_source ? nullptr : "ketama"},
+        {"namespace", "--namespace", options_.key_prefix, "MCDS_NAMESPACE", &P::key_prefix, {}, {}, ""},
+        {"copies", "--copies", copies, "", &P::copies, {}, {}, from_source ? nullptr : "1"},
+        {"longest_lock_ttl", "--longest-ttl", {}, "", &P::longest_lock_ttl, {}, {}, "10m"},
+        {"timeout", "--timeout", text(options_.timeout), "", {}, {}, &Config::timeout, "1s"},
+        {"connect_timeout",
+         "--connect-timeout",
+         text(options_.connect_timeout),
+         "",
+         {},
+         {},
+         &Config::connect_timeout,
+         "500ms"},
+        {"protocol", "--protocol", options_.protocol, "", {}, {}, &Config::protocol, "auto"},
+        {"output", "--output", options_.output, "MCDS_OUTPUT", {}, {}, &Config::output, "json"},
+        {"tls", "--tls", on(options_.tls), "", {}, &A::tls, {}, "off"},
+        {"tls_ca", "--tls-ca", access.tls_ca, "MCDS_TLS_CA", {}, &A::tls_ca},
+        {"tls_name", "--tls-name", access.tls_name, "", {}, &A::tls_name},
+        {"tls_cert", "--tls-cert", access.tls_cert, "", {}, &A::tls_cert},
+        {"tls_key", "--tls-key", access.tls_key, "", {}, &A::tls_key},
+        {"tls_insecure", "--tls-insecure", on(options_.tls_insecure), "", {}, &A::tls_insecure, {}, "off"},
+        {"user", "--user", access.user, "MCDS_USER", {}, &A::user},
+        {"password_file",
+         "--password-file",
+         access.password_file,
+         "MCDS_PASSWORD_FILE",
+         {},
+         &A::password_file},
+        {"auth", "--auth", access.auth, "", {}, &A::auth},
+    };
+  }
+
+  static Found builtin(const char* value) { return {value, "default", 8}; }
+
+  // An option; the pool named by one; the environment; the config's pool; its defaults.
+  Found settle(const Setting& setting) const {
+    if (setting.of_option) return {setting.of_option, setting.option, 0};
+    if (options_.pool) {
+      if (Found found = of_pool(setting, 1); found.value) return found;
+    }
+    for (std::string_view names = setting.variables; !names.empty();) {
+      const std::string name(names.substr(0, names.find(' ')));
+      names.remove_prefix(std::min(name.size() + 1, names.size()));
+      const char* value = std::getenv(name.c_str());
+      if (value != nullptr && *value != '\0') return {value, name, 2};
+    }
+    if (Found found = of_pool(setting, 3); found.value) return found;
+    for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
+      if (Text value = of_config(file->config, setting)) return {std::move(value), file->path, 4};
+    }
+    return setting.otherwise != nullptr ? builtin(setting.otherwise) : Found{};
+  }
+
+  Found of_pool(const Setting& setting, int rank) const {
+    if (!pool_name_.value) return {};
+    for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
+      const auto pool = file->config.pools.find(*pool_name_.value);
+      if (pool == file->config.pools.end()) continue;
+      if (Text value = of(pool->second, setting))
+        return {std::move(value), file->path + " [pool " + *pool_name_.value + ']', rank};
+    }
+    return {};
+  }
+
+  static Text of(const PoolConfig& pool, const Setting& setting) {
+    if (setting.of_pool != nullptr) return pool.*setting.of_pool;
+    return setting.of_access != nullptr ? pool.access.*setting.of_access : std::nullopt;
+  }
+
+  static Text of_config(const Config& config, const Setting& setting) {
+    return setting.of_config != nullptr ? config.*setting.of_config : of(config.defaults, setting);
+  }
+
+  // A list that is not one may hold anything, a password too.
+  static Found masked(Found servers) {
+    try {
+      static_cast<void>(parse_pool(*servers.value));
+    } catch (const Failure&) {
+      servers.value = "(not a server list)";
+    }
+    return servers;
+  }
+
+  void print_one(const char* name, const Found& found) {
+    JsonObject line;
+    line.bytes("setting", name);
+    if (found.value) line.bytes("value", *found.value);
+    if (!found.value) line.raw("value", "null");
+    line.bytes("from", found.from.empty() ? "unset" : found.from);
+    session_.output().answer(line, std::string(name) + '=' + found.value.value_or(""));
+  }
+
+  void print_password() {
+    const char* value = std::getenv("MCDS_PASSWORD");
+    if (value == nullptr || *value == '\0') return print_one("password", {});
+    print_one("password", {"(not shown)", "MCDS_PASSWORD", 2});
+  }
+
+  Session& session_;
+  const GlobalOptions& options_;
+  std::vector<ConfigFile> files_;
+  Found pool_name_;
+};
+
+}  // namespace
+
+void declare_config(Command& command) {
+  command.itself()
+      .example("mcds config")
+      .example("mcds config --pool sessions -o text")
+      .action([](Session& session) {
+        Explanation(session).print();
+        return ExitStatus::ok;
+      });
+}
+
+}  // namespace mcds
