@@ -99,6 +99,32 @@ class Rendezvous final : public Distributor {
   std::vector<Member> members_;
 };
 
+// The highest hash of KEYNAME; of equal ones the server with the highest hash of NAME, of those the first.
+class RendezvousKeyFirst final : public Distributor {
+ public:
+  RendezvousKeyFirst(KeyHash hash, std::vector<Member> members) : hash_(hash), members_(std::move(members)) {
+    for (const auto& member : members_) own_.push_back(hash_(member.name));
+  }
+  std::size_t server_of(std::uint64_t, std::string_view text) const override {
+    std::size_t best = 0;
+    std::pair<std::uint64_t, std::uint64_t> best_score;
+    thread_local std::string named;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      named.assign(text).append(members_[i].name);
+      const std::pair score{hash_(named), own_[i]};
+      if (i > 0 && score <= best_score) continue;
+      best = i;
+      best_score = score;
+    }
+    return members_[best].index;
+  }
+
+ private:
+  KeyHash hash_;
+  std::vector<Member> members_;
+  std::vector<std::uint64_t> own_;
+};
+
 // The highest hash of NAME-ROUNDKEY over as many rounds as a server's weight; of equal ones the first.
 class Election final : public Distributor {
  public:
@@ -185,6 +211,8 @@ std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std:
       return std::make_unique<Furc>(slots_of(members, false));
     case Distribution::rendezvous:
       return std::make_unique<Rendezvous>(rule.hash, members);
+    case Distribution::rendezvous_key_first:
+      return std::make_unique<RendezvousKeyFirst>(rule.hash, members);
     case Distribution::election:
       return std::make_unique<Election>(rule.hash, members);
     case Distribution::routes:  // placed by make_routed_placement

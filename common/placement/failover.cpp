@@ -18,25 +18,25 @@ class Tries {
  public:
   Tries(const Rule& rule, const Distributor& distributor, std::string_view text,
         const std::vector<bool>& down)
-      : rule_(rule), distributor_(distributor), text_(text), down_(down), first_(rule.hash(text)) {}
+      : rule_(rule), distributor_(distributor), text_(text), down_(down), first_(rule.hash_of(text)) {}
 
   std::optional<std::size_t> python_memcached() const {
     return first_alive(python_memcached_tries, [this, hash = first_](unsigned attempt) mutable {
-      if (attempt > 0) hash = rule_.hash(std::to_string(hash) + std::to_string(attempt - 1));
+      if (attempt > 0) hash = rule_.hash_of(std::to_string(hash) + std::to_string(attempt - 1));
       return place(hash);
     });
   }
 
   std::optional<std::size_t> cache_memcached() const {
     return first_alive(cache_memcached_tries, [this, hash = first_](unsigned attempt) mutable {
-      if (attempt > 0) hash += rule_.hash(numbered(attempt));
+      if (attempt > 0) hash += rule_.hash_of(numbered(attempt));
       return place(hash);
     });
   }
 
   std::optional<std::size_t> dalli() const {
     return first_alive(dalli_tries, [this](unsigned attempt) {
-      return place(attempt == 0 ? first_ : rule_.hash(numbered(attempt - 1)));
+      return place(attempt == 0 ? first_ : rule_.hash_of(numbered(attempt - 1)));
     });
   }
 
@@ -45,13 +45,13 @@ class Tries {
     return first_alive(pecl_tries + 1, [this](unsigned attempt) {
       if (attempt == 0) return place(first_);
       const std::string text = std::string(text_) + '-' + std::to_string(attempt - 1);
-      return distributor_.server_of(rule_.hash(text), text);
+      return distributor_.server_of(rule_.hash_of(text), text);
     });
   }
 
   std::optional<std::size_t> spymemcached() const {
     return first_alive(spymemcached_tries, [this, hash = first_](unsigned attempt) mutable {
-      if (attempt > 0) hash = (hash + rule_.hash(numbered(attempt - 1))) & 0xffffffffU;
+      if (attempt > 0) hash = (hash + rule_.hash_of(numbered(attempt - 1))) & 0xffffffffU;
       return place(hash);
     });
   }
@@ -146,7 +146,7 @@ std::optional<std::size_t> server_after_failures(const Rule& rule, const Distrib
     case Failover::next_route:
       break;
   }
-  const std::size_t home = distributor.server_of(rule.hash(text), text);
+  const std::size_t home = distributor.server_of(rule.hash_of(text), text);
   return down[home] ? std::nullopt : std::optional(home);
 }
 

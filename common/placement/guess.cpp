@@ -134,6 +134,7 @@ bool same_placing(Rule a, Rule b) {
     rule->failover = Failover::unknown;
     rule->ejects = rule->any_byte = rule->takes_tag = rule->takes_salt = rule->takes_points = false;
     rule->wire = nullptr;
+    if (rule->seed == 0) rule->seeded = nullptr;
     if (rule->copies == 1) rule->replication = Replication::none;
   }
   return a == b;

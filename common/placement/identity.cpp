@@ -84,6 +84,10 @@ std::string as_written(const Server& server, std::size_t, const Resolver&) {
                [&] { return server.has_port ? joined(server.host, server.port) : server.host; });
 }
 
+std::string run_together(const Server& server, std::size_t, const Resolver&) {
+  return named(server, server.socket_path, [&] { return server.host + std::to_string(server.port); });
+}
+
 // connection-parse finds no port in an IPv6 address, and so leaves none out.
 std::string npm(const Server& server, std::size_t, const Resolver&) {
   return named(server, server.socket_path, [&] {

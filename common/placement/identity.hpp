@@ -11,6 +11,8 @@ std::string host_port(const Server& server, std::size_t, const Resolver&);
 std::string as_written(const Server& server, std::size_t, const Resolver&);
 // As `elided`, but never of an IPv6 address.
 std::string npm(const Server& server, std::size_t, const Resolver&);
+// HOSTPORT with nothing between them; a unix socket's path alone.
+std::string run_together(const Server& server, std::size_t, const Resolver&);
 // HOST alone when the port is 11211.
 std::string elided(const Server& server, std::size_t, const Resolver&);
 // As `elided`, and PATH:0 for a unix socket.

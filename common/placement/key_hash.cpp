@@ -224,6 +224,18 @@ std::uint64_t java_fnv1a_64(std::string_view key) {
   return fnv1a(utf16_of(key), 0x84222325U, 0x1b3U, code_unit);
 }
 
+std::uint64_t js_fnv1a_32(std::string_view key) {
+  auto hash = static_cast<std::int32_t>(fnv_32_start);
+  for (const char16_t unit : utf16_of(key)) {
+    const double product = static_cast<double>(hash ^ unit) * static_cast<double>(fnv_32_prime);
+    hash = static_cast<std::int32_t>(static_cast<std::int64_t>(product));
+  }
+  return static_cast<std::uint32_t>(hash);
+}
+std::uint64_t js_fnv1a_32_signed_order(std::string_view key) {
+  return js_fnv1a_32(key) ^ 0x80000000U;
+}
+
 std::uint64_t siphash13(std::string_view key) {
   SipState state;
   std::uint64_t word = 0;

@@ -51,7 +51,9 @@ std::uint64_t murmur2(std::string_view key);                // libmemcached's se
 std::uint64_t murmur3(std::string_view key);                // x86_32, seed 0
 std::uint64_t murmur3_signed_order(std::string_view key);   // ordered as a signed integer
 std::uint64_t murmur3_length_seeded(std::string_view key);  // libmemcached's seed
-std::uint64_t murmur64a(std::string_view key);              // mcrouter's seed
+std::uint64_t murmur3_of_emcache(
+    std::string_view key);                      // x64_128, four bytes that are put together with their signs
+std::uint64_t murmur64a(std::string_view key);  // mcrouter's seed
 std::uint64_t murmur64a_seeded(std::string_view key, std::uint64_t seed);
 std::uint64_t jenkins(std::string_view key);  // lookup3 hashlittle, initval 13
 std::uint64_t hsieh(std::string_view key);    // SuperFastHash, signed tail
@@ -59,7 +61,6 @@ std::uint64_t hsieh(std::string_view key);    // SuperFastHash, signed tail
 std::uint64_t xxh64(std::string_view key);
 std::uint64_t xxh3(std::string_view key);
 std::uint64_t xxh3_low32(std::string_view key);
-std::uint64_t xxh3_seeded_failover(std::string_view key);  // memcached's proxy with the seed "failover"
 std::uint64_t siphash13(std::string_view key);  // Rust's DefaultHasher of a str: keys 0, key + 0xff
 
 std::uint64_t always_0(std::string_view key);
@@ -73,6 +74,10 @@ std::uint64_t java_fnv1_32(std::string_view key);
 std::uint64_t java_fnv1a_32(std::string_view key);
 std::uint64_t java_fnv1_64(std::string_view key);  // the low 32 bits
 std::uint64_t java_fnv1a_64(std::string_view key);
+// npm memcache: FNV-1a 32 multiplied in doubles, which lose the lowest bits of the product. As a signed integer
+// it orders differently.
+std::uint64_t js_fnv1a_32(std::string_view key);
+std::uint64_t js_fnv1a_32_signed_order(std::string_view key);
 
 // Parts the point makers need too.
 std::uint32_t crc32_continued(std::uint32_t crc, std::string_view bytes);
@@ -81,6 +86,7 @@ std::array<std::uint8_t, 20> sha1_bytes(std::string_view bytes);
 std::array<std::uint32_t, 12> sha384_words(std::string_view bytes);  // little-endian
 std::string md5_hex(std::string_view bytes);
 std::uint64_t xxh3_seeded(std::string_view key, std::uint64_t seed);
+std::uint64_t xxh3_low32_seeded(std::string_view key, std::uint64_t seed);
 
 // mcrouter's furc: which of n servers.
 std::size_t furc(std::string_view key, std::size_t n);

@@ -1,6 +1,7 @@
 // The key hashes that read several bytes at a time.
 #include <xxhash.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -39,6 +40,31 @@ std::uint32_t murmur3_seeded(std::string_view key, std::uint32_t seed) {
   h = (h ^ (h >> 16)) * 0x85ebca6bU;
   h = (h ^ (h >> 13)) * 0xc2b2ae35U;
   return h ^ (h >> 16);
+}
+
+std::uint64_t mixed(std::uint64_t h) {
+  h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdU;
+  h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53U;
+  return h ^ (h >> 33);
+}
+
+// The first half of MurmurHash3_x64_128 with the seed 0.
+std::uint64_t murmur3_x64(std::string_view key) {
+  constexpr std::uint64_t c1 = 0x87c37b91114253d5U, c2 = 0x4cf5ad432745937fU;
+  const auto first = [](std::uint64_t k) { return std::rotl(k * c1, 31) * c2; };
+  const auto second = [](std::uint64_t k) { return std::rotl(k * c2, 33) * c1; };
+  std::uint64_t h1 = 0, h2 = 0;
+  std::size_t at = 0;
+  for (; at + 16 <= key.size(); at += 16) {
+    h1 = (std::rotl(h1 ^ first(load<std::uint64_t>(key, at)), 27) + h2) * 5 + 0x52dce729U;
+    h2 = (std::rotl(h2 ^ second(load<std::uint64_t>(key, at + 8)), 31) + h1) * 5 + 0x38495ab5U;
+  }
+  h1 ^= first(tail(key.substr(0, std::min(key.size(), at + 8)), at));
+  if (at + 8 < key.size()) h2 ^= second(tail(key, at + 8));
+  h1 ^= key.size(), h2 ^= key.size();
+  h1 += h2, h2 += h1;
+  h1 = mixed(h1), h2 = mixed(h2);
+  return h1 + h2;
 }
 
 std::uint32_t length_seed(std::string_view key) {
@@ -137,6 +163,15 @@ std::uint64_t murmur3_signed_order(std::string_view key) {
 std::uint64_t murmur3_length_seeded(std::string_view key) {
   return murmur3_seeded(key, length_seed(key));
 }
+// Bytes from 0x80 on set every bit above them; of the others only the first counts.
+std::uint64_t murmur3_of_emcache(std::string_view key) {
+  const std::uint64_t low = murmur3_x64(key);
+  std::uint32_t hash = low & 0xffU;
+  for (unsigned byte = 0; byte < 4; ++byte) {
+    if ((low >> (8 * byte) & 0x80U) != 0) hash |= 0xffffff00U << (8 * (byte == 0 ? 0 : byte - 1));
+  }
+  return hash;
+}
 std::uint64_t murmur64a(std::string_view key) {
   return murmur64a_seeded(key, mcrouter_seed);
 }
@@ -207,10 +242,8 @@ std::uint64_t xxh3_low32(std::string_view key) {
 std::uint64_t xxh3_seeded(std::string_view key, std::uint64_t seed) {
   return XXH3_64bits_withSeed(key.data(), key.size(), seed);
 }
-
-std::uint64_t xxh3_seeded_failover(std::string_view key) {
-  static const std::uint64_t seed = xxh3("failover");
-  return xxh3_seeded(key, seed);
+std::uint64_t xxh3_low32_seeded(std::string_view key, std::uint64_t seed) {
+  return xxh3_seeded(key, seed) & 0xffffffffU;
 }
 
 std::size_t furc(std::string_view key, std::size_t n) {

@@ -48,7 +48,7 @@ class ProfilePlacement final : public Placement {
 
   std::uint64_t hash_of(std::string_view key) const override {
     std::string buffer;
-    return rule_.hash(hashed_text(key, buffer));
+    return rule_.hash_of(hashed_text(key, buffer));
   }
 
   std::size_t server_of(std::string_view key) const override {
@@ -58,7 +58,7 @@ class ProfilePlacement final : public Placement {
   Place place_of(std::string_view key) const override {
     std::string buffer;
     const auto text = hashed_text(key, buffer);
-    const std::uint64_t hash = rule_.hash(text);
+    const std::uint64_t hash = rule_.hash_of(text);
     return {hash, pool_.size() == 1 ? 0 : distributor().server_of(hash, text)};
   }
 
@@ -175,7 +175,7 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
     is_first_try ? text.pop_back() : text.push_back('-');
     for (std::size_t i = is_first_try ? 1 : 0; servers.size() < wanted && i < most_tries * wanted; ++i) {
       const std::string tried = text + std::to_string(i);
-      add_once(servers, distributor().server_of(rule_.hash(tried), tried));
+      add_once(servers, distributor().server_of(rule_.hash_of(tried), tried));
     }
   }
   Owners owners = copies_on(servers);

@@ -70,8 +70,9 @@ std::shared_ptr<const Placement> placed(std::string_view profile, const Pool& po
 bool ignores_order(const Profile& profile) {
   if (profile.rule.distribution == Distribution::routes) return false;
   const Rule& rule = profile.rule;
-  if (profile.name.starts_with("enyim")) return false;  // the first server's first point is another
-  if (profile.name.ends_with("-named")) return false;   // node0 is whoever comes first
+  if (profile.name.starts_with("enyim")) return false;          // the first server's first point is another
+  if (profile.name.ends_with("-named")) return false;           // node0 is whoever comes first
+  if (rule.hash == key_hash::murmur3_of_emcache) return false;  // half of its hashes are one of 128
   if (rule.hash == key_hash::crc15 && rule.points != points::ketama)
     return false;  // points of 15 bits are often equal
   if (rule.order != Order::as_given) return true;
@@ -289,8 +290,14 @@ TEST_CASE("placement: parameters of a profile") {
   CHECK(placed("mcrouter-ch3:salt=s", pool)->hash_of("a") == placed("mcrouter-ch3", pool)->hash_of("as"));
   CHECK(placed("ketama:copies=2", pool)->owners_of("a").list.size() == 2);
   CHECK(placed("ketama:eject=yes", pool)->server_of_when_down("a", {true, true, false}) == 2);
+  CHECK(placed("memcached-proxy-default:seed=failover", pool)->hash_of("a") ==
+        placed("memcached-proxy-jump-seed", pool)->hash_of("a"));
+  CHECK(placed("memcached-proxy-default:seed=a", pool)->hash_of("a") !=
+        placed("memcached-proxy-default:seed=b", pool)->hash_of("a"));
+  CHECK(placed("xmemcached-default", pool)->server_of_when_down("a", {true, true, false}) == 2);
   for (const char* profile :
-       {"ketama:copies=0", "ketama:copies", "ketama:points=3", "ketama:", "gomemcache:eject=yes",
+       {"ketama:seed=a", "memcached-proxy-default:seed=", "memcached-proxy-ring-ketama:seed=a",
+        "ketama:copies=0", "ketama:copies", "ketama:points=3", "ketama:", "gomemcache:eject=yes",
         "twemproxy-default:tag=x", "mcrouter-ch3:salt=", "ketama:eject=maybe"}) {
     CAPTURE(profile);
     CHECK_THROWS_AS(placed(profile, pool), InvalidInput);

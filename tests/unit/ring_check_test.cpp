@@ -108,6 +108,16 @@ TEST_CASE("what is wrong with a list is found in the list") {
   CHECK(listed("ketama", "x=10.0.0.1,x=10.0.0.2") == "+equal_names");
   CHECK(listed("ketama", "Cache1,cache2") == "+mixed_case");
   CHECK(listed("ketama", "cache1.,cache2") == "+trailing_dot");
+  CHECK(listed("ketama", "10.0.0.01,10.0.0.2") == "+leading_zero");
+  CHECK(listed("ketama", "010.0.0.1,10.00.0.2") == "+leading_zero +leading_zero");
+  CHECK(listed("ketama", "10.0.0.0,0.10.20.100") == "");
+  CHECK(listed("ketama", "c01,c02") == "");
+  CHECK(listed("ketama", "10.0.0.1,10.0.0.2,10.0.0.3:11212") == "-odd_port");
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2,10.0.0.3:2,10.0.0.4:2") == "-odd_port");
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2") == "");                        // neither is the odd one
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:2,10.0.0.3:3") == "");             // each has its own
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.1:2,10.0.0.2:1") == "");             // two on one host
+  CHECK(listed("ketama", "10.0.0.1:1,10.0.0.2:1,10.0.0.3:2,10.0.0.4:2") == "");  // two and two
   CHECK(listed("ketama", "cache1,10.0.0.2") == "+names_and_addresses");
   CHECK(listed("ketama", "0.0.0.0,10.0.0.2") == "+any_address");
   CHECK(listed("ketama", "127.0.0.1,10.0.0.2") == "+local_server");

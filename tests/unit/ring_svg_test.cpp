@@ -67,3 +67,16 @@ TEST_CASE("one server is a whole ring; a hundred fit beside it") {
   for (int i = 1; i < 100; ++i) servers += ",s" + std::to_string(i);
   CHECK(contains(svg_of(drawing_of("ketama", servers)), ">s99:11211</text>"));
 }
+
+TEST_CASE("the problems found stand below the picture, in lines, escaped") {
+  RingDrawing drawing = drawing_of("ketama", "a,b");
+  const std::string without = svg_of(drawing);
+  drawing.problems = {"a & b: one",
+                      std::string(60, 'x') + ' ' + std::string(60, 'y') + ' ' + std::string(60, 'z')};
+  const std::string with = svg_of(drawing);
+  CHECK(contains(without, "height=\"880\""));
+  CHECK_FALSE(contains(without, "class=\"problem\""));
+  CHECK(contains(with, "height=\"962\""));  // three lines
+  CHECK(contains(with, "class=\"problem\">a &amp; b: one</text>"));
+  CHECK(contains(with, ">" + std::string(60, 'z') + "</text>"));
+}

@@ -130,7 +130,7 @@ TEST_CASE("placement: where keys go while servers are down, as running clients w
     std::istringstream words(line);
     std::string profile, pool, dead, indexes;
     words >> profile >> pool >> dead >> indexes;
-    const auto placement = make_placement(profile, pool_named(pool));
+    const auto placement = make_placement(profile, pool_named(pool), {test_resolver});
     std::vector<bool> down;
     for (const char mark : dead) down.push_back(mark == '1');
     std::string found;

@@ -11,9 +11,12 @@ constexpr Client apr{"apr_memcache (apr-util)", "1.6.3", "C"};
 constexpr Client last_fm{"libketama (Last.fm)", "18cf9a7", "C"};
 constexpr Client douban{"libmc (douban)", "1.4.15", "C++ and Python"};
 constexpr Client gomemcache_client{"gomemcache", "20141109, HEAD", "Go"};
+constexpr Client memcachier{"memcachier/mc", "718baa3", "Go"};
+constexpr Client pior{"pior/memcache", "0d16def", "Go"};
 constexpr Client thanos{"Thanos, Mimir, Loki", "HEAD", "Go"};
 constexpr Client rust{"memcache crate", "0.20.0", "Rust"};
 constexpr Client enyim{"EnyimMemcached", "2.16", "C#"};
+constexpr Client criteo{"Criteo.Memcache", "c69ddbe", "C#"};
 constexpr Client enyimcore{"EnyimMemcachedCore", "3.4.6", "C#"};
 
 constexpr const char* unfinished =
@@ -54,6 +57,12 @@ constexpr Profile profiles[] = {
     {"libmc-fnv1a_32", &douban, "hash_fn: fnv1a_32", libmc(fnv1a_32)},
     {"libmc-crc32", &douban, "hash_fn: crc_32", libmc(crc32)},
     {"gomemcache", &gomemcache_client, "default", failing_over(Failover::lost, modulo(crc32))},
+    {"memcachier-mc", &memcachier, "default",
+     holding_any_byte(failing_over(Failover::next_server, modulo(fnv1a_32)))},
+    {"pior-memcache",
+     &pior,
+     "default",
+     {.distribution = Distribution::jump, .hash = xxh3, .failover = Failover::lost}},
     {"thanos-jump", &thanos, "default", sorted_jump(xxh64)},
     {"rust-memcache", &rust, "default", modulo(siphash13),
      "depends on the hash of Rust's standard library, which may change"},
@@ -80,6 +89,10 @@ constexpr Profile profiles[] = {
      enyim_ketama(fnv1a_64_low, points::enyim_fnv1a_64), shifted},
     {"enyimcore-default", &enyimcore, "DefaultNodeLocator",
      enyim_ring(fnv1a_32, points::enyimcore_default, identity::enyimcore)},
+    {"criteo-memcache", &criteo, "KetamaLocator (default)",
+     holding_any_byte(failing_over(
+         Failover::rebuilt,
+         last_added_stays(without_weights(ring(md5, points::ketama_40, identity::address_port)))))},
     {"enyimcore-legacy", &enyimcore, "UseLegacyNodeLocator",
      enyim_ring(fnv1a_32_from_0, points::enyim_default, identity::enyimcore), unfinished},
 };

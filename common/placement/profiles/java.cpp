@@ -27,11 +27,20 @@ constexpr Rule spy_ring(KeyHash hash, PointMaker points, Identity identity) {
 constexpr Rule spy_consistent(KeyHash hash) {
   return without_weights(spy_ring(hash, points::hash_160, identity::spymemcached));
 }
+// A connection that closes is taken from the list; in failure mode (eject=no) it stays, and its keys are lost.
+constexpr Rule xm(Rule rule) {
+  rule.failover = Failover::rebuilt;
+  rule.ejects = true;
+  return rule;
+}
+constexpr Rule xm_modulo(KeyHash hash) {
+  return xm(weighted_modulo(hash));
+}
 constexpr Rule xm_ketama(Identity identity) {
-  return last_added_stays(ring(md5, points::ketama_40, identity));
+  return xm(last_added_stays(ring(md5, points::ketama_40, identity)));
 }
 constexpr Rule elect(KeyHash hash, Identity identity) {
-  return {.distribution = Distribution::election, .hash = hash, .identity = identity};
+  return xm({.distribution = Distribution::election, .hash = hash, .identity = identity});
 }
 
 constexpr Profile profiles[] = {
@@ -63,14 +72,13 @@ constexpr Profile profiles[] = {
     {"spymemcached-consistent-fnv1a-32", &spymemcached, "CONSISTENT, FNV1A_32_HASH",
      spy_consistent(java_fnv1a_32), resolves},
 
-    {"xmemcached-default", &xmemcached, "default", weighted_modulo(key_hash::java)},
-    {"xmemcached-array-crc32", &xmemcached, "ArrayMemcachedSessionLocator, CRC32_HASH",
-     weighted_modulo(crc15)},
+    {"xmemcached-default", &xmemcached, "default", xm_modulo(key_hash::java)},
+    {"xmemcached-array-crc32", &xmemcached, "ArrayMemcachedSessionLocator, CRC32_HASH", xm_modulo(crc15)},
     {"xmemcached-array-ketama-hash", &xmemcached, "ArrayMemcachedSessionLocator, KETAMA_HASH",
-     weighted_modulo(md5)},
-    {"xmemcached-php", &xmemcached, "PHPMemcacheSessionLocator", weighted_modulo(java_bits_16_to_30)},
+     xm_modulo(md5)},
+    {"xmemcached-php", &xmemcached, "PHPMemcacheSessionLocator", xm_modulo(java_bits_16_to_30)},
     {"xmemcached-php-crc32", &xmemcached, "PHPMemcacheSessionLocator, CRC32_HASH",
-     weighted_modulo(crc15_bits_16_to_30),
+     xm_modulo(crc15_bits_16_to_30),
      "the client shifts a hash of 15 bits by 16: every key goes to the first server"},
     {"xmemcached-election", &xmemcached, "ElectionMemcachedSessionLocator", elect(md5, identity::xmemcached),
      looks_up},
@@ -81,7 +89,7 @@ constexpr Profile profiles[] = {
     {"xmemcached-ketama-gwhalin", &xmemcached, "KetamaMemcachedSessionLocator in gwhalin mode",
      xm_ketama(identity::java_name_port), looks_up},
     {"xmemcached-libmemcached", &xmemcached, "LibmemcachedMemcachedSessionLocator",
-     last_added_stays(ring(one_at_a_time, points::hash_100, identity::java_name_elided)), looks_up},
+     xm(last_added_stays(ring(one_at_a_time, points::hash_100, identity::java_name_elided))), looks_up},
 
     {"java-memcached-whalin-native", &whalin, "NATIVE_HASH (default)", weighted_modulo(java_abs)},
     {"java-memcached-whalin-oldcompat", &whalin, "OLD_COMPAT_HASH", weighted_modulo(java_times_33)},

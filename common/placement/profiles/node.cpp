@@ -8,6 +8,7 @@ namespace {
 using namespace key_hash;
 
 constexpr Client memcached{"npm memcached", "2.2.2", "Node.js"};
+constexpr Client memcache{"npm memcache (jaredwray)", "1.10.0", "Node.js"};
 constexpr Client plus{"npm memcache-plus", "0.3.1", "Node.js"};
 constexpr Client js{"npm memjs", "1.3.2", "Node.js"};
 
@@ -21,6 +22,12 @@ constexpr Rule npm_default() {
   return npm(md5, points::ketama_of_hashring, identity::npm);
 }
 
+constexpr Rule npm_memcache(Rule rule) {
+  rule.identity = identity::bracketed;
+  rule.zero_weight_is_one = true;
+  return failing_over(Failover::lost, rule);
+}
+
 constexpr Profile profiles[] = {
     {"node-memcached", &memcached, "default", npm_default()},
     {"node-memcached-namespace", &memcached, "namespace", npm_default()},
@@ -28,6 +35,9 @@ constexpr Profile profiles[] = {
      npm(md5, points::hash_ring_of_hashring, identity::as_written)},
     {"node-memcached-sha1", &memcached, "algorithm: 'sha1'",
      npm(sha1, points::sha1_of_hashring, identity::npm)},
+    {"node-memcache", &memcache, "default",
+     npm_memcache(ring(js_fnv1a_32_signed_order, points::hash_nul_50, identity::bracketed))},
+    {"node-memcache-modula", &memcache, "ModulaHash", npm_memcache(weighted_modulo(js_fnv1a_32))},
     {"node-memcache-plus", &plus, "default",
      without_weights(ring(md5, points::ketama_of_hashring, identity::as_written))},
     {"memjs", &js, "default", holding_any_byte(failing_over(Failover::next_server, modulo(java_abs)))},

@@ -44,9 +44,15 @@ constexpr Parameter parameters[] = {
        options.salt = value;
        return !value.empty();
      }},
+    {"seed", "some text", [](const Rule& rule) { return rule.seeded != nullptr; },
+     [](std::string_view value, Rule& rule, PlacementOptions&) {
+       rule.seed = key_hash::xxh3(value);
+       return !value.empty();
+     }},
     {"eject", "yes or no", [](const Rule& rule) { return rule.ejects; },
      [](std::string_view value, Rule& rule, PlacementOptions&) {
        if (value == "yes") rule.failover = Failover::rebuilt;
+       if (value == "no" && rule.failover == Failover::rebuilt) rule.failover = Failover::lost;
        return value == "yes" || value == "no";
      }},
 };

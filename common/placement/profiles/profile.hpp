@@ -15,6 +15,9 @@
 
 namespace mcds {
 
+// A hash whose start value the user of the client chooses.
+using SeededHash = std::uint64_t (*)(std::string_view key, std::uint64_t seed);
+
 // A server as one client sees it.
 struct Member {
   std::string name;  // what is hashed for it
@@ -38,15 +41,16 @@ using PointMaker = void (*)(const Member& member, const Shares& shares, KeyHash 
 using Rewrite = std::string_view (*)(std::string_view key, std::string& buffer);
 
 enum class Distribution {
-  modulo,      // hash % slots
-  mask,        // hash & (servers - 1)
-  ring,        // Rule::points, Rule::search
-  bucketed,    // a ring sampled at 1024 places: hash % 1024
-  jump,        // jump consistent hash
-  furc,        // mcrouter's; needs the key, not its hash
-  rendezvous,  // the highest hash of NAME-KEY
-  election,    // the highest hash of NAME-ROUNDKEY, as many rounds as the weight
-  routes,      // PlacementOptions::routes
+  modulo,                // hash % slots
+  mask,                  // hash & (servers - 1)
+  ring,                  // Rule::points, Rule::search
+  bucketed,              // a ring sampled at 1024 places: hash % 1024
+  jump,                  // jump consistent hash
+  furc,                  // mcrouter's; needs the key, not its hash
+  rendezvous,            // the highest hash of NAME-KEY
+  rendezvous_key_first,  // the highest hash of KEYNAME
+  election,              // the highest hash of NAME-ROUNDKEY, as many rounds as the weight
+  routes,                // PlacementOptions::routes
 };
 
 enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
@@ -83,6 +87,8 @@ enum class Replication {
 struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
+  SeededHash seeded = nullptr;  // in its stead, with `seed`: with 0 they are the same
+  std::uint64_t seed = 0;
   Rewrite rewrite = nullptr;
   Rewrite wire = nullptr;   // the key as servers see it
   bool any_byte = false;    // keys may have spaces and control bytes
@@ -103,10 +109,13 @@ struct Rule {
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
-  bool ejects = false;  // it can be configured to place keys on the pool without the dead servers
+  bool ejects = false;  // it can be configured to place keys on the pool without the dead servers, or to keep them
   Replication replication = Replication::none;
   std::size_t copies = 1;  // the first included
 
+  std::uint64_t hash_of(std::string_view text) const {
+    return seeded == nullptr ? hash(text) : seeded(text, seed);
+  }
   bool operator==(const Rule&) const = default;
 };
 

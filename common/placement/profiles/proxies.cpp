@@ -33,8 +33,15 @@ constexpr Rule modula(KeyHash hash) {
   return sorted(weighted_modulo(hash));
 }
 
-constexpr Rule jump(KeyHash hash) {
-  return {.distribution = Distribution::jump, .hash = hash};
+// Its `seed = TEXT` is xxh3 of the text.
+constexpr std::uint64_t seed_failover = 0xfdc660d1498c5886U;
+
+constexpr Rule jump(std::uint64_t seed = 0) {
+  return {.distribution = Distribution::jump, .hash = xxh3, .seeded = xxh3_seeded, .seed = seed};
+}
+constexpr Rule seeded(SeededHash hash, Rule rule) {
+  rule.seeded = hash;
+  return rule;
 }
 constexpr Rule proxy_ring(PointMaker points, KeyHash hash, Identity identity) {
   return without_weights(ring(hash, points, identity));
@@ -88,12 +95,12 @@ constexpr Profile profiles[] = {
     {"nginx-hash-consistent", &web, "hash $key consistent",
      failing_over(Failover::next_point, ring(crc32, points::crc_chain, identity::bracketed))},
 
-    {"memcached-proxy-default", &own, "default", jump(xxh3)},
-    {"memcached-proxy-jump-seed", &own, "seed = \"failover\"", jump(xxh3_seeded_failover)},
+    {"memcached-proxy-default", &own, "default", jump()},
+    {"memcached-proxy-jump-seed", &own, "seed = \"failover\"", jump(seed_failover)},
     {"memcached-proxy-tags", &own, "filter = \"tags\", filter_conf = \"{}\"",
-     rewriting(rewrite::proxy_tag, jump(xxh3))},
+     rewriting(rewrite::proxy_tag, jump())},
     {"memcached-proxy-ring", &own, "dist = mcp.dist_ring_hash",
-     proxy_ring(points::hash_160, xxh3_low32, identity::host_port)},
+     seeded(xxh3_low32_seeded, proxy_ring(points::hash_160, xxh3_low32, identity::host_port))},
     {"memcached-proxy-ring-ketama", &own, "dist and hash of mcp.dist_ring_hash, omode = \"ketama\"",
      proxy_ring(points::ketama_40, md5, identity::host_port)},
     {"memcached-proxy-ring-twemproxy", &own, "dist and hash of mcp.dist_ring_hash, omode = \"twemproxy\"",

@@ -11,6 +11,8 @@ constexpr Client pymemcache{"pymemcache HashClient", "3.5.2, 4.0.0", "Python"};
 constexpr Client python_memcached{"python-memcached", "1.59, 1.62", "Python"};
 constexpr Client bmemcached{"python-binary-memcached", "0.31.1", "Python"};
 constexpr Client uhashring{"uhashring", "2.1", "Python"};
+constexpr Client meta_memcache{"meta-memcache-py", "2.5.0", "Python"};
+constexpr Client emcache_client{"emcache", "1.3.3", "Python"};
 constexpr Client ruby{"dalli", "3.0.6, 5.0.6", "Ruby"};
 
 constexpr Rule rendezvous(Rewrite rewrite) {
@@ -34,6 +36,14 @@ constexpr Rule md5_ring(Identity identity) {
 constexpr Rule uhashring_ketama() {
   Rule rule = last_added_stays(ring(md5, points::ketama_of_uhashring, identity::as_written));
   rule.search = Search::after;
+  return rule;
+}
+constexpr Rule emcache() {
+  Rule rule = {.distribution = Distribution::rendezvous_key_first,
+               .hash = murmur3_of_emcache,
+               .identity = identity::run_together,
+               .failover = Failover::lost};
+  rule.ejects = true;  // purge_unhealthy_nodes=True
   return rule;
 }
 constexpr Rule dalli_ring(Rewrite rewrite) {
@@ -60,6 +70,16 @@ constexpr Profile profiles[] = {
      "user and password are part of what is hashed for a server"},
     {"uhashring-default", &uhashring, "default", md5_ring(identity::as_written)},
     {"uhashring-ketama", &uhashring, "hash_fn=\"ketama\"", uhashring_ketama()},
+
+    {"meta-memcache", &meta_memcache, "default",
+     failing_over(Failover::lost, without_weights(md5_ring(identity::bracketed))),
+     "a routing_key, where one is given, is hashed instead of the key"},
+    {"meta-memcache-nonconsistent", &meta_memcache, "NonConsistentHashPoolProvider",
+     failing_over(Failover::lost, modulo(crc32)),
+     "a routing_key, where one is given, is hashed instead of the key"},
+    {"emcache", &emcache_client, "default", emcache(),
+     "the client puts its hash together from signed bytes: on a machine whose C char is unsigned, such as "
+     "ARM, it is another"},
 
     {"dalli", &ruby, "default", dalli_ring(rewrite::dalli)},
     {"dalli-namespace", &ruby, "namespace", dalli_ring(rewrite::dalli_with_namespace)},

@@ -1,6 +1,8 @@
 // What is wrong with a list of servers before a key is placed on it.
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <set>
 
 #include "common/base/units.hpp"
 #include "common/placement/profiles/profile.hpp"
@@ -31,6 +33,16 @@ bool has_capital(const Server& server) {
   return std::any_of(server.host.begin(), server.host.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
+// 10.0.0.01
+bool has_leading_zero(const Server& server) {
+  if (server.is_unix() || is_ipv6(server.host) || !is_address(server.host)) return false;
+  char before = '.';
+  for (std::size_t i = 0; i + 1 < server.host.size(); before = server.host[i++]) {
+    if (before == '.' && server.host[i] == '0' && server.host[i + 1] != '.') return true;
+  }
+  return false;
+}
+
 class ListCheck {
  public:
   ListCheck(const Pool& listed, const Placement& placement, const PlacementOptions& options)
@@ -45,6 +57,7 @@ class ListCheck {
     equal_names();
     spellings();
     unresolved();
+    odd_port();
     reachable();
     too_many();
     zero_weights();
@@ -112,6 +125,12 @@ class ListCheck {
     for (const std::size_t i : those([](const Server& server) { return server.host.ends_with('.'); }))
       add("trailing_dot", true,
           pool_[i].host + " ends with a dot, which clients hash too; remove the dot in all clients", {i});
+    for (const std::size_t i : those(has_leading_zero))
+      add("leading_zero", true,
+          pool_[i].host +
+              " has a number that starts with 0, which some clients refuse and some read as octal; write it "
+              "without the zero in all clients",
+          {i});
     const auto names = those([&](const Server& server) { return named(server) && !is_loopback(server); });
     const auto addresses =
         those([](const Server& server) { return !server.is_unix() && is_address(server.host); });
@@ -121,6 +140,25 @@ class ListCheck {
               pool_[addresses.front()].host +
               "; write all of them in the same way, as in the client's configuration",
           names);
+  }
+
+  // One port that differs, of three servers or more on as many hosts.
+  void odd_port() {
+    std::map<std::uint16_t, std::vector<std::size_t>> on_port;
+    std::set<std::string> hosts;
+    for (std::size_t i = 0; i < pool_.size(); ++i) {
+      if (pool_[i].is_unix() || pool_[i].tls || !hosts.insert(pool_[i].host).second) return;
+      on_port[pool_[i].port].push_back(i);
+    }
+    if (pool_.size() < 3 || on_port.size() != 2) return;
+    const auto& [odd, usual] = std::minmax(on_port.begin()->second, on_port.rbegin()->second,
+                                           [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    if (odd.size() != 1) return;
+    add("odd_port", false,
+        "only " + pool_[odd.front()].address() + " is not on the port " +
+            std::to_string(pool_[usual.front()].port) +
+            ", as the others are: if that is a slip, correct it in all clients",
+        odd);
   }
 
   void unresolved() {

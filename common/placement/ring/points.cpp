@@ -137,6 +137,12 @@ void hash_160(const Member& member, const Shares&, KeyHash hash, Values& values)
   hash_points(member.name, std::size_t{160} * member.weight, hash, values);
 }
 
+void hash_nul_50(const Member& member, const Shares&, KeyHash hash, Values& values) {
+  const std::string name = member.name + '\0';
+  for (std::size_t j = 1; j <= std::size_t{50} * member.weight; ++j)
+    values.push_back(hash(name + std::to_string(j)));
+}
+
 void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values) {
   shares.weighted ? ketama(member, shares, hash, values) : hash_100(member, shares, hash, values);
 }

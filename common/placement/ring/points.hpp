@@ -25,6 +25,8 @@ void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& valu
 // hash(NAME-J): 100, or 160 per weight.
 void hash_100(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 void hash_160(const Member& member, const Shares& shares, KeyHash hash, Values& values);
+// npm memcache: hash(NAME, NUL, J), J from 1: 50 per weight.
+void hash_nul_50(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 // libmemcached CONSISTENT: hash_100, but ketama as soon as one weight is above 1.
 void hash_100_or_ketama(const Member& member, const Shares& shares, KeyHash hash, Values& values);
 

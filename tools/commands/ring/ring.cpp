@@ -10,6 +10,7 @@
 
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
+#include "common/placement/ring/check.hpp"
 #include "common/placement/ring/shares.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
@@ -121,6 +122,20 @@ ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing
   return read_live_keys_of(session, take);
 }
 
+// What `ring check` would find, in sentences.
+std::vector<std::string> problems_of(Session& session, const std::vector<std::uint64_t>& counts) {
+  const Placement& placement = *session.placement();
+  const PlacementOptions placing = session.placement_options();
+  std::vector<std::string> problems;
+  for (const auto& findings : {check_list(session.pool().pool, placement, placing),
+                               check_ring(placement, placing), check_counts(placement, counts)}) {
+    for (const Finding& finding : findings) {
+      if (finding.problem) problems.push_back(finding.message);
+    }
+  }
+  return problems;
+}
+
 ExitStatus show_shares(Session& session, const SharesOptions& options) {
   if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   const Placement& placement = *session.placement();
@@ -135,12 +150,17 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
     counts.resize(placement.pool().size());
     status = take_keys(session, options, drawing, counts);
   }
+  const bool in_text = session.output().mode() == OutputMode::text && !to_stdout;
+  if (options.svg || in_text) drawing.problems = problems_of(session, counts);
   if (file) file->write(svg_of(drawing));
   if (to_stdout) {
     session.output().raw(svg_of(drawing));
   } else {
     Report report(session, placement, shares, counts);
     for (std::size_t i = 0; i < placement.pool().size(); ++i) report.print(i);
+  }
+  if (in_text) {
+    for (const std::string& problem : drawing.problems) session.output().warning(problem);
   }
   return status;
 }

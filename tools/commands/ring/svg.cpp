@@ -23,6 +23,7 @@ constexpr double dots_from = 302, dot_size = 2.3, dot_step = 5.6;
 constexpr std::size_t most_layers = 11;
 constexpr double legend_x = 770, legend_width = 400;
 constexpr double rows_height = 700;
+constexpr double picture_height = 880, problem_height = 22;
 
 using Colour = std::array<int, 3>;
 
@@ -136,6 +137,20 @@ std::string shortened(const std::string& text, std::size_t most) {
   return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
 }
 
+// In lines of about so many characters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t most) {
+  std::vector<std::string> lines;
+  while (text.size() > most) {
+    std::size_t end = text.rfind(' ', most);
+    if (end == std::string_view::npos) end = text.find(' ', most);
+    if (end == std::string_view::npos) break;
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  lines.emplace_back(text);
+  return lines;
+}
+
 class Writer {
  public:
   explicit Writer(const RingDrawing& drawing) : drawing_(drawing), servers_(drawing.labels.size()) {
@@ -144,6 +159,10 @@ class Writer {
     rows_ = (servers_ + columns_ - 1) / columns_;
     row_height_ = std::min(34.0, rows_height / static_cast<double>(rows_));
     legend_top_ = centre_y + 6 - row_height_ * static_cast<double>(rows_) / 2;
+    for (const std::string& problem : drawing.problems) {
+      for (std::string& line : wrapped(problem, 130 + 50 * (columns_ - 1)))
+        problems_.push_back(std::move(line));
+    }
   }
 
   std::string write() {
@@ -157,27 +176,30 @@ class Writer {
     middle();
     dots();
     legend();
+    problems();
     return svg_ + "</svg>\n";
   }
 
  private:
   void start() {
     const double width = legend_x + static_cast<double>(columns_) * (legend_width + 30) + 10;
-    const std::string size = "width=\"" + px(width) + "\" height=\"880\"";
-    svg_ =
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + px(width) +
-        " 880\" role=\"img\">\n<title>" + escaped(drawing_.title + ": " + drawing_.subtitle) +
-        "</title>\n<style>\n" +
-        "text { font-family: Inter, system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif; "
-        "fill: #1d2536 }\n"
-        ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
-        ".head { font-size: 12px; fill: #667085 }\n.end { text-anchor: end }\n.mid { text-anchor: middle }\n"
-        ".label { font-size: " +
-        px(label_size()) +
-        "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
-        ".number { font-size: 13px; font-weight: 600; fill: #fff }\n.dark { fill: #1d2536 "
-        "}\n</style>\n<rect " +
-        size + " fill=\"#fbfcfe\"/>\n";
+    const double below = problems_.empty() ? 0 : 16 + problem_height * static_cast<double>(problems_.size());
+    const std::string height = px(picture_height + below);
+    const std::string size = "width=\"" + px(width) + "\" height=\"" + height + '"';
+    svg_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + px(width) + ' ' +
+           height + "\" role=\"img\">\n<title>" + escaped(drawing_.title + ": " + drawing_.subtitle) +
+           "</title>\n<style>\n" +
+           "text { font-family: Inter, system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif; "
+           "fill: #1d2536 }\n"
+           ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
+           ".head { font-size: 12px; fill: #667085 }\n.end { "
+           "text-anchor: end }\n.mid { text-anchor: middle }\n"
+           ".label { font-size: " +
+           px(label_size()) +
+           "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
+           ".number { font-size: 13px; font-weight: 600; fill: #fff }\n.dark { fill: #1d2536 "
+           "}\n</style>\n<rect " +
+           size + " fill=\"#fbfcfe\"/>\n";
     svg_ += text_at(48, 62, "title", drawing_.title) + text_at(48, 90, "sub", drawing_.subtitle);
   }
 
@@ -295,6 +317,12 @@ class Writer {
     svg_ += "</g>\n";
   }
 
+  void problems() {
+    if (!problems_.empty()) svg_ += "<style>.problem { font-size: 14px; fill: #b42318 }</style>\n";
+    for (std::size_t i = 0; i < problems_.size(); ++i)
+      svg_ += text_at(48, picture_height + problem_height * static_cast<double>(i), "problem", problems_[i]);
+  }
+
   void legend_row(std::size_t server) {
     const double x = legend_x + static_cast<double>(server / rows_) * (legend_width + 30);
     const double y = legend_top_ + (static_cast<double>(server % rows_) + 0.5) * row_height_;
@@ -333,6 +361,7 @@ class Writer {
   const RingDrawing& drawing_;
   std::size_t servers_, columns_ = 1, rows_ = 1;
   double row_height_ = 0, legend_top_ = 0;
+  std::vector<std::string> problems_;  // in lines
   std::string svg_;
 };
 
@@ -374,7 +403,7 @@ UnitVector unit_vector(double turn) {
 
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {
   const Pool& pool = placement.pool();
-  RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}};
+  RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}, {}};
   for (const Server& server : pool)
     drawing.labels.push_back(server.name.empty() ? server.address() : server.name);
   double from = 0;

@@ -26,6 +26,7 @@ struct RingDrawing {
   RingShares shares;
   std::vector<DrawnArc> arcs;
   std::vector<DrawnKey> keys;
+  std::vector<std::string> problems;  // sentences, below the picture
 };
 
 // Where the client has no circle, every server is one arc, in the order of the pool.

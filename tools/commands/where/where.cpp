@@ -29,6 +29,7 @@ const char* word_of(Distribution distribution) {
     case Distribution::furc:
       return "furc";
     case Distribution::rendezvous:
+    case Distribution::rendezvous_key_first:
       return "rendezvous";
     case Distribution::election:
       return "election";
