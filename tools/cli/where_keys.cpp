@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/primitives/copies.hpp"
+#include "common/primitives/structure_names.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -37,6 +38,16 @@ void add_owners(Session& session, JsonObject& line, const Placement& placement, 
                         static_cast<std::ptrdiff_t>(wire_keys.size());
   if (!one_name) line.strings("wire_keys", wire_keys);
   if (one_name && wire_keys.front() != key) line.bytes("wire_key", wire_keys.front());
+}
+
+Owners key_owners(Session& session, const Placement& placement, const std::string& key) {
+  std::size_t copies = session.copies();
+  if (key.starts_with(session.key_prefix())) {
+    const auto name = structure_named(std::string_view(key).substr(session.key_prefix().size()));
+    if (name && name->copies > 1) copies = std::min(name->copies, placement.pool().size());
+  }
+  if (placement.replicates() || copies == 1) return placement.owners_of(key);
+  return copies_on(placement.servers_of(key, copies));
 }
 
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys) {

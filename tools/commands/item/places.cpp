@@ -5,6 +5,7 @@
 #include "common/primitives/parts.hpp"
 #include "tools/cli/key_rules.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
@@ -15,15 +16,10 @@ constexpr std::size_t first_trip = 32;
 constexpr std::size_t longest_trip = 1024;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
 
-Owners owners_of(Session& session, const Placement& placement, const PlacedKey& key) {
-  if (placement.replicates() || session.copies() == 1) return placement.owners_of(key.placed_by());
-  return copies_on(placement.servers_of(key.placed_by(), session.copies()));
-}
-
 Item item_of(Session& session, const Placement& placement, const std::string& name, std::string whole) {
   const PlacedKey key = placed(std::move(whole), session.key_prefix());
   Item item{name, {}};
-  for (const Owner& owner : owners_of(session, placement, key).list) {
+  for (const Owner& owner : key_owners(session, placement, key.placed_by()).list) {
     const bool as_given = owner.wire_key.empty() || !key.with.empty();
     item.places.push_back({owner.server, as_given ? key.key : owner.wire_key, owner.must});
   }

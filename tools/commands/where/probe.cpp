@@ -244,10 +244,12 @@ JsonObject Probe::summary() const {
   return line;
 }
 
-// Where our own copies are kept, or the client's.
+ExitStatus Probe::judge(const std::string& key, const KeyCopies& copies) {
+  return finish(*placements_.front(), key, copies);
+}
+
 Owners Probe::owners_of(const Placement& placement, const std::string& key) {
-  if (placement.replicates() || session_.copies() == 1) return placement.owners_of(key);
-  return copies_on(placement.servers_of(key, session_.copies()));
+  return key_owners(session_, placement, key);
 }
 
 }  // namespace mcds

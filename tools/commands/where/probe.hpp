@@ -25,6 +25,11 @@ class Probe {
   ExitStatus run();
   // What these keys say of the first profile; nothing is printed or removed.
   void gather(std::span<const std::string> keys, PruneEvidence& evidence);
+  // One whose copies are known, and one that is known to be right.
+  ExitStatus judge(const std::string& key, const KeyCopies& copies);
+  void count_ok() { ++counts_[Verdict::ok]; }
+  // Where our own copies of it are kept, or the client's. `key` is what the key is placed by.
+  Owners owners_of(const Placement& placement, const std::string& key);
   // What was counted of --live.
   JsonObject summary() const;
 
@@ -33,7 +38,6 @@ class Probe {
   void look_again(std::vector<KeyCopies>& copies);
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
-  Owners owners_of(const Placement& placement, const std::string& key);
 
   Session& session_;
   const WhereOptions& options_;

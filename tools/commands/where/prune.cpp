@@ -5,6 +5,7 @@
 #include "common/cluster/keys/live.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/commands/where/audit.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/probe.hpp"
 
@@ -75,7 +76,15 @@ std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options
 
 std::vector<std::string> all_keys(Session& session, const WhereOptions& options, const Placements& placements,
                                   ExitStatus& status) {
-  if (options.live) return all_live_keys(session, placements.front()->pool());
+  const Pool& pool = placements.front()->pool();
+  if (options.live && options.sample) {
+    std::vector<std::string> sample;
+    for (const Sighting& sighting : live_sample(session, pool, *options.sample)) {
+      if (sighting.key.starts_with(session.key_prefix())) sample.push_back(sighting.key);
+    }
+    return sample;
+  }
+  if (options.live) return all_live_keys(session, pool);
   std::vector<std::string> keys;
   status = for_each_key(
       session, placements, options,
@@ -109,6 +118,11 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
 
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
   check(options, placements);
+  if (options.live && !options.prune && !options.sample) {
+    // The servers' lists say where keys are; else each key is asked for everywhere.
+    Audit audit(session, options, placements);
+    if (audit.read()) return audit.run();
+  }
   if (options.prune || options.live) return probe_in_two_passes(session, options, placements);
   Probe probe(session, options, placements);
   return for_each_key(

@@ -121,7 +121,8 @@ void check_together(const WhereOptions& options) {
     throw InvalidInput("--yes, --dry-run, --even-last and --even-replicas need --prune");
   if ((options.live || options.list) && !options.probe && !options.prune)
     throw InvalidInput("--live and --list need --probe or --prune");
-  if (options.sample && !options.guess) throw InvalidInput("--sample needs --guess");
+  if (options.sample && !options.guess && !(options.probe && options.live))
+    throw InvalidInput("--sample needs --guess, or --probe --live");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
   if (asked > 1) throw InvalidInput("give only one of --probe, --down and --guess");
@@ -170,7 +171,9 @@ void declare_where(Command& command) {
             options->profiles)
       .option("--down", "SERVER[,...]", "where the client goes while these servers are dead", &options->down)
       .flag("--guess", "find the client that placed the keys; default: live keys", options->guess)
-      .option("--sample", "N", "with --guess: the number of live keys in the sample; default 2000",
+      .option("--sample", "N",
+              "with --guess: the number of live keys in the sample, default 2000; with --probe --live: "
+              "default all",
               &options->sample)
       .flag("--probe", "ask every server whether it holds the key; only reads", options->probe)
       .flag("--prune", "remove copies on servers where the client never looks; needs --yes or --dry-run",

@@ -1,0 +1,119 @@
+// mcds where --probe --live: every key that the servers list, against where it belongs.
+//
+// Where a key lies is known from the servers' lists. Only keys that several servers list are asked for, to compare their
+// values. In memory are 24 bytes for each listing, and the names of those keys that lie where they do not belong.
+#include "tools/commands/where/audit.hpp"
+
+#include <algorithm>
+
+#include "common/placement/key_hash.hpp"
+#include "common/primitives/parts.hpp"
+#include "common/primitives/structure_names.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/output.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t shown_examples = 5;
+
+}  // namespace
+
+Audit::Audit(Session& session, const WhereOptions& options, const Placements& placements)
+    : session_(session), placement_(*placements.front()), probe_(session, options, placements) {}
+
+void Audit::take(const LiveKey& key) {
+  if (!key.key.starts_with(session_.key_prefix())) return;
+  const std::string name(key.key);
+  const PlacedKey part = placed(name, session_.key_prefix());
+  const Owners owners = probe_.owners_of(placement_, part.placed_by());
+  const std::uint64_t hash = key_hash::xxh3(name);
+  const bool several = owners.list.size() > 1;
+  const bool owner = owners.has(key.server);
+  listings_.push_back({hash, key.size_bytes, static_cast<std::uint32_t>(key.server), owner});
+  if (owner && !several) return;
+  names_.try_emplace(hash, name);
+  if (owner) return;
+  auto& pair = pairs_[{key.server, owners.list.front().server}];
+  ++pair.keys;
+  pair.bytes += key.size_bytes;
+  if (examples_.size() < shown_examples) {
+    examples_.push_back(JsonObject()
+                            .bytes("key", name)
+                            .bytes("server", session_.server_address(key.server))
+                            .bytes("belongs_on", session_.server_address(owners.list.front().server)));
+  }
+}
+
+bool Audit::all_owners(std::span<const Listing> group) {
+  return std::all_of(group.begin(), group.end(), [](const Listing& listing) { return listing.owner; });
+}
+
+// Each copy of a journal or log has a life of its own; only elements are the same bytes everywhere.
+bool Audit::differ_by_nature(const std::string& key) const {
+  const auto ours = structure_named(std::string_view(key).substr(session_.key_prefix().size()));
+  return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
+}
+
+// A key that one server lists, or several that are all there is to it.
+ExitStatus Audit::judge(std::span<const Listing> group) {
+  const auto name = names_.find(group.front().hash);
+  if (name == names_.end()) {
+    // Where it belongs, and nowhere else.
+    probe_.count_ok();
+    return ExitStatus::ok;
+  }
+  if (group.size() > 1 && !(all_owners(group) && differ_by_nature(name->second)))
+    return probe_.add(name->second);
+  KeyCopies copies(placement_.pool().size());
+  for (std::size_t i = 0; i < copies.size(); ++i) copies[i] = {.state = KeyCopy::State::missing, .server = i};
+  for (const Listing& listing : group) copies[listing.server].state = KeyCopy::State::found;
+  return probe_.judge(name->second, copies);
+}
+
+bool Audit::read() {
+  Progress progress(session_.clock(), "keys");
+  const auto results = LiveDump(session_).results([&](const LiveKey& key) {
+    take(key);
+    progress.advance();
+    return true;
+  });
+  return std::all_of(results.begin(), results.end(),
+                     [](const LiveKeysOfServer& result) { return result.complete; });
+}
+
+ExitStatus Audit::run() {
+  std::sort(listings_.begin(), listings_.end(),
+            [](const Listing& one, const Listing& other) { return one.hash < other.hash; });
+  ExitStatus status = ExitStatus::ok;
+  for (std::size_t from = 0; from < listings_.size();) {
+    std::size_t to = from + 1;
+    while (to < listings_.size() && listings_[to].hash == listings_[from].hash) ++to;
+    status = worse(status, judge(std::span(listings_).subspan(from, to - from)));
+    from = to;
+  }
+  status = worse(status, probe_.run());
+  JsonObject line = probe_.summary();
+  std::uint64_t bytes = 0;
+  for (const Listing& listing : listings_) bytes += listing.bytes;
+  line.number("size_bytes", bytes);
+  if (!pairs_.empty()) line.objects("pairs", pairs()).objects("examples", examples_);
+  session_.output().answer(line, status == ExitStatus::ok ? "ok" : "problem");
+  return status;
+}
+
+std::vector<JsonObject> Audit::pairs() const {
+  std::vector<JsonObject> lines;
+  for (const auto& [servers, sum] : pairs_) {
+    JsonObject& line = lines.emplace_back();
+    line.bytes("server", session_.server_address(servers.first));
+    line.bytes("belongs_on", session_.server_address(servers.second));
+    line.number("keys", sum.keys).number("size_bytes", sum.bytes);
+  }
+  return lines;
+}
+
+}  // namespace mcds

@@ -1,0 +1,48 @@
+// Every key that the servers list, against where it belongs.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/cluster/keys/live.hpp"
+#include "tools/commands/where/probe.hpp"
+
+namespace mcds {
+
+class Audit {
+ public:
+  Audit(Session& session, const WhereOptions& options, const Placements& placements);
+  // False: not every server listed all its keys, so that what is missing on one may be there.
+  bool read();
+  ExitStatus run();
+
+ private:
+  struct Listing {
+    std::uint64_t hash, bytes;
+    std::uint32_t server;
+    bool owner;
+  };
+  struct Sum {
+    std::uint64_t keys = 0, bytes = 0;
+  };
+  void take(const LiveKey& key);
+  static bool all_owners(std::span<const Listing> group);
+  bool differ_by_nature(const std::string& key) const;
+  ExitStatus judge(std::span<const Listing> group);
+  std::vector<JsonObject> pairs() const;
+
+  Session& session_;
+  const Placement& placement_;
+  Probe probe_;
+  std::vector<Listing> listings_;
+  std::unordered_map<std::uint64_t, std::string> names_;      // of what may be wrong
+  std::map<std::pair<std::size_t, std::size_t>, Sum> pairs_;  // where it is, where it belongs
+  std::vector<JsonObject> examples_;
+};
+
+}  // namespace mcds
