@@ -74,14 +74,13 @@ std::optional<Failure> VersionedItem::failure_of_read() const {
   return failure_of_all(failures);
 }
 
-// Most of three, so that who reads most of them finds it; one of two.
 std::optional<Failure> VersionedItem::failure_of_write() const {
   if (auto failure = failure_of_read()) return failure;
   const auto failed =
       std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
   const auto done = static_cast<std::size_t>(
       std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; }));
-  if (copies.size() < 3 || 2 * done > copies.size()) return std::nullopt;
+  if (enough_written(done, copies.size())) return std::nullopt;
   return UnknownOutcome("only " + std::to_string(done) + " of " + std::to_string(copies.size()) +
                             " copies could be written; try again when more servers answer",
                         failed->failure->server());
