@@ -102,7 +102,7 @@ std::vector<CopyOutcome> VersionedItem::outcomes() const {
 }
 
 bool VersionedWrite::lacks(const VersionedCopy& copy) const {
-  if (copy.failure || (healing && removed && !copy.found)) return false;
+  if (copy.failure) return false;
   return older(rank_of(copy), {true, number, removed, value});
 }
 
@@ -243,11 +243,8 @@ std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
   for (VersionedItem& item : items) {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || item.copies.size() == 1) continue;
-    VersionedWrite write{.item = &item,
-                         .number = newest->number,
-                         .removed = newest->removed,
-                         .value = newest->value,
-                         .healing = true};
+    VersionedWrite write{
+        .item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value};
     if (std::any_of(item.copies.begin(), item.copies.end(),
                     [&](const VersionedCopy& copy) { return write.lacks(copy); }))
       writes.push_back(std::move(write));

@@ -1,10 +1,12 @@
 // Requests that a careless client would have sent instead: what simulation and exploration must both notice.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/request.hpp"
+#include "common/placement/placement.hpp"
 #include "common/structures/cache/record.hpp"
 
 namespace mcds::test {
@@ -47,6 +49,17 @@ inline void remove_at_once(Request& request) {
 inline void placeholder_of_nobody(Request& request) {
   if (request.op == Op::add && is_entry(request))
     request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
+}
+
+// A copy's further parts by their own bytes: two copies then share a server.
+inline auto guess_owner(const Placement& placement, std::size_t copies) {
+  return [&placement, copies](Request& request) {
+    if (request.with.empty() || !request.server) return;
+    const auto right = placement.servers_of(request.with, copies);
+    const auto copy =
+        static_cast<std::size_t>(std::find(right.begin(), right.end(), *request.server) - right.begin());
+    if (copy < copies) request.server = placement.servers_of(request.key, copies)[copy];
+  };
 }
 
 }  // namespace mcds::test
