@@ -103,6 +103,10 @@ std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> co
   return told == nullptr ? std::nullopt : *told;
 }
 
+bool enough_written(std::size_t done, std::size_t copies) {
+  return done != 0 && (copies < 3 || 2 * done > copies);
+}
+
 namespace {
 
 // One copy's run: its fiber, and what it waits for.

@@ -22,6 +22,9 @@
 
 namespace mcds {
 
+// If nothing says how many copies there are, so many are looked for at most.
+constexpr std::size_t most_copies = 16;
+
 // The result for one copy, for answers that list all of them.
 struct CopyOutcome {
   std::size_t server = 0;
@@ -85,6 +88,10 @@ const Reply& telling(std::span<const Reply> replies);
 // The failure that decides a write's outcome: nullopt if any copy was written; otherwise a copy that may have been
 // comes before those that were not.
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
+
+// Whether a write that `done` of so many copies have counts as done: with three and more most of them, so that who reads
+// most finds it; with two, one: those that are away are told by the answer.
+bool enough_written(std::size_t done, std::size_t copies);
 
 class Copies {
  public:

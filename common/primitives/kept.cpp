@@ -6,15 +6,10 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/copies.hpp"
 #include "common/primitives/key_names.hpp"
 
 namespace mcds {
-
-namespace {
-
-constexpr std::size_t most_looked_for = 16;  // copies
-
-}  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
            SameLife same_life)
@@ -46,7 +41,7 @@ bool Kept::elsewhere() {
       asked.push_back(what);
     }
   };
-  const std::size_t most = std::min(placement.pool().size(), most_looked_for);
+  const std::size_t most = std::min(placement.pool().size(), most_copies);
   // The unmarked root first, the owner's before those of copies.
   ask(key_for(1), context_.copies == 1 ? 1 : most, {1, true});
   for (std::size_t copies = 2; copies <= most; ++copies)

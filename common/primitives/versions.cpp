@@ -74,14 +74,13 @@ std::optional<Failure> VersionedItem::failure_of_read() const {
   return failure_of_all(failures);
 }
 
-// Most of three, so that who reads most of them finds it; one of two.
 std::optional<Failure> VersionedItem::failure_of_write() const {
   if (auto failure = failure_of_read()) return failure;
   const auto failed =
       std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
   const auto done = static_cast<std::size_t>(
       std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; }));
-  if (copies.size() < 3 || 2 * done > copies.size()) return std::nullopt;
+  if (enough_written(done, copies.size())) return std::nullopt;
   return UnknownOutcome("only " + std::to_string(done) + " of " + std::to_string(copies.size()) +
                             " copies could be written; try again when more servers answer",
                         failed->failure->server());
@@ -103,7 +102,7 @@ std::vector<CopyOutcome> VersionedItem::outcomes() const {
 }
 
 bool VersionedWrite::lacks(const VersionedCopy& copy) const {
-  if (copy.failure || (healing && removed && !copy.found)) return false;
+  if (copy.failure) return false;
   return older(rank_of(copy), {true, number, removed, value});
 }
 
@@ -244,11 +243,8 @@ std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
   for (VersionedItem& item : items) {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || item.copies.size() == 1) continue;
-    VersionedWrite write{.item = &item,
-                         .number = newest->number,
-                         .removed = newest->removed,
-                         .value = newest->value,
-                         .healing = true};
+    VersionedWrite write{
+        .item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value};
     if (std::any_of(item.copies.begin(), item.copies.end(),
                     [&](const VersionedCopy& copy) { return write.lacks(copy); }))
       writes.push_back(std::move(write));

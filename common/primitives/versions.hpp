@@ -25,6 +25,8 @@
 //   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
 //   missed a write reads the value before it. A write while some copies are unreachable and all others have
 //   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
+//   With two copies, of two writes that reached one copy each, and not the same one, either may count, unless
+//   both copies were read in between. With three, a write that reached one copy is not done.
 // Round trips
 //   read 1, 1 more if copies differ; write 2, 2 more per rival.
 #pragma once
@@ -91,8 +93,6 @@ struct VersionedWrite {
   std::string value = {};
   // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
   bool only_over_live = false;
-  // Writing back what was read: a copy that has nothing needs no record of a removal.
-  bool healing = false;
   bool blocked = false;  // the answer to only_over_live
   // A copy that changed meanwhile is left as it is.
   bool once = false;

@@ -15,6 +15,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from copies_verbs import VERBS
 from real_servers import items, start_memcached
 
 DEADLINE_S = 60
@@ -94,24 +95,6 @@ def check_cut_off(servers):
                     _, told, error = run(servers.names(without=reader), copies, "-o", "value", *words(ask))
                     check(values(told) == values(expected), f"{subject}: read as {told!r} {error}, not {expected!r}")
     print(f"cut off from one server: {unknown} of {total} outcomes unknown")
-
-
-VERBS = [
-    ["hash", "set", "N", "f", "1", "g", "2"], ["hash", "set", "N", "f", "2"], ["hash", "get", "N", "f"], ["hash", "fetch", "N"], ["hash", "fields", "N"],
-    ["hash", "count", "N"], ["hash", "check", "N"], ["hash", "check", "N", "--accept"], ["hash", "compact", "N"], ["hash", "where", "N", "f"],
-    ["hash", "remove", "N", "f"], ["hash", "clear", "N"],
-    ["table", "add", "N", "m", "k"], ["table", "has", "N", "m"], ["table", "fetch", "N"], ["table", "count", "N"], ["table", "check", "N"],
-    ["table", "compact", "N"], ["table", "remove", "N", "m"], ["table", "clear", "N"],
-    ["counter", "incr", "N"], ["counter", "incr", "N"], ["counter", "get", "N"], ["counter", "decr", "N"], ["counter", "set", "N", "7"],
-    ["counter", "remove", "N"], ["counter", "incr", "Nx", "--exact"], ["counter", "incr", "Nx", "--exact"], ["counter", "get", "Nx"],
-    ["counter", "limit", "N", "--max", "5", "--per", "1d"],
-    ["visitors", "hit", "N", "--period", "1d"], ["visitors", "hit", "N", "--period", "1d", "--id", "x"], ["visitors", "value", "N", "--period", "1d"],
-    ["array", "add", "N", "a", "b"], ["array", "change", "N", "--delete", "a", "--add", "c"], ["array", "delete", "N", "c"], ["array", "fetch", "N"],
-    ["array", "count", "N"], ["array", "compact", "N"], ["array", "where", "N"], ["array", "replace", "N", "x"], ["array", "clear", "N"],
-    ["eventlog", "put", "N", "e1"], ["eventlog", "put", "N", "e2"], ["eventlog", "fetch", "N"], ["eventlog", "tail", "N"], ["eventlog", "info", "N"],
-    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "run", "N", "--", "echo", "hi"], ["cache", "show", "N"], ["cache", "expire", "N"],
-    ["cache", "run", "N", "--", "echo", "hi"], ["cache", "remove", "N"],
-]
 
 
 def check_down(servers, down, how, subjects, numbers=(2, 3)):

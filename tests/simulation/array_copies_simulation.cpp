@@ -9,6 +9,7 @@
 #include "common/base/json.hpp"
 #include "common/structures/array/array.hpp"
 #include "tests/support/cluster_doubles.hpp"
+#include "tests/support/mistakes.hpp"
 #include "tests/support/server_losses.hpp"
 
 namespace mcds {
@@ -28,6 +29,7 @@ struct Setting {
   std::size_t servers = 3;
   int compactors = 0;
   test::Spoiled::Spoil spoil{};
+  bool guesses_owner = false;
 };
 
 // What its only writer did with an element, which it adds once.
@@ -163,6 +165,11 @@ bool are_whole(Context& context) {
   return contents.size() == 1;
 }
 
+test::Spoiled::Spoil spoil_of(const Setting& setting, const Context& context) {
+  if (!setting.guesses_owner) return setting.spoil;
+  return test::guess_owner(context.cluster.placement(), setting.copies);
+}
+
 std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) {
   SimulationOptions options{.servers = setting.servers};
   options.server.item_size = item_size;
@@ -176,7 +183,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   };
   for (int i = 0; i < 2; ++i) {
     simulation.client([&](Context& honest, SimulatedClient& client) {
-      test::Spoiled spoiled(honest.cluster, setting.spoil);
+      test::Spoiled spoiled(honest.cluster, spoil_of(setting, honest));
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
       Writer(context, client, history).run();
     });
@@ -194,7 +201,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
     });
   }
   simulation.client([&](Context& honest, SimulatedClient& client) {
-    test::Spoiled spoiled(honest.cluster, setting.spoil);
+    test::Spoiled spoiled(honest.cluster, spoil_of(setting, honest));
     Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
     lose_servers(context, client, history.writes, 3, [&] {
       array(context).fetch();
@@ -240,6 +247,10 @@ TEST_CASE("array copies: compactions lose nothing and bring nothing back") {
 TEST_CASE("array copies: the simulation catches copies rewritten without comparing") {
   CHECK(
       finds_violation([](std::uint64_t seed) { return schedule(seed, {.spoil = write_without_comparing}); }));
+}
+
+TEST_CASE("array copies: the simulation catches a part whose owner is guessed from its own key") {
+  CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, {.guesses_owner = true}); }));
 }
 
 }  // namespace mcds

@@ -9,6 +9,7 @@
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/mistakes.hpp"
 #include "tests/support/server_losses.hpp"
 
 namespace mcds {
@@ -27,6 +28,7 @@ struct Setting {
   Faults faults{};
   bool fetches = true;
   test::Spoiled::Spoil spoil{};
+  bool guesses_owner = false;
 };
 
 struct Event {
@@ -158,6 +160,11 @@ bool settled(Context& observer, const History& history) {
   return true;
 }
 
+test::Spoiled::Spoil spoil_of(const Setting& setting, const Context& context) {
+  if (!setting.guesses_owner) return setting.spoil;
+  return test::guess_owner(context.cluster.placement(), setting.copies);
+}
+
 std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) {
   SimulationOptions options{.servers = setting.servers, .faults = setting.faults, .largest_skew = 2400ms};
   options.server.item_size = setting.item_size;
@@ -167,7 +174,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   observer.copies = setting.copies;
   const auto client = [&](auto body) {
     simulation.client([&, body](Context& honest, SimulatedClient& who) {
-      test::Spoiled spoiled(honest.cluster, setting.spoil);
+      test::Spoiled spoiled(honest.cluster, spoil_of(setting, honest));
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
       body(context, who, history);
     });
@@ -236,6 +243,11 @@ TEST_CASE(
 TEST_CASE("eventlog copies: the simulation catches copies that expire some time after their creation") {
   CHECK(finds_violation(
       [](std::uint64_t seed) { return schedule(seed, {.spoil = expire_soon_after_creation}); }));
+}
+
+TEST_CASE("eventlog copies: the simulation catches a part whose owner is guessed from its own key") {
+  CHECK(finds_violation(
+      [](std::uint64_t seed) { return schedule(seed, {.item_size = 700, .guesses_owner = true}); }));
 }
 
 }  // namespace mcds

@@ -1,10 +1,13 @@
 // Requests that a careless client would have sent instead: what simulation and exploration must both notice.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 #include "common/base/bytes.hpp"
 #include "common/cluster/request.hpp"
+#include "common/placement/placement.hpp"
+#include "common/structures/cache/record.hpp"
 
 namespace mcds::test {
 
@@ -35,10 +38,28 @@ inline void lock_by_set(Request& request) {
   if (request.op == Op::add && !is_entry(request)) request.op = Op::set;
 }
 
+// Without word of it.
+inline void remove_at_once(Request& request) {
+  if (request.op != Op::cas || !is_entry(request)) return;
+  const auto record = decode_cache_record(request.value);
+  if (record && record->removed()) request.op = Op::remove;
+}
+
 // A late one, or another's, is then taken for the one that was invalidated.
 inline void placeholder_of_nobody(Request& request) {
   if (request.op == Op::add && is_entry(request))
     request.value = "P1 0000000000000000 *" + checksum("P1 0000000000000000") + "\n";
+}
+
+// A copy's further parts by their own bytes: two copies then share a server.
+inline auto guess_owner(const Placement& placement, std::size_t copies) {
+  return [&placement, copies](Request& request) {
+    if (request.with.empty() || !request.server) return;
+    const auto right = placement.servers_of(request.with, copies);
+    const auto copy =
+        static_cast<std::size_t>(std::find(right.begin(), right.end(), *request.server) - right.begin());
+    if (copy < copies) request.server = placement.servers_of(request.key, copies)[copy];
+  };
 }
 
 }  // namespace mcds::test

@@ -165,6 +165,44 @@ TEST_CASE("copies: a counter's set and removal hold where a client that missed o
   }
 }
 
+TEST_CASE("copies: a counter that was set with copies is not set with one, and nothing of it changes") {
+  for (const std::size_t kept : {2U, 3U}) {
+    test::World world(5, kept);
+    Counter counter(world.context);
+    counter.set("c", 100, std::nullopt, false);
+    Counter alone(world.with(1));
+    const auto refused = [&](const auto& act) {
+      try {
+        act();
+      } catch (const Failure& failure) {
+        CHECK(failure.code() == ErrorCode::bad_data);
+        return std::string(failure.what()).find("--copies " + std::to_string(kept)) != std::string::npos;
+      }
+      return false;
+    };
+    CHECK(refused([&] { alone.set("c", 5, std::nullopt, false); }));
+    CHECK(refused([&] { alone.take("c"); }));
+    const std::vector<std::string> names{"c"};
+    CHECK(counter.get(names).front().value->value == 100);
+    CHECK(alone.get(names).front().value->value == 100);
+    CHECK(counter.incr("c", 1).value == 101);
+    // Fewer, or more: a new life, which counts for everybody.
+    const std::size_t other = kept == 2 ? 3 : 2;
+    Counter(world.with(other)).set("c", 7, std::nullopt, false);
+    CHECK(counter.get(names).front().value->value == 7);
+  }
+}
+
+TEST_CASE("copies: flags of another program keep nobody from setting a counter of one copy") {
+  test::World world(5, 1);
+  Request theirs = Request::set("counter:c", "41", Exptime::never());
+  theirs.flags = 2;
+  world.context.cluster.execute(theirs);
+  Counter counter(world.context);
+  CHECK(counter.set("c", 5, std::nullopt, false).stored);
+  CHECK(counter.take("c")->value == 5);
+}
+
 TEST_CASE("copies: an exact counter's record reads back, and no damaged one does") {
   CounterCopyRecord record;
   record.life = "00000000000000a1";

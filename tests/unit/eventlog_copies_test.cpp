@@ -72,6 +72,27 @@ TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and 
   }
 }
 
+TEST_CASE(
+    "eventlog copies: a copy that is made whole has all parts in order, none of them the other copy's") {
+  test::World world(3, 2, {.item_size = 700});
+  for (int name = 0; name < 12; ++name) {
+    const std::string log = "log" + std::to_string(name);
+    const auto fetched = [&] {
+      CollectingSink sink;
+      EventLog(world.context, log, {60, 60}).fetch({}, sink);
+      return sink.texts().size();
+    };
+    for (int event = 0; event < 30; ++event)
+      EventLog(world.context, log, {60, 60}).put("event " + std::to_string(event), EventData::text);
+    for (std::size_t server = 0; server < 6; ++server) {
+      world.clock.advance(3s);
+      world.memory.restart(server % 3);
+      CHECK(fetched() == 30);
+      CHECK(fetched() == 30);
+    }
+  }
+}
+
 TEST_CASE("eventlog copies: a cursor goes on exactly when any one copy is lost") {
   CopiedWorld world;
   CursorState state;

@@ -15,6 +15,7 @@ namespace {
 constexpr Duration first_poll = std::chrono::milliseconds(20);
 constexpr Duration slowest_poll = longest_cache_nap / 2;  // without its jitter, and the trips
 constexpr int most_removals = 3;
+constexpr int most_rivals = 50;
 constexpr std::string_view rebuild_part = ":rebuild";
 
 std::string checked_key(const Context& context, std::string_view name) {
@@ -171,8 +172,8 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
     newest.until = std::max(newest.until, one.until);
     newest.after = std::max(newest.after, one.after);
   }
-  Invalidation result{.found = std::find(found.begin(), found.end(), true) != found.end(),
-                      .copies = cache_outcomes(context_, key_, failures, found)};
+  Invalidation result{.found = std::find(found.begin(), found.end(), true) != found.end()};
+  result.copies = cache_outcomes(context_, key_, failures, found);
   const auto missed =
       std::find_if(failures.begin(), failures.end(), [](const auto& failure) { return failure.has_value(); });
   if (missed == failures.end()) return result;
@@ -180,7 +181,9 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
     if (failures[i]) throw Failure(*failures[i]);
     leave_word(copies_.at(i), newest);
   });
-  if (failure_of_all(unsaid)) {
+  result.copies = cache_outcomes(context_, key_, unsaid, found);
+  const auto told = static_cast<std::size_t>(std::count(unsaid.begin(), unsaid.end(), std::nullopt));
+  if (!enough_written(told, copies_.size())) {
     result.failure = UnknownOutcome(
         std::string(done) +
             ", but not in every copy: old output may come back; try again when all servers answer",
@@ -200,10 +203,12 @@ void Cache::leave_word(const Context& context, const Invalidated& newest) const 
   cas_update(context, key_, [&](const Observed& observed) -> std::optional<Write> {
     const auto there = observed.found ? decode_cache_record(observed.value) : std::nullopt;
     if (there && std::find(builds.begin(), builds.end(), there->build) != builds.end()) return std::nullopt;
-    word.build = builds.emplace_back(context.random.token());
-    if (there && !there->placeholder && (there->expired_by_hand() || !word.newer_than(*there)))
-      return std::nullopt;
-    return Write{encode(word), Exptime::after(left + cache_slack, now), 0};
+    const bool known = there && !there->placeholder && there->expired_by_hand();
+    if (there && !there->placeholder && !known && !word.newer_than(*there)) return std::nullopt;
+    // What says it already is to say it for as long.
+    CacheRecord said = known ? *there : word;
+    said.build = builds.emplace_back(context.random.token());
+    return Write{encode(said), Exptime::after(left + cache_slack, now), 0};
   });
 }
 
@@ -225,7 +230,7 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
     record->fresh_until = WallTime{};
     result.after = record->begun_at;
     result.until = record->stale_until;
-    const Duration least = removed ? shortest_word : Duration::zero();
+    const Duration least = copies_.size() > 1 ? shortest_word : Duration::zero();
     const Duration left = std::max<Duration>(record->stale_until - now, least);
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
@@ -233,22 +238,46 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
 }
 
 Cache::Invalidated Cache::remove_copy(const Context& context) const {
-  Invalidated result;
+  if (copies_.size() > 1) return remove_beside_others(context);
   for (int attempt = 1;; ++attempt) {
-    std::vector<Request> batch;
-    if (copies_.size() > 1) batch.push_back(Request::get(key_));
-    batch.push_back(Request::remove(key_));
-    const std::vector<Reply> replies = context.cluster.execute(batch);
-    const Reply& reply = replies.back();
-    const auto record = decode_cache_record(replies.front().value);
-    if (record) result.until = record->stale_until;
-    if (record) result.after = record->begun_at;
+    const Reply reply = context.cluster.execute(Request::remove(key_));
     if (reply.unknown() && attempt < most_removals) continue;
     // After a lost reply it may have been ours that removed it; gone it is.
-    const bool gone = expect(context.cluster, reply).outcome == Outcome::deleted || attempt > 1;
-    result.found = gone && !(record && record->removed());
-    return result;
+    return {.found = expect(context.cluster, reply).outcome == Outcome::deleted || attempt > 1};
   }
+}
+
+// Word of it takes the place of what is there, which may stand for an earlier one that another copy did not hear of. Its
+// build is another each time, so that who claimed it before does not store over it.
+Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
+  Invalidated result;
+  for (int attempt = 0; attempt < most_rivals; ++attempt) {
+    back_off(context, attempt);
+    const Reply there = context.cluster.execute(Request::gets(key_));
+    if (expect_read(context.cluster, there).outcome == Outcome::miss) return result;
+    auto record = decode_cache_record(there.value);
+    Request change = Request::remove_if(key_, there.cas);
+    if (record) {
+      result.until = std::max(result.until, record->stale_until);
+      result.after = std::max(result.after, record->begun_at);
+    }
+    if (record && !record->placeholder) {
+      const WallTime now = context.clock.wall();
+      CacheRecord word;
+      word.build = context.random.token();
+      word.begun_at = record->next_beginning(now);
+      result.after = word.begun_at;
+      const Duration left = std::max<Duration>(record->stale_until - now, shortest_word);
+      change =
+          Request::compare_and_set(key_, encode(word), Exptime::after(left + cache_slack, now), there.cas);
+    }
+    const Reply reply = context.cluster.execute(change);
+    result.found = result.found || !(record && record->removed());
+    if (reply.outcome == Outcome::deleted || reply.outcome == Outcome::stored) return result;
+    if (!reply.unknown()) expect(context.cluster, reply);
+  }
+  throw Contention("others kept changing it; try again",
+                   context.cluster.address_of(context.cluster.server_of(Request::get(key_))));
 }
 
 Cache::Invalidation Cache::expire() {

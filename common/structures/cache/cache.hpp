@@ -23,14 +23,17 @@
 //   parallel. The invariants therefore hold for each copy. The command starts after all claims, so its output
 //   is newer than any invalidation that one of its claims saw.
 //   - The copy that began last counts, expired or not: a hit while one copy lives.
-//   - If an invalidation does not reach a copy, the others keep a record of it for as long as their entry
-//     would have lived, and at least an hour. Where both the record and older output are read, the record
-//     wins. A copy that was unreachable for longer, or returns after the others have forgotten, restores old
+//   - A removal leaves a record of itself. If an invalidation does not reach a copy, the others keep a record
+//     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them does
+//     not take older output for fresh. This is the promise of every write with copies (versions.hpp): with three
+//     copies and more most of them must have the record, with two the one that can be reached; otherwise the
+//     outcome is unknown. Who reaches only the copy that was missed reads its output; the answer names that
+//     copy. A copy that was unreachable for longer, or returns after the others have forgotten, restores old
 //     output until it is stale.
-//   - A copy that was lost or missed a store is filled by the next rebuild, not by readers. Between a
-//     reader's look and its add, both copies may have been removed, and the add would undo that; only
-//     tombstones could prevent it. Until that rebuild, at most a ttl away, the loss of the other copy costs
-//     one extra rebuild.
+//   - Whatever may have replaced such a record stays on its server for an hour at least, although it is stale
+//     before: older output, still fresh, may return with the copy that was missed.
+//   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: a hit writes
+//     nothing. Until that rebuild, at most a ttl away, the loss of the other copy costs one extra rebuild.
 //   There is one lock, on the first server of its key that answers, because a majority of two would fail when
 //   one is down. Its taker looks at the later servers in the same trip, since another caller may have taken
 //   the lock there. The loss of a server therefore admits one more rebuilder, not a herd. Clients that reach
@@ -40,7 +43,7 @@
 // Round trips (also with several copies; 1 more if the lock's first server does not answer)
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
-//   end. expire 2, remove 1, show 1.
+//   end. expire 2, remove 1 (2 with several copies), show 1.
 //
 // When things fail
 //   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
@@ -56,6 +59,8 @@
 //     or invalidated output; it counts only once the others are lost, and no longer than it would have been
 //     fresh.
 //   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
+//   skew: with several copies, a build that began before an invalidation, by a clock that is ahead, and is
+//     stored after it in the copy that the invalidation missed, counts as newer than the record of it.
 //   skew: an entry is fresh too long or too short by the difference between the clocks of its builder and its
 //     reader, at most until the server drops it.
 //   another program's data under the key: CorruptData. A damaged record of ours counts as a miss and is
@@ -212,6 +217,7 @@ class Cache {
   };
   Invalidated expire_copy(const Context& context) const;
   Invalidated remove_copy(const Context& context) const;
+  Invalidated remove_beside_others(const Context& context) const;
   void leave_word(const Context& context, const Invalidated& newest) const;
 
   Context context_;

@@ -16,7 +16,8 @@ namespace mcds {
 // it.
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
-// How long the record of a removal is kept at least if it did not reach a copy.
+// With several copies everything of an entry but placeholders stays on its server for so long at least, fresh or
+// not: it is newer than what another copy may have missed.
 constexpr Duration shortest_word = std::chrono::hours(1);
 
 WallTime plus(WallTime time, Duration duration);

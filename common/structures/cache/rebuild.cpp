@@ -113,8 +113,6 @@ std::optional<CacheRecord> CacheRebuild::claim() {
   CacheCopies found;
   for (Claim& claim : claims) {
     if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
-    if (claim.record && claim.record->removed())
-      keep_until_ = std::max(keep_until_, plus(asked_at, shortest_word));
     replaces_.push_back(std::move(claim.identity));
     found.push_back(std::move(claim.record));
   }
@@ -133,7 +131,8 @@ bool CacheRebuild::ends_soon(const std::optional<CacheRecord>& record) const {
 
 void CacheRebuild::keep() {
   const WallTime now = context_.clock.wall();
-  const Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
+  Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
+  if (copies_.size() > 1) left = std::max(left, shortest_word);
   static_cast<void>(execute_copies(context_, Request::touch(key_, Exptime::after(left + cache_slack, now))));
 }
 
@@ -145,7 +144,9 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.made_at = now;
   record.fresh_until = plus(now, terms_.ttl);
   record.stale_until = plus(record.fresh_until, terms_.stale);
-  const Write write{encode(record), Exptime::after(terms_.ttl + terms_.stale + cache_slack, now), 0};
+  Duration left = terms_.ttl + terms_.stale;
+  if (copies_.size() > 1) left = std::max(left, shortest_word);
+  const Write write{encode(record), Exptime::after(left + cache_slack, now), 0};
   std::vector<bool> stored(copies_.size());
   const auto failures = on_any_copy(copies_, [&](std::size_t i) {
     if (unclaimed_[i]) throw Failure(*unclaimed_[i]);

@@ -214,6 +214,25 @@ void Counter::refuse_with_copies(const char* what) const {
                      " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
 }
 
+// What it has in its flags is the life of a counter with several copies, or another program's: that is on no other server.
+void Counter::expect_only_copy(const std::string& name, const std::string& key) const {
+  if (names_ == Names::whole_keys) return;
+  const Placement& placement = context_.cluster.placement();
+  const auto servers = placement.servers_of(key, std::min(placement.pool().size(), most_copies));
+  std::vector<Request> batch;
+  for (std::size_t i = 1; i < servers.size(); ++i) batch.push_back(Request::gets(key).on(servers[i]));
+  if (batch.empty()) return;
+  const auto replies = context_.cluster.execute(batch);
+  std::size_t copies = 1;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (is_hit(replies[i]) && replies[i].flags != 0) copies = i + 2;
+  }
+  if (copies == 1) return;
+  throw Failure(ErrorCode::bad_data, "the counter " + in_quotes(name) + " is kept in " +
+                                         std::to_string(copies) + " copies; say --copies " +
+                                         std::to_string(copies));
+}
+
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
                                   const IncrOptions& options, std::span<const Reply> replies) {
   if (const auto text = std::find_if(replies.begin(), replies.end(), is_text); text != replies.end())
@@ -366,8 +385,10 @@ SetResult Counter::set(const std::string& name, std::uint64_t value, std::option
     return value;
   };
   if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
-  const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl};
-  const auto result = CounterUpdate(context_, name, key_of(name), next, how).run();
+  const std::string key = key_of(name);
+  const CounterUpdateOptions how{
+      .new_expiry = true, .ttl = ttl, .check_flags = [&] { expect_only_copy(name, key); }};
+  const auto result = CounterUpdate(context_, name, key, next, how).run();
   return {!(if_absent && result.before), *result.after, result.server};
 }
 
@@ -399,7 +420,9 @@ std::optional<CounterValue> Counter::take(const std::string& name) {
     if (!now || *now == 0) return std::nullopt;
     return 0;
   };
-  const auto result = CounterUpdate(context_, name, key_of(name), next, {}).run();
+  const std::string key = key_of(name);
+  const CounterUpdateOptions how{.check_flags = [&] { expect_only_copy(name, key); }};
+  const auto result = CounterUpdate(context_, name, key, next, how).run();
   if (!result.before) return std::nullopt;
   return CounterValue{*result.before, false, result.exact, result.server};
 }

@@ -26,6 +26,11 @@
 //                the set restarts at 0 at the next read. remove does the same if a copy does not answer: the
 //                others keep a 0 that counts as missing until it is incremented. If the copies answer a
 //                change with different numbers, it takes 1 trip more; remove takes 2.
+//   another N    The keys of a plain counter do not tell its number of copies. incr, decr and limit with another
+//                number count in the copies they know, and get reads those: nothing is lost. set and take with
+//                one copy look at the other servers if the flags tell of a life, 1 trip more, and are refused.
+//                Before the first set with copies nothing tells: then a set with fewer copies changes those,
+//                and others go on reading the largest, until a set with all copies.
 //   exact        The copies merge and heal (copies.hpp), 3 trips per increment. They only count up: take,
 //                decr and set depend on the value, and copies that lose servers cannot agree on one. take is
 //                refused for plain counters too. Use `exact` with every increment: without it, a lost copy
@@ -175,6 +180,7 @@ class Counter {
   SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent);
   void refuse_with_copies(const char* what) const;
+  void expect_only_copy(const std::string& name, const std::string& key) const;
 
   Context context_;
   Names names_;

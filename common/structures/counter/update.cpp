@@ -16,6 +16,7 @@ CounterUpdateResult CounterUpdate::run() {
 std::optional<Write> CounterUpdate::decide(const Observed& observed) {
   if (!observed.uncertain) attempts_.clear();  // all of them were refused
   if (!observed.found) return change_missing(observed);
+  if (observed.flags != 0 && options_.check_flags) options_.check_flags();
   if (const auto record = CounterRecord::parse(observed.value)) return change_exact(observed, *record);
   return change_plain(observed);
 }

@@ -16,6 +16,8 @@ struct CounterUpdateOptions {
   bool exact_only = false;    // a plain one is InvalidInput
   bool new_expiry = false;    // `ttl` also replaces the expiry of an existing counter
   std::optional<Duration> ttl = {};
+  // Asked about what is found with flags, before it is changed; may throw.
+  std::function<void()> check_flags = {};
 };
 
 struct CounterUpdateResult {

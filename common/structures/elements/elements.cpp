@@ -156,7 +156,7 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
   return results;
 }
 
-// Where it is absent in all copies there is nothing to be done; one that does not answer may have it.
+// Where it is absent in all copies there is nothing to be removed; one that does not answer may have it.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
   std::vector<VersionedWrite> writes;
@@ -168,7 +168,11 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
     results[i].yes = item.live();
     const bool anywhere =
         std::any_of(item.copies.begin(), item.copies.end(), [](const auto& copy) { return copy.live(); });
-    if (!anywhere && !item.any_failed()) continue;
+    if (!anywhere && !item.any_failed()) {
+      // Read only: what is owed is the word of a removal that a copy missed.
+      for (VersionedWrite& owed : Versions::owed(std::span(&item, 1))) writes.push_back(std::move(owed));
+      continue;
+    }
     const auto number = item.next_number();
     if (number)
       writes.push_back({.item = &item, .number = *number, .removed = true});

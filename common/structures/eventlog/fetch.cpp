@@ -80,11 +80,13 @@ std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
 
 std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunks, LogSink& sink,
                                              LogSummary& summary, bool tolerant, bool refills) {
-  if (copies_.size() == 1) return ChunkReader(context_, shape_, keys_, tolerant, sink, summary).read(chunks);
+  if (copies_.size() == 1)
+    return ChunkReader(context_, shape_, keys_, true, tolerant, sink, summary).read(chunks);
   std::vector<std::vector<ChunkText>> found(copies_.size());
   std::vector<LogSummary> summaries(copies_.size());
   const auto failures = copies_.run([&](std::size_t copy) {
-    found[copy] = ChunkReader(copies_.at(copy), shape_, keys_, true, sink, summaries[copy]).read(chunks);
+    found[copy] =
+        ChunkReader(copies_.at(copy), shape_, keys_, false, true, sink, summaries[copy]).read(chunks);
   });
   for (const auto& failure : failures) {
     if (failure) throw Failure(*failure);
@@ -104,8 +106,9 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
     const auto copies = copies_of(found, i);
     UnitedChunk chunk = unite(copies);
     blocked = blocked || chunk.blocked;
-    if (refills && !chunk.blocked) refilled = refill(chunks[i], copies) || refilled;
+    // First, so that what is refilled does not come behind parts that are lost.
     if (refills && chunk.text.whole) put_directories_right(copies);
+    if (refills && !chunk.blocked) refilled = refill(chunks[i], copies) || refilled;
     united.push_back(std::move(chunk.text));
   }
   // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.

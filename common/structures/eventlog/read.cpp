@@ -169,8 +169,10 @@ void ChunkReader::ask_holes() {
   ask_these(batch, asked);
 }
 
-// Versions before 0.2 placed further parts by their own bytes: one that is named and not where it belongs may be there.
+// Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not where it belongs
+// may be there. Of several copies it would be another's.
 void ChunkReader::ask_misplaced() {
+  if (!alone_) return;
   std::vector<Request> batch;
   std::vector<Asked> asked;
   for (std::size_t i = 0; i < chunks_.size(); ++i) {

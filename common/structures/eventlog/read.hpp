@@ -74,9 +74,16 @@ std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy);
 
 class ChunkReader {
  public:
-  ChunkReader(Context& context, const RingShape& shape, const LogKeys& keys, bool tolerant, LogSink& sink,
-              LogSummary& summary)
-      : context_(context), shape_(shape), keys_(keys), tolerant_(tolerant), sink_(sink), summary_(summary) {}
+  // `alone`: there is no other copy, whose parts lie under the same keys on other servers.
+  ChunkReader(Context& context, const RingShape& shape, const LogKeys& keys, bool alone, bool tolerant,
+              LogSink& sink, LogSummary& summary)
+      : context_(context),
+        shape_(shape),
+        keys_(keys),
+        alone_(alone),
+        tolerant_(tolerant),
+        sink_(sink),
+        summary_(summary) {}
 
   // In the order given. One round trip, more only for third and further parts and for parts in no directory. Nothing,
   // and `summary.flood`, when it is more than is held at a time.
@@ -104,6 +111,7 @@ class ChunkReader {
   Context& context_;
   const RingShape& shape_;
   const LogKeys& keys_;
+  bool alone_;
   bool tolerant_;
   LogSink& sink_;
   LogSummary& summary_;

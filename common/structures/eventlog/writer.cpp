@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
 
@@ -107,15 +108,15 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   const Request touch = Request::touch(keys_.part(name), exptime_of(name.chunk));
   std::vector<Request> batch{of_part(touch, name), of_part(Request::append(keys_.part(name), lines), name),
                              Request::get(keys_.directory(name.chunk / chunks_per_directory))};
-  // Where versions before 0.2 put a further part: one that is there counts as full.
-  if (context_->cluster.server_of(touch) != context_->cluster.server_of(batch[0])) batch.push_back(touch);
+  // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is another's.
+  if (alone_ && context_->cluster.server_of(touch) != context_->cluster.server_of(batch[0]))
+    batch.push_back(touch);
   const auto replies = context_->cluster.execute(batch);
-  std::string_view directory = replies[2].value;
-  while (!directory.empty()) {
-    const auto line = parse_directory_line(take_line(directory));
-    if (line && line->named && line->name.chunk == name.chunk)
-      last_part = std::max(last_part, line->name.part);
-  }
+  // Not those that were lost and withdrawn: what is written behind a hole is found through the directory only.
+  LogDirectory directory;
+  directory.add(replies[2].value);
+  for (const auto& [named, incarnation] : directory.named(name.chunk, WallTime::max()))
+    last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies.size() > 3 && replies[3].outcome == Outcome::stored) return Look::full;
   const auto missing = !may_begin_ && replies[2].outcome == Outcome::miss ? Look::nowhere : Look::missing;

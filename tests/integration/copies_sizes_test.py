@@ -1,0 +1,138 @@
+#!/usr/bin/env python3
+"""What has outgrown one item, touched with another number of copies than it is kept in: byte for byte the same afterwards.
+
+Usage: copies_sizes_test.py BUILD_DIR
+
+With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements and event logs of 20 and of more than 1000 parts,
+written in 1, 2 and 3 copies, each touched with both other numbers by every verb, each verb right or refused. Otherwise smaller ones,
+and fewer numbers.
+"""
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from copies_verbs import VERBS
+from real_servers import connected, dumped, start_memcached
+
+DEADLINE_S = 600
+KEYS_AT_ONCE = 100
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+PAIRS = [(kept, other) for kept in (1, 2, 3) for other in (1, 2, 3) if kept != other] if FULL else [(1, 2), (2, 1), (2, 3)]
+
+
+class Servers:
+    def __init__(self, directory, *flags):
+        self.paths = [os.path.join(directory, name) for name in "abcd"]
+        self.processes = [start_memcached(path, "-m", "1024", *flags) for path in self.paths]
+        self.names = ",".join(f"{name}=unix:{path}" for name, path in zip("abcd", self.paths))
+
+    def end(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def digest(self):
+        """Of every item of every server, flags and value, and how many there are."""
+        lines = []
+        for number, path in enumerate(self.paths):
+            with connected(path) as file:
+                keys = set()
+                for _ in range(3):  # the crawler passes over items in use
+                    keys.update(dumped(file))
+                keys = sorted(keys)
+                for start in range(0, len(keys), KEYS_AT_ONCE):
+                    lines += [(number, key, *rest) for key, *rest in values(file, keys[start:start + KEYS_AT_ONCE])]
+        return len(lines), hashlib.sha256(repr(sorted(lines)).encode()).hexdigest()
+
+
+def values(file, keys):
+    file.write(b"get " + b" ".join(keys) + b"\r\n")
+    file.flush()
+    found = []
+    while (line := file.readline().rstrip()) != b"END":
+        _, key, flags, size = line.split()
+        value = file.read(int(size) + 2)
+        found.append((key, flags, hashlib.sha256(value).digest()))
+    return found
+
+
+def run(servers, copies, *arguments, given=None):
+    done = subprocess.run([mcds, "-s", servers.names, "--copies", str(copies), *arguments], input=given, capture_output=True, text=True,
+                          timeout=DEADLINE_S, check=False)
+    return done.returncode, done.stdout, done.stderr.strip()
+
+
+def numbered(count, size=0):
+    return "".join(f"line {number} {'x' * size}\n" for number in range(count))
+
+
+# What is written from standard input, and how it is read. Items of a server are as large as its flags say.
+SIZES = {
+    "array": (["array", "add", "N", "-"], ["array", "fetch", "N"], numbered(60000 if FULL else 25000), []),
+    "table": (["table", "add", "N", "-"], ["table", "fetch", "N"], numbered(400000 if FULL else 20000), []),
+    "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
+             "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000)), []),
+    "eventlog, some parts": (["eventlog", "put", "N", "-"], ["eventlog", "fetch", "N"], numbered(20000 if FULL else 3000, 1000), []),
+    "eventlog, many parts": (["eventlog", "put", "N", "-"], ["eventlog", "fetch", "N"], numbered(18000 if FULL else 1000, 1000), ["-I", "16k"]),
+}
+
+
+def read(servers, copies, words):
+    status, told, error = run(servers, copies, "-o", "value", *words)
+    check(status == 0, f"{words} of {copies} copies: {status} {error}")
+    return sorted(told.splitlines())
+
+
+def parts(servers):
+    """Of an event log: items whose keys end in a part's number."""
+    count = 0
+    for path in servers.paths:
+        with connected(path) as file:
+            count += sum(key.rsplit(b":", 1)[-1].count(b".") for key in set(dumped(file)))
+    return count
+
+
+def check_size(name, kept, others):
+    write, fetch, lines, flags = SIZES[name]
+    named = lambda words: ["big" if word == "N" else word for word in words]  # noqa: E731
+    with tempfile.TemporaryDirectory() as directory:
+        servers = Servers(directory, *flags)
+        try:
+            # All of a log in one chunk, whenever the test runs.
+            shape = ["--chunk", "1d", "--chunks", "2"] if write[0] == "eventlog" else []
+            status, _, error = run(servers, kept, *named(write), *shape, given=lines)
+            check(status == 0, f"{name} in {kept} copies: {status} {error}")
+            fetch = named(fetch) + shape
+            before_read = read(servers, kept, fetch)
+            check(len(before_read) == lines.count("\n"), f"{name} in {kept} copies: {len(before_read)} read of {lines.count(chr(10))}")
+            if name == "eventlog, many parts":
+                least = (1000 if FULL else 50) * kept
+                check(parts(servers) >= least, f"{name} in {kept} copies has {parts(servers)} parts, not {least}")
+            before = servers.digest()
+            for other in others:
+                for verb in VERBS:
+                    if verb[0] != write[0]:
+                        continue
+                    status, _, error = run(servers, other, *named(verb), *(shape if verb[1] in ("put", "fetch", "tail", "info") else []))
+                    right = status == 65 and f"say --copies {kept}" in error
+                    check(right or verb[1] in ("where", "tail", "info"), f"{verb} of {name} in {kept} copies with {other}: {status} {error}")
+                after = servers.digest()
+                check(after == before, f"{name} in {kept} copies: changed by verbs with {other}: {before} {after}")
+                check(read(servers, kept, fetch) == before_read, f"{name} in {kept} copies reads otherwise after {other}")
+        finally:
+            servers.end()
+
+
+def main():
+    for name in SIZES:
+        for kept in sorted({kept for kept, _ in PAIRS}):
+            check_size(name, kept, [other for one, other in PAIRS if one == kept])
+    finish()
+
+
+main()
