@@ -109,7 +109,8 @@ struct Rule {
   Ties ties = Ties::first_server;
   unsigned bits = 32;
   Failover failover = Failover::unknown;
-  bool ejects = false;  // it can be configured to place keys on the pool without the dead servers, or to keep them
+  bool ejects =
+      false;  // it can be configured to place keys on the pool without the dead servers, or to keep them
   Replication replication = Replication::none;
   std::size_t copies = 1;  // the first included
 
