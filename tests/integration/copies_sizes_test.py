@@ -118,7 +118,7 @@ def check_size(name, kept, others):
                     if verb[0] != write[0]:
                         continue
                     status, _, error = run(servers, other, *named(verb), *(shape if verb[1] in ("put", "fetch", "tail", "info") else []))
-                    right = status == 65 and f"say --copies {kept}" in error
+                    right = status == 65 and f"--copies {kept}" in error
                     check(right or verb[1] in ("where", "tail", "info"), f"{verb} of {name} in {kept} copies with {other}: {status} {error}")
                 after = servers.digest()
                 check(after == before, f"{name} in {kept} copies: changed by verbs with {other}: {before} {after}")

@@ -229,7 +229,7 @@ void Counter::expect_only_copy(const std::string& name, const std::string& key) 
   }
   if (copies == 1) return;
   throw Failure(ErrorCode::bad_data, "the counter " + in_quotes(name) + " is kept in " +
-                                         std::to_string(copies) + " copies; say --copies " +
+                                         std::to_string(copies) + " copies; give --copies " +
                                          std::to_string(copies));
 }
 
