@@ -182,7 +182,7 @@ class Explanation {
 void declare_config(Command& command) {
   command.itself()
       .example("mcds config")
-      .example("mcds config --pool sessions -o text")
+      .example("mcds --timeout 2s config -o text")
       .action([](Session& session) {
         Explanation(session).print();
         return ExitStatus::ok;
