@@ -218,7 +218,7 @@ class Visitors(Structure):
 
 class EventLog(Structure):
     skewed = True
-    RING = ("--chunk", "4", "--chunks", "100")
+    RING = ("--chunk", "6", "--chunks", "60")
     READER = 0  # the worker whose cursor it is
 
     def command(self, random, worker):
