@@ -104,6 +104,24 @@ TEST_CASE("counter: a copy that was counted on, and then cannot be read, is not 
   CHECK(counter.incr("a", 1).value == 7);
 }
 
+TEST_CASE(
+    "counter: a copy that missed a set, is counted on, and then cannot be read, does not undo the set") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  for (int i = 0; i < 100; ++i) counter.incr("a", 1);
+  const std::size_t first = world.memory.placement().server_of("counter:a");
+  const auto unreachable = [&](std::optional<Op> op) {
+    world.faults.choose([first, op](const Request& request) -> std::optional<test::Mishap> {
+      if (request.server != first || (op && request.op != *op)) return std::nullopt;
+      return test::Mishap::unreachable;
+    });
+  };
+  unreachable(std::nullopt);
+  counter.set("a", 5, {}, false);
+  unreachable(Op::gets);
+  CHECK(counter.incr("a", 1).value == 6);
+}
+
 TEST_CASE("counter: a lost reply is unknown for that name only") {
   World world;
   Counter counter = world.counter();

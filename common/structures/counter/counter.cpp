@@ -122,13 +122,6 @@ std::uint32_t life_of(const VersionedItem& item) {
   return life;
 }
 
-bool are_of_one_life(const VersionedItem& item) {
-  const std::uint32_t life = life_of(item);
-  return std::all_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
-    return !copy.found || copy.failure || copy.number == life;
-  });
-}
-
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
@@ -196,11 +189,12 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
   try {
     const auto seen = execute_copies(context_, Request::gets(key));
     const CounterReading reading = merge(name, key, seen);
-    // A copy that was changed just now, and cannot be read, counts unless others are of different lives.
+    // A copy that was changed just now, and cannot be read, counts while all others are of the first life: after a set it
+    // may be one that missed it.
     bool all_seen = true;
     for (std::size_t i = 0; i < replies.size(); ++i)
       all_seen = all_seen && (!is_stored(replies[i]) || is_hit(seen[i]));
-    if (reading.value && (all_seen || !are_of_one_life(Versions(context_).item_of(key, seen))))
+    if (reading.value && (all_seen || life_of(Versions(context_).item_of(key, seen)) > 0))
       value.value = reading.value->value;
   } catch (const NotApplied&) {
     // It is counted; that others do not answer now changes nothing.
