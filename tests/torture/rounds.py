@@ -60,6 +60,7 @@ class Round:
         self.gate = threading.Event()
         self.running = 0
         self.ended = False
+        self.usual = 0.02  # seconds that a command takes on this machine, as last seen: who is killed dies within them
         self.wrong = []
 
     def run(self):
@@ -176,12 +177,14 @@ class Round:
                     continue
                 self.running += 1
                 words, tag = self.structure.command(dice, worker)
-            kill = dice.uniform(0, 0.02) if dice.random() < 0.06 and tag != "cursor" else None
+            kill = dice.uniform(0, 1.2 * self.usual) if dice.random() < 0.06 and tag != "cursor" else None
             skew = dice.uniform(-SKEW, SKEW) if FAKETIME and self.structure.skewed and dice.random() < 0.2 else None
             op = self.execute(worker, words, tag, worker, kill, skew)
             with self.lock:
                 if not op.killed:
                     self.structure.ended(op)
+                if op.done:
+                    self.usual += 0.1 * (op.end - op.start - self.usual)
                 self.running -= 1
             if dice.random() < 0.2:
                 time.sleep(dice.uniform(0, 0.1))
