@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "support"))
 from history import Op
 from proxy import Proxy
 from real_servers import connected, start_memcached
-from structures import KINDS, SKEW, Lock
+from structure import SKEW
+from structures import KINDS, Lock
 
 WORKERS = 6
 TIMEOUT = 0.3  # of mcds, for one reply
