@@ -25,7 +25,7 @@ constexpr Rule npm_default() {
 constexpr Rule npm_memcache(Rule rule) {
   rule.identity = identity::bracketed;
   rule.zero_weight_is_one = true;
-  return failing_over(Failover::lost, rule);
+  return rule;
 }
 
 constexpr Profile profiles[] = {

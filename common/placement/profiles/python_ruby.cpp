@@ -71,11 +71,9 @@ constexpr Profile profiles[] = {
     {"uhashring-default", &uhashring, "default", md5_ring(identity::as_written)},
     {"uhashring-ketama", &uhashring, "hash_fn=\"ketama\"", uhashring_ketama()},
 
-    {"meta-memcache", &meta_memcache, "default",
-     failing_over(Failover::lost, without_weights(md5_ring(identity::bracketed))),
+    {"meta-memcache", &meta_memcache, "default", without_weights(md5_ring(identity::bracketed)),
      "a routing_key, where one is given, is hashed instead of the key"},
-    {"meta-memcache-nonconsistent", &meta_memcache, "NonConsistentHashPoolProvider",
-     failing_over(Failover::lost, modulo(crc32)),
+    {"meta-memcache-nonconsistent", &meta_memcache, "NonConsistentHashPoolProvider", modulo(crc32),
      "a routing_key, where one is given, is hashed instead of the key"},
     {"emcache", &emcache_client, "default", emcache(),
      "the client puts its hash together from signed bytes: on a machine whose C char is unsigned, such as "
