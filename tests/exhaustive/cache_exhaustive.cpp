@@ -217,6 +217,18 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
         {.faults = 1});
 }
 
+// Two may then rebuild at the same time: no value is wrong for it.
+TEST_CASE("exhaustive cache: no invalidation is undone although items are lost") {
+  using exhaustive::holds;
+  Bounds losing{.faults = 1, .kinds = Happenings::none()};
+  losing.kinds.evictions = true;
+  losing.evictable = [](const std::string& key) { return key != source; };
+  for (const std::vector<std::string>& one :
+       {std::vector<std::string>{"a", "a"}, {"a", "ea"}, {"a", "ra"}, {"e", "r"}})
+    holds("cache, an item is evicted: " + one[0] + " | " + one[1], callers(one, {.exclusive = false}),
+          losing);
+}
+
 // With a fault, clients that reach different servers may rebuild at the same time: no value is wrong for it.
 TEST_CASE("exhaustive cache: two copies") {
   using exhaustive::holds;
@@ -232,6 +244,8 @@ TEST_CASE("exhaustive cache: two copies") {
 TEST_CASE("exhaustive cache: caught when broken") {
   using exhaustive::caught;
   caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = test::store_by_set}), {});
+  caught("cache, 2 copies, broken: stored by set",
+         callers({"a", "e"}, {.copies = 2, .spoil = test::store_by_set}), {.servers = 2});
   caught("cache, broken: a lock that is no lock", callers({"a", "a"}, {.spoil = test::lock_by_set}), {});
   caught("cache, broken: a placeholder like any other",
          callers({"a", "ra"}, {.before = Before::nothing, .spoil = test::placeholder_of_nobody}),

@@ -1,143 +1,196 @@
-// Counters: acknowledged increments <= value <= acknowledged and unknown ones; what takes answer, and what is left, is what
-// was added.
+// Counters: what was added, taken, set and removed, in some order, explains every answer and what is left. Plain ones in
+// several copies answer racing increments no order: there only what is read counts.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
+#include "tests/support/cluster_doubles.hpp"
+#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
 namespace {
 
 using namespace std::chrono_literals;
+using exhaustive::in_copies;
 
 enum class Kind { plain, exact };
 
-struct Ledger {
-  std::uint64_t least = 0, most = 0;  // added
-  std::uint64_t taken = 0;
-  std::uint64_t removed_at_most = 0;  // by takes, decrements and removals without an answer, or with one
-  bool started_again = false;         // set, or removed: nothing more is known of the value
-};
+using Value = std::optional<std::uint64_t>;
+using Acts = exhaustive::Acts<Value>;
 
 constexpr const char* key = "counter:n";
+const std::vector<std::string> names{"n"};
 
 using Increment = std::function<void(Context&, std::uint64_t)>;
 
-// One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r remove.
+struct Setting {
+  Kind kind = Kind::plain;
+  std::uint64_t before = 0;
+  std::size_t copies = 1;
+  Increment increment = nullptr;
+  test::Spoiled::Spoil spoil = nullptr;
+};
+
+CounterReading read(Context& context) {
+  const CounterReading reading = Counter(context).get(names).front();
+  if (reading.failure) throw Failure(*reading.failure);
+  return reading;
+}
+
+// A lost copy of a plain counter to what the others have, as it must not be done.
+void raise_lost_copies(Context& context) {
+  const auto replies = execute_copies(context, Request::get(key));
+  const auto value = read(context).value;
+  for (const Reply& reply : replies) {
+    if (value && reply.outcome == Outcome::miss)
+      context.cluster.execute(
+          Request::add(key, std::to_string(value->value), Exptime::never()).on(reply.server));
+  }
+}
+
+// One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r remove; R raises
+// lost copies.
 class Teller {
  public:
-  Teller(Context& context, ExploredClient& client, Ledger& ledger, Kind kind, const Increment& increment)
-      : context_(context),
-        client_(client),
-        ledger_(ledger),
-        kind_(kind),
-        increment_(increment),
-        counter_(context) {}
+  Teller(Context context, ExploredClient& client, Acts& acts, const Setting& setting)
+      : context_(std::move(context)), client_(client), acts_(acts), setting_(setting), counter_(context_) {}
 
   void act(char letter) {
     switch (letter) {
       case 'i':
-        return add();
+        return incr();
       case 't':
         return take();
       case 'd':
-        ledger_.removed_at_most += 1;
-        client_.operation("decr", [&] { return counter_.decr("n", 1) ? "done" : "there is none"; });
-        return;
+        return decr();
       case 'g':
-        client_.operation("get", [&] {
-          const std::vector<std::string> names{"n"};
-          const auto reading = counter_.get(names).front();
-          return reading.value ? std::to_string(reading.value->value) : std::string("nothing");
-        });
-        return;
+        return get();
       case 's':
-        ledger_.started_again = true;
-        ledger_.most += 10;
-        client_.operation("set",
-                          [&] { return std::to_string(counter_.set("n", 10, std::nullopt, false).value); });
+        return set();
+      case 'R':
+        client_.operation("raise lost copies", [&] { return raise_lost_copies(context_), "done"; });
         return;
       default:
-        ledger_.started_again = true;
-        client_.operation("remove", [&] {
-          const std::vector<std::string> names{"n"};
-          return counter_.remove(names).front().removed ? "removed" : "not there";
-        });
+        return remove();
     }
   }
 
  private:
-  void add() {
-    ledger_.most += 2;
-    bool unknown = false;
-    const bool done = client_.operation("incr", [&] {
-      try {
-        increment_ ? increment_(context_, 2)
-                   : void(counter_.incr("n", 2, {.ttl = {}, .exact = kind_ == Kind::exact}));
-      } catch (const UnknownOutcome&) {
-        unknown = true;
-        throw;
-      }
-      return "done";
+  using Answer = std::function<bool(Value&)>;
+
+  bool tells() const { return setting_.copies == 1 && !setting_.increment; }
+
+  void incr() {
+    const auto effect = [](Value& state) { state = state.value_or(0) + 2; };
+    acts_.run(client_, "incr", effect, [&](std::string& told) -> Answer {
+      Value answer;
+      if (setting_.increment)
+        setting_.increment(context_, 2);
+      else
+        answer = counter_.incr("n", 2, {.ttl = {}, .exact = setting_.kind == Kind::exact}).value;
+      told = answer ? std::to_string(*answer) : "done";
+      return [=, tells = tells()](Value& state) {
+        effect(state);
+        return !tells || state == answer;
+      };
     });
-    if (done) ledger_.least += 2;
-    if (!done && !unknown) ledger_.most -= 2;
   }
 
   void take() {
-    std::optional<std::uint64_t> taken;
-    bool unknown = true;
-    ledger_.removed_at_most += 1000;
-    client_.operation("take", [&] {
-      try {
-        const auto answer = counter_.take("n");
-        taken = answer ? answer->value : 0;
-        unknown = false;
-      } catch (const UnknownOutcome&) {
-        throw;
-      } catch (const Failure&) {
-        unknown = false;
-        throw;
-      }
-      return std::to_string(*taken);
+    const auto effect = [](Value& state) { state = state ? Value(0) : Value(); };
+    acts_.run(client_, "take", effect, [&](std::string& told) -> Answer {
+      const auto taken = counter_.take("n");
+      told = taken ? std::to_string(taken->value) : "there is none";
+      return [=](Value& state) {
+        const bool right = state.has_value() == taken.has_value() && (!state || *state == taken->value);
+        effect(state);
+        return right;
+      };
     });
-    if (!unknown) ledger_.removed_at_most -= 1000;
-    ledger_.taken += taken.value_or(0);
   }
 
-  Context& context_;
+  void decr() {
+    const auto effect = [](Value& state) {
+      if (state) state = *state - std::min<std::uint64_t>(*state, 1);
+    };
+    acts_.run(client_, "decr", effect, [&](std::string& told) -> Answer {
+      const auto left = counter_.decr("n", 1);
+      told = left ? std::to_string(left->value) : "there is none";
+      return [=, tells = tells()](Value& state) {
+        const bool was = state.has_value();
+        if (left) effect(state);
+        return !tells || (was == left.has_value() && (!state || *state == left->value));
+      };
+    });
+  }
+
+  void get() {
+    acts_.run(client_, "get", nullptr, [&](std::string& told) -> Answer {
+      const auto value = read(context_).value;
+      told = value ? std::to_string(value->value) : "nothing";
+      return [=](Value& state) {
+        return state.has_value() == value.has_value() && (!state || *state == value->value);
+      };
+    });
+  }
+
+  void set() {
+    const auto effect = [](Value& state) { state = 10; };
+    acts_.run(client_, "set", effect, [&](std::string& told) -> Answer {
+      told = std::to_string(counter_.set("n", 10, std::nullopt, false).value);
+      return [=](Value& state) { return effect(state), true; };
+    });
+  }
+
+  void remove() {
+    const auto effect = [](Value& state) { state.reset(); };
+    acts_.run(client_, "remove", effect, [&](std::string& told) -> Answer {
+      const CounterRemoval removal = counter_.remove(names).front();
+      if (removal.failure && removal.failure->code() == ErrorCode::unknown_outcome)
+        throw UnknownOutcome(removal.failure->what());
+      if (removal.failure) throw Failure(*removal.failure);
+      told = removal.removed ? "removed" : "not there";
+      return [=, tells = tells()](Value& state) {
+        const bool was = state.has_value();
+        effect(state);
+        return !tells || was == removal.removed;
+      };
+    });
+  }
+
+  Context context_;
   ExploredClient& client_;
-  Ledger& ledger_;
-  Kind kind_;
-  const Increment& increment_;
+  Acts& acts_;
+  const Setting& setting_;
   Counter counter_;
 };
 
-Scenario tellers(std::vector<std::string> lives, Kind kind, Increment increment = nullptr,
-                 std::uint64_t before = 0) {
+Scenario tellers(std::vector<std::string> lives, Setting setting = {}) {
   return [=](Exploration& run) {
-    auto ledger = std::make_shared<Ledger>();
-    if (before != 0) {
-      Counter(run.observer()).incr("n", before, {.ttl = {}, .exact = kind == Kind::exact});
-      ledger->least = ledger->most = before;
+    auto acts = std::make_shared<Acts>();
+    const Value before = setting.before == 0 ? Value() : Value(setting.before);
+    if (before) {
+      Counter(in_copies(run.observer(), setting.copies))
+          .incr("n", *before, {.ttl = {}, .exact = setting.kind == Kind::exact});
     }
     for (const std::string& life : lives) {
-      run.client([&life, &increment, ledger, kind](Context& context, ExploredClient& client) {
-        Teller teller(context, client, *ledger, kind, increment);
+      run.client([&life, &setting, acts](Context& honest, ExploredClient& client) {
+        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        Teller teller({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
+                      *acts, setting);
         for (const char letter : life) teller.act(letter);
       });
     }
-    run.check([ledger, &run](Context& observer) -> std::optional<std::string> {
-      const std::vector<std::string> names{"n"};
-      const auto reading = Counter(observer).get(names).front();
-      if (reading.failure) return reading.failure->what();
-      const std::uint64_t value = (reading.value ? reading.value->value : 0) + ledger->taken;
-      if (value > ledger->most)
-        return std::to_string(value) + " counted, at most " + std::to_string(ledger->most) + " added";
-      if (!run.lost_data() && !ledger->started_again && value + ledger->removed_at_most < ledger->least)
-        return std::to_string(value) + " counted, " + std::to_string(ledger->least) + " acknowledged";
-      return std::nullopt;
+    run.check([=, &setting, &run](Context& observer) -> std::optional<std::string> {
+      Context context = in_copies(observer, setting.copies);
+      const auto reading = read(context).value;
+      const Value left = reading ? Value(reading->value) : Value();
+      if (run.lost_data() && setting.copies == 1) acts->perhaps([](Value& state) { state.reset(); });
+      if (acts->explained(before, [&](Value& state) { return state == left; })) return std::nullopt;
+      return "no order of the operations explains their answers, and what is left: " +
+             (left ? std::to_string(*left) : "nothing");
     });
   };
 }
@@ -183,10 +236,10 @@ TEST_CASE("exhaustive counter: every change against every other") {
   for (const Kind kind : {Kind::plain, Kind::exact}) {
     const std::string name = kind == Kind::plain ? "counter, plain: " : "counter, exact: ";
     const auto pair = [&](const std::string& what, std::vector<std::string> lives, Bounds bounds) {
-      holds(name + what, tellers(std::move(lives), kind, nullptr, 5), bounds);
+      holds(name + what, tellers(std::move(lives), {.kind = kind, .before = 5}), bounds);
     };
-    holds(name + "incr | incr, creating", tellers({"i", "i"}, kind), {.faults = 1});
-    holds(name + "incr | incr, creating, without meta", tellers({"i", "i"}, kind),
+    holds(name + "incr | incr, creating", tellers({"i", "i"}, {.kind = kind}), {.faults = 1});
+    holds(name + "incr | incr, creating, without meta", tellers({"i", "i"}, {.kind = kind}),
           {.faults = 1, .native = false});
     pair("incr incr | incr", {"ii", "i"}, {.faults = 1});
     pair("incr | take", {"i", "t"}, {.faults = 1});
@@ -203,16 +256,48 @@ TEST_CASE("exhaustive counter: every change against every other") {
   }
 }
 
+TEST_CASE("exhaustive counter: two copies") {
+  using exhaustive::holds;
+  const auto pair = [](const std::vector<std::string>& lives, Kind kind, std::uint64_t before, int faults) {
+    holds(std::string("counter, 2 copies, ") + (kind == Kind::plain ? "plain: " : "exact: ") + lives[0] +
+              " | " + lives[1] + (before == 0 ? ", creating" : ""),
+          tellers(lives, {.kind = kind, .before = before, .copies = 2}), {.faults = faults, .servers = 2});
+  };
+  for (const std::uint64_t before : {0, 5}) {
+    for (const Kind kind : {Kind::plain, Kind::exact}) {
+      pair({"i", "i"}, kind, before, 1);
+      pair({"ii", "i"}, kind, before, 1);
+    }
+    pair({"i", "gg"}, Kind::exact, before, 1);
+    pair({"s", "s"}, Kind::plain, before, 1);
+    // A client that reaches only the copy that a change has not reached yet sees it undone: no fault is left for these.
+    if (exhaustive::full()) continue;
+    for (const char* one : {"i | gg", "s | gg", "r | gg", "i | r", "i | ri", "r | r", "s | i", "s | r",
+                            "i | d", "d | d", "s | d", "d | r"}) {
+      const std::string lives = one;
+      pair({lives.substr(0, 1), lives.substr(4)}, Kind::plain, before, 0);
+    }
+  }
+}
+
 TEST_CASE("exhaustive counter: caught when broken") {
   using exhaustive::caught;
-  caught("counter, broken: get then set", tellers({"i", "i"}, Kind::plain, get_then_set_first), {});
-  caught("counter, broken: repeated after a lost reply", tellers({"i"}, Kind::plain, repeated_after_unknown),
-         {.faults = 1});
-  caught("counter, broken: unknown called failed", tellers({"i"}, Kind::plain, unknown_called_failed),
+  caught("counter, broken: get then set", tellers({"i", "i"}, {.increment = get_then_set_first}), {});
+  caught("counter, broken: repeated after a lost reply",
+         tellers({"i"}, {.increment = repeated_after_unknown}), {.faults = 1});
+  caught("counter, broken: unknown called failed", tellers({"i"}, {.increment = unknown_called_failed}),
          {.faults = 1});
   caught("counter, broken: a cas loop that goes on blindly",
-         tellers({"i"}, Kind::plain, cas_loop_repeating_after_unknown), {.faults = 1});
-  caught("counter, the articles': get, add, set", tellers({"i", "i"}, Kind::plain, get_and_set), {});
+         tellers({"i"}, {.increment = cas_loop_repeating_after_unknown}), {.faults = 1});
+  caught("counter, 2 copies, broken: a lost copy raised to the other", tellers({"i", "R"}, {.copies = 2}),
+         {.servers = 2});
+  const Setting exact{.kind = Kind::exact, .before = 5, .copies = 2, .spoil = test::write_without_comparing};
+  caught("counter, 2 exact copies, broken: written without comparing", tellers({"i", "i"}, exact),
+         {.servers = 2});
+  const Setting created{.kind = Kind::exact, .copies = 2, .spoil = test::add_over_what_is_there};
+  caught("counter, 2 exact copies, broken: created over what is there", tellers({"i", "i"}, created),
+         {.servers = 2});
+  caught("counter, the articles': get, add, set", tellers({"i", "i"}, {.increment = get_and_set}), {});
 }
 
 }  // namespace mcds

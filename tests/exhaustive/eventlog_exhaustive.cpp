@@ -6,13 +6,16 @@
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
 namespace {
 
 using namespace std::chrono_literals;
+using exhaustive::in_copies;
 
 const RingShape shape{10, 2};
 
@@ -27,6 +30,7 @@ struct Read {
   std::size_t gaps;
   bool delivers;
   WallTime at;  // its end
+  std::size_t reader = exhaustive::never;
 };
 
 struct History {
@@ -71,8 +75,12 @@ void fetch_plainly(const Context& context, Mistake mistake, CollectingSink& sink
 // by a cursor of its own.
 class Party {
  public:
-  Party(Context& context, ExploredClient& client, History& history, Mistake mistake)
-      : context_(context), client_(client), history_(history), mistake_(mistake), log_(context, "x", shape) {}
+  Party(Context context, ExploredClient& client, History& history, Mistake mistake)
+      : context_(std::move(context)),
+        client_(client),
+        history_(history),
+        mistake_(mistake),
+        log_(context_, "x", shape) {}
 
   void act(char letter) {
     if (letter == 'p' || letter == 'b') return put(letter == 'b' ? 200 : 0);
@@ -83,6 +91,7 @@ class Party {
       return std::to_string(sink.events.size()) + " events, " + std::to_string(sink.gaps.size()) + " gaps";
     });
     read.begun = client_.begun();
+    read.reader = client_.index();
     read.at = client_.wall();
     read.texts = sink.texts();
     read.gaps = sink.gaps.size();
@@ -161,7 +170,7 @@ class Party {
     throw UnknownOutcome("no reply");
   }
 
-  Context& context_;
+  Context context_;
   ExploredClient& client_;
   History& history_;
   Mistake mistake_;
@@ -171,19 +180,32 @@ class Party {
   int next_ = 0;
 };
 
-std::optional<std::string> violation(const History& history, bool lost_data) {
+enum class Loss {
+  none,
+  of_items,       // told by the last read
+  told_at_once,   // by every read
+  of_everything,  // only a cursor that has read something knows
+};
+
+std::optional<std::string> violation(const History& history, Loss loss) {
   std::map<std::string, int> delivered;
+  std::set<std::size_t> readers;  // that have been given something
   for (const Read& read : history.reads) {
+    // What is missing counts as lost when its name is older than the grace.
+    const bool last = read.reader == exhaustive::never;
+    const bool knows = loss == Loss::none || loss == Loss::told_at_once || (loss == Loss::of_items && last) ||
+                       (loss == Loss::of_everything && read.delivers && readers.contains(read.reader));
+    if (!read.texts.empty()) readers.insert(read.reader);
     std::map<std::string, int> times;
     for (const auto& text : read.texts) ++times[text];
     for (const auto& [text, count] : times) {
       if (count > 1) return text.substr(0, 3) + " comes twice in one read";
       if (read.delivers) delivered[text] += count;
     }
-    if (read.gaps != 0 && !lost_data) return "a gap although nothing was lost";
+    if (read.gaps != 0 && loss == Loss::none) return "a gap although nothing was lost";
     for (const auto& [text, put] : history.puts) {
       const bool seen = read.delivers ? delivered.contains(text) : times.contains(text);
-      if (put.ended < read.begun && put.at >= read.at - shape.kept() && !seen && read.gaps == 0)
+      if (put.ended < read.begun && put.at >= read.at - shape.kept() && !seen && read.gaps == 0 && knows)
         return text.substr(0, 3) + " is missing, and no gap told";
     }
   }
@@ -193,29 +215,44 @@ std::optional<std::string> violation(const History& history, bool lost_data) {
   return std::nullopt;
 }
 
-Scenario parties(std::vector<std::string> lives, Mistake mistake = Mistake::none) {
+struct Setting {
+  Mistake mistake = Mistake::none;
+  std::size_t copies = 1;
+  Loss loss = Loss::of_items;  // if there is one
+  test::Spoiled::Spoil spoil = nullptr;
+};
+
+Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
     for (const std::string& life : lives) {
-      run.client([&life, history, mistake](Context& context, ExploredClient& client) {
-        Party party(context, client, *history, mistake);
+      run.client([&life, history, &setting](Context& honest, ExploredClient& client) {
+        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        Party party({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
+                    *history, setting.mistake);
         for (const char letter : life) party.act(letter);
       });
     }
-    run.check([history, &run, mistake](Context& observer) -> std::optional<std::string> {
+    run.check([history, &run, &setting](Context& observer) -> std::optional<std::string> {
       CollectingSink sink;
-      if (plain_ring(mistake))
-        fetch_plainly(observer, mistake, sink);
+      const bool waited = run.time().elapsed() >= EventLog::grace;
+      if (run.lost_data()) run.time().advance(EventLog::grace + std::chrono::seconds(shape.chunk_s) / 2 + 1s);
+      if (plain_ring(setting.mistake))
+        fetch_plainly(observer, setting.mistake, sink);
       else
-        EventLog(observer, "x", shape).fetch({}, sink);
+        EventLog(in_copies(observer, setting.copies), "x", shape).fetch({}, sink);
       history->reads.push_back(
           {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
       // A log without a directory looks like one that lost it; a part named long before it is there, like a lost one.
-      const bool lost =
-          run.lost_data() || mistake != Mistake::none || run.time().elapsed() >= EventLog::grace;
-      return violation(*history, lost);
+      const bool lost = (run.lost_data() && setting.copies == 1) || waited;
+      if (setting.mistake != Mistake::none) return violation(*history, Loss::told_at_once);
+      return violation(*history, lost ? setting.loss : Loss::none);
     });
   };
+}
+
+void expire_soon_after_creation(Request& request) {
+  if (request.op == Op::append_or_create) request.exptime = Exptime::after(8s, WallTime{});
 }
 
 Bounds small_items(int faults) {
@@ -240,22 +277,59 @@ TEST_CASE("exhaustive eventlog: puts against puts, fetches and a cursor") {
   holds("eventlog: p | p f, time passes", parties({"p", "pf"}), {.pauses = {6s, 13s}, .most_pauses = 1});
 }
 
+TEST_CASE("exhaustive eventlog: what is lost is told") {
+  using exhaustive::holds;
+  Bounds losing = small_items(1);
+  losing.kinds = Happenings::none();
+  losing.kinds.evictions = true;
+  Bounds restarting = losing;
+  restarting.kinds = Happenings::none();
+  restarting.kinds.restarts = true;
+  for (const std::vector<std::string>& lives :
+       {std::vector<std::string>{"p", "pf"}, {"pp", "ff"}, {"bb", "f"}, {"p", "dd"}, {"pp", "dd"}}) {
+    const std::string name = lives[0] + " | " + lives[1];
+    holds("eventlog, an item is evicted: " + name, parties(lives), losing);
+    if (lives[1] != "dd")
+      holds("eventlog, the server restarts: " + name, parties(lives, {.loss = Loss::of_everything}),
+            restarting);
+  }
+}
+
+TEST_CASE("exhaustive eventlog: two copies") {
+  using exhaustive::holds;
+  if (exhaustive::full()) return;
+  Bounds bounds = small_items(0);
+  bounds.servers = 2;
+  for (const std::vector<std::string>& lives :
+       {std::vector<std::string>{"p", "p"}, {"p", "f"}, {"pp", "f"}, {"p", "d"}, {"p", "dd"}, {"b", "b"}})
+    holds("eventlog, 2 copies: " + lives[0] + " | " + lives[1], parties(lives, {.copies = 2}), bounds);
+}
+
 TEST_CASE("exhaustive eventlog: caught when broken") {
   using exhaustive::caught;
-  caught("eventlog, broken: a blind repetition", parties({"p"}, Mistake::blind_repetition), small_items(1));
-  caught("eventlog, broken: slots that do not carry their lap", parties({"pp"}, Mistake::slot_modulo_n),
+  caught("eventlog, broken: a blind repetition", parties({"p"}, {.mistake = Mistake::blind_repetition}),
+         small_items(1));
+  caught("eventlog, broken: slots that do not carry their lap",
+         parties({"pp"}, {.mistake = Mistake::slot_modulo_n}),
          {.pauses = {5s, 32s}, .most_pauses = 3, .stalls = true});
   caught("eventlog, broken: exptimes counted from the creation",
-         parties({"p", "p"}, Mistake::exptime_from_creation),
+         parties({"p", "p"}, {.mistake = Mistake::exptime_from_creation}),
          {.pauses = {5s, 16s}, .most_pauses = 2, .stalls = true});
-  caught("eventlog, broken: a cursor that goes by time", parties({"p", "pdd"}, Mistake::cursor_by_time),
-         {.pauses = {1s}, .most_pauses = 1});
+  caught("eventlog, broken: a cursor that goes by time",
+         parties({"p", "pdd"}, {.mistake = Mistake::cursor_by_time}), {.pauses = {1s}, .most_pauses = 1});
   Bounds losing{.faults = 1, .kinds = Happenings::none()};
   losing.kinds.evictions = true;
   caught("eventlog, the articles': no directory, an evicted chunk is silence",
-         parties({"p"}, Mistake::article), losing);
+         parties({"p"}, {.mistake = Mistake::article}), losing);
+  Bounds two_servers{.pauses = {9s}, .most_pauses = 1, .servers = 2};
+  caught("eventlog, 2 copies, broken: they expire some time after their creation",
+         parties({"p"}, {.copies = 2, .loss = Loss::none, .spoil = expire_soon_after_creation}), two_servers);
+  Bounds parts = small_items(0);
+  parts.servers = 3;
+  caught("eventlog, broken: a part's owner is guessed", parties({"bb"}, {.spoil = test::guess_the_owner}),
+         parts);
   caught("eventlog, broken: a cursor without incarnations",
-         parties({"pp", "dd"}, Mistake::cursor_without_incarnation), losing);
+         parties({"pp", "dd"}, {.mistake = Mistake::cursor_without_incarnation}), losing);
 }
 
 }  // namespace mcds

@@ -57,6 +57,11 @@ class Acts {
     one.apply = std::move(apply);
   }
 
+  // It may have been done to the state at any time, by nobody that was asked: what servers lose.
+  void perhaps(std::function<void(State&)> effect) {
+    acts_.push_back({.apply = [effect = std::move(effect)](State& state) { return effect(state), true; }});
+  }
+
   bool explained(const State& before, const std::function<bool(State&)>& final) const {
     std::vector<const Act<State>*> left;
     for (const auto& act : acts_) {

@@ -14,13 +14,15 @@ using namespace std::chrono_literals;
 constexpr Duration ttl = 1s;
 // Past a lease and what its key lives longer.
 constexpr Duration lapse = 4s;
+// Until a server votes.
+constexpr Duration longest_ttl = 2s;
 
 // That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
 using exhaustive::Tenures;
 
-std::optional<std::string> violation(const Tenures& tenures) {
-  if (tenures.two_at_a_time()) return "two holders";
-  if (!tenures.fences_grow()) return "the fence did not grow";
+std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
+  if (exclusive && tenures.two_at_a_time()) return "two holders";
+  if (exclusive ? !tenures.fences_grow() : !tenures.fences_grow_apart(1s)) return "the fence did not grow";
   return std::nullopt;
 }
 
@@ -28,8 +30,8 @@ std::optional<std::string> violation(const Tenures& tenures) {
 // by token, x release by force.
 class Holder {
  public:
-  Holder(Context& context, ExploredClient& client, Tenures& tenures)
-      : lock_(context, "l"), client_(client), tenures_(tenures) {}
+  Holder(const Context& context, ExploredClient& client, Tenures& tenures)
+      : lock_(context, "l", longest_ttl), client_(client), tenures_(tenures) {}
 
   void live(const std::string& letters) {
     for (const char letter : letters) act(letter);
@@ -102,18 +104,32 @@ class Holder {
   std::optional<Lease> lease_;
 };
 
-Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr) {
-  return [letters = std::move(letters), spoil](Exploration& run) {
+// Servers that have been up for long, and say so.
+void votes_of(Exploration& run, std::size_t copies) {
+  run.time().advance(10s);
+  Lock lock(exhaustive::in_copies(run.observer(), copies), "l", longest_ttl);
+  auto answer = lock.acquire({.ttl = ttl, .holder = {}, .fence = true});
+  lock.release(*answer.lease);
+}
+
+Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr, std::size_t copies = 1,
+               bool exclusive = true) {
+  return [letters = std::move(letters), spoil, copies, exclusive](Exploration& run) {
     auto tenures = std::make_shared<Tenures>();
+    if (copies > 1) votes_of(run, copies);
     for (const std::string& life : letters) {
-      run.client([&life, tenures, spoil](Context& honest, ExploredClient& client) {
+      run.client([&life, tenures, spoil, copies](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, spoil);
-        Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
+        Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
         Holder(context, client, *tenures).live(life);
       });
     }
-    run.check([tenures](Context&) { return violation(*tenures); });
+    run.check([tenures, exclusive](Context&) { return violation(*tenures, exclusive); });
   };
+}
+
+void believe_every_server(Request& request) {
+  if (request.op == Op::add && request.key.starts_with("lockserver:")) request.value[1] = '1';
 }
 
 // The server's clock ticks just before the clients' second ends.
@@ -147,11 +163,42 @@ TEST_CASE("exhaustive lock: a lease that lapsed, between two others") {
         {.pauses = {1ms, 998ms, 1s}, .most_pauses = 3, .server = ticking_late()});
 }
 
+// Two may then hold it: the fence tells them apart, where a second lies between.
+TEST_CASE("exhaustive lock: fences grow although data is lost") {
+  using exhaustive::holds;
+  Bounds losing{.faults = 1, .kinds = Happenings::none(), .pauses = {lapse}, .most_pauses = 1};
+  losing.kinds.evictions = losing.kinds.restarts = true;
+  holds("lock, data lost: acquire release | acquire release", lives({"af", "af"}, nullptr, 1, false), losing);
+  holds("lock, data lost: acquire renew | acquire", lives({"ar", "a"}, nullptr, 1, false), losing);
+}
+
+TEST_CASE("exhaustive lock: two and three copies") {
+  using exhaustive::holds;
+  for (const std::size_t copies : {2, 3}) {
+    for (const std::vector<std::string>& one : {std::vector<std::string>{"a", "a"},
+                                                {"af", "a"},
+                                                {"af", "af"},
+                                                {"ar", "a"},
+                                                {"at", "a"},
+                                                {"aF", "ar"},
+                                                {"x", "ar"}})
+      holds("lock, " + std::to_string(copies) + " copies: " + one[0] + " | " + one[1],
+            lives(one, nullptr, copies), {.servers = copies});
+  }
+}
+
 TEST_CASE("exhaustive lock: caught when broken") {
   using exhaustive::caught;
   const Bounds two_lapses{.pauses = {lapse}, .most_pauses = 2, .stalls = true};
   caught("lock, broken: the key expires with the ttl", lives({"a", "a"}, test::expire_with_the_ttl),
          {.pauses = {1ms, 998ms}, .most_pauses = 2, .server = ticking_late()});
+  Bounds restarting{.faults = 1, .kinds = Happenings::none()};
+  restarting.kinds.restarts = true;
+  caught("lock, one copy, on a server that restarts", lives({"a", "a"}), restarting);
+  restarting.faults = 2;
+  restarting.servers = 3;
+  caught("lock, 3 copies, broken: servers vote that may have forgotten",
+         lives({"a", "a"}, believe_every_server, 3), restarting);
   caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, test::release_without_comparing),
          two_lapses);
   caught("lock, broken: renew without comparing", lives({"at", "a"}, test::renew_without_comparing),

@@ -10,7 +10,7 @@
 
 namespace mcds::exhaustive {
 
-// MCDS_TEST_FULL (`tests/run --full`): one fault more, as far as so many schedules reach.
+// MCDS_TEST_FULL (`tests/run --full`): one fault more, as far as so many steps reach.
 inline bool full() {
   return std::getenv("MCDS_TEST_FULL") != nullptr;
 }
@@ -32,7 +32,7 @@ inline void holds(const std::string& name, const Scenario& scenario, Bounds boun
   if (!chosen(name)) return;
   if (full()) {
     ++bounds.faults;
-    bounds.most_schedules = 300'000;
+    bounds.effort = 8'000'000;
   }
   const Verdict verdict = explore(scenario, bounds);
   std::printf("%-64s %s: %s\n", name.c_str(), bounds.told().c_str(), verdict.line().c_str());

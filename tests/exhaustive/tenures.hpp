@@ -44,6 +44,13 @@ class Tenures {
       return a.before(b) ? a.fence >= b.fence : b.fence >= a.fence;
     });
   }
+  // Of those between which so much time lies.
+  bool fences_grow_apart(Duration apart) const {
+    return !any_two([&](const Tenure& a, const Tenure& b) {
+      return (a.until + apart <= b.from && a.fence >= b.fence) ||
+             (b.until + apart <= a.from && b.fence >= a.fence);
+    });
+  }
 
  private:
   template <typename Check>

@@ -16,7 +16,8 @@ enum class Mistake {
   position_decides,  // the first copy that has something is read
   version_not_raised,
   reader_keeps_it,  // does not write back what it read
-  removal_forgets   // deletes instead of leaving a word
+  removal_forgets,  // deletes instead of leaving a word
+  other_number      // the writer knows of one copy
 };
 
 class User {
@@ -42,6 +43,11 @@ class User {
     acts_.run(
         client_, value ? "set" : "remove", [value](Value& state) { state = value; },
         [&](std::string& told) -> std::function<bool(Value&)> {
+          if (mistake_ == Mistake::other_number) {
+            mcds::expect(context_.cluster,
+                         context_.cluster.execute(Request::set(key_, value.value_or(""), Exptime::never())));
+            return [value](Value& state) { return state = value, true; };
+          }
           std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
           VersionedItem& item = items.front();
           expect(item.failure_of_read());
@@ -172,6 +178,8 @@ TEST_CASE("exhaustive versions: caught when broken") {
          copies_on(2, 1));
   caught("versions, broken: a reader that does not write back",
          users({"s", "gg"}, 2, Mistake::reader_keeps_it), copies_on(2, 1));
+  caught("versions, broken: one who knows of one copy only", users({"s", "g"}, 2, Mistake::other_number),
+         copies_on(2, 0));
   caught("versions, broken: a removal without a trace", users({"r", "g"}, 2, Mistake::removal_forgets),
          copies_on(2, 1));
 }

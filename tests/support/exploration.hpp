@@ -43,6 +43,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
@@ -88,8 +89,9 @@ struct Bounds {
   std::vector<std::chrono::milliseconds> skews = {};       // of the clients' wall clocks
   std::function<bool(const std::string&)> evictable = {};  // which keys; all without it
   std::size_t most_schedules = 1'000'000;
-  std::size_t most_steps = 500;  // more is a violation: somebody spins
-  bool reduced = true;           // false: every sequence of choices, to check the reduction
+  std::uint64_t effort = std::numeric_limits<std::uint64_t>::max();  // steps of all runs
+  std::size_t most_steps = 500;                                      // more is a violation: somebody spins
+  bool reduced = true;  // false: every sequence of choices, to check the reduction
   std::optional<int>
       preemptions{};  // only unreduced: how often another client may go on in the midst of an operation
   bool collect_finals = false;

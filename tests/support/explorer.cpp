@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint64_t shortest_search = 150'000;  // schedules, for each number of faults and preemptions
+constexpr std::uint64_t shortest_search = 3'000'000;  // steps, for each number of faults and preemptions
 constexpr int most_preemptions = 4;
 constexpr std::size_t longest_story = 60;  // lines; the rest of who spins is the same again
 
@@ -68,14 +68,14 @@ bool in_program_order(const Executed& a, const Executed& b, std::size_t step_of_
 
 class Explorer {
  public:
-  Explorer(const Scenario& scenario, const Bounds& bounds, std::uint64_t limit)
-      : scenario_(scenario), bounds_(bounds), limit_(limit) {}
+  Explorer(const Scenario& scenario, const Bounds& bounds) : scenario_(scenario), bounds_(bounds) {}
 
   Verdict search() {
     const std::clock_t started = std::clock();
     do {
       run(false);
-    } while (!verdict_.violation && verdict_.schedules + verdict_.pruned < limit_ && advance());
+    } while (!verdict_.violation && verdict_.schedules + verdict_.pruned < bounds_.most_schedules &&
+             steps_ < bounds_.effort && advance());
     verdict_.complete = !verdict_.violation && nodes_.empty();
     if (verdict_.violation) run(true);
     verdict_.seconds = static_cast<double>(std::clock() - started) / CLOCKS_PER_SEC;
@@ -108,6 +108,7 @@ class Explorer {
       }
       ++depth;
     }
+    steps_ += depth;
     if (telling) {
       verdict_.story = std::move(inside.story);
       return;
@@ -278,7 +279,7 @@ class Explorer {
 
   const Scenario& scenario_;
   Bounds bounds_;
-  std::uint64_t limit_;
+  std::uint64_t steps_ = 0;  // in all
   std::vector<Node> nodes_;
   std::vector<std::size_t> races_;
   std::size_t examined_ = 0;  // nodes whose step was examined in an earlier run
@@ -287,7 +288,7 @@ class Explorer {
 };
 
 Verdict explore(const Scenario& scenario, const Bounds& bounds) {
-  Verdict verdict = Explorer(scenario, bounds, bounds.most_schedules).search();
+  Verdict verdict = Explorer(scenario, bounds).search();
   if (!verdict.violation) return verdict;
   for (int cost = 0; cost <= bounds.faults + bounds.most_pauses; ++cost) {
     for (int preemptions = 0; preemptions <= most_preemptions; ++preemptions) {
@@ -298,7 +299,8 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds) {
         small.faults = cost - pauses;
         small.most_pauses = pauses;
         small.preemptions = preemptions;
-        const Verdict shortest = Explorer(scenario, small, shortest_search).search();
+        small.effort = shortest_search;
+        const Verdict shortest = Explorer(scenario, small).search();
         if (!shortest.violation) continue;
         verdict.violation = shortest.violation;
         verdict.story = shortest.story;

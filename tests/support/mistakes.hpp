@@ -11,6 +11,20 @@
 
 namespace mcds::test {
 
+// Whatever is compared with.
+inline void write_without_comparing(Request& request) {
+  if (request.op == Op::cas) request.op = Op::set;
+}
+
+inline void add_over_what_is_there(Request& request) {
+  if (request.op == Op::add) request.op = Op::set;
+}
+
+// A part goes where its own bytes say, instead of where its owner is.
+inline void guess_the_owner(Request& request) {
+  request.with.clear();
+}
+
 // A lock's.
 inline void expire_with_the_ttl(Request& request) {
   const std::int64_t seconds = request.exptime.wire();
