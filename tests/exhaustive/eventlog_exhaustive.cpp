@@ -8,7 +8,6 @@
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
-#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
@@ -251,10 +250,6 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
   };
 }
 
-void expire_soon_after_creation(Request& request) {
-  if (request.op == Op::append_or_create) request.exptime = Exptime::after(8s, WallTime{});
-}
-
 Bounds small_items(int faults) {
   Bounds bounds{.faults = faults};
   bounds.server.item_size = 500;
@@ -301,7 +296,7 @@ TEST_CASE("exhaustive eventlog: two copies") {
   Bounds bounds = small_items(0);
   bounds.servers = 2;
   for (const std::vector<std::string>& lives :
-       {std::vector<std::string>{"p", "p"}, {"p", "f"}, {"pp", "f"}, {"p", "d"}, {"p", "dd"}, {"b", "b"}})
+       {std::vector<std::string>{"p", "f"}, {"pp", "f"}, {"p", "d"}, {"p", "dd"}})
     holds("eventlog, 2 copies: " + lives[0] + " | " + lives[1], parties(lives, {.copies = 2}), bounds);
 }
 
@@ -321,13 +316,6 @@ TEST_CASE("exhaustive eventlog: caught when broken") {
   losing.kinds.evictions = true;
   caught("eventlog, the articles': no directory, an evicted chunk is silence",
          parties({"p"}, {.mistake = Mistake::article}), losing);
-  Bounds two_servers{.pauses = {9s}, .most_pauses = 1, .servers = 2};
-  caught("eventlog, 2 copies, broken: they expire some time after their creation",
-         parties({"p"}, {.copies = 2, .loss = Loss::none, .spoil = expire_soon_after_creation}), two_servers);
-  Bounds parts = small_items(0);
-  parts.servers = 3;
-  caught("eventlog, broken: a part's owner is guessed", parties({"bb"}, {.spoil = test::guess_the_owner}),
-         parts);
   caught("eventlog, broken: a cursor without incarnations",
          parties({"pp", "dd"}, {.mistake = Mistake::cursor_without_incarnation}), losing);
 }

@@ -20,11 +20,6 @@ inline void add_over_what_is_there(Request& request) {
   if (request.op == Op::add) request.op = Op::set;
 }
 
-// A part goes where its own bytes say, instead of where its owner is.
-inline void guess_the_owner(Request& request) {
-  request.with.clear();
-}
-
 // A lock's.
 inline void expire_with_the_ttl(Request& request) {
   const std::int64_t seconds = request.exptime.wire();
