@@ -14,8 +14,6 @@ using namespace std::chrono_literals;
 constexpr Duration ttl = 1s;
 // Past a lease and what its key lives longer.
 constexpr Duration lapse = 4s;
-// Until a server votes.
-constexpr Duration longest_ttl = 2s;
 
 // That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
 using exhaustive::Tenures;
@@ -31,7 +29,7 @@ std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
 class Holder {
  public:
   Holder(const Context& context, ExploredClient& client, Tenures& tenures)
-      : lock_(context, "l", longest_ttl), client_(client), tenures_(tenures) {}
+      : lock_(context, "l"), client_(client), tenures_(tenures) {}
 
   void live(const std::string& letters) {
     for (const char letter : letters) act(letter);
@@ -104,32 +102,19 @@ class Holder {
   std::optional<Lease> lease_;
 };
 
-// Servers that have been up for long, and say so.
-void votes_of(Exploration& run, std::size_t copies) {
-  run.time().advance(10s);
-  Lock lock(exhaustive::in_copies(run.observer(), copies), "l", longest_ttl);
-  auto answer = lock.acquire({.ttl = ttl, .holder = {}, .fence = true});
-  lock.release(*answer.lease);
-}
-
-Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr, std::size_t copies = 1,
+Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr,
                bool exclusive = true) {
-  return [letters = std::move(letters), spoil, copies, exclusive](Exploration& run) {
+  return [letters = std::move(letters), spoil, exclusive](Exploration& run) {
     auto tenures = std::make_shared<Tenures>();
-    if (copies > 1) votes_of(run, copies);
     for (const std::string& life : letters) {
-      run.client([&life, tenures, spoil, copies](Context& honest, ExploredClient& client) {
+      run.client([&life, tenures, spoil](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, spoil);
-        Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
+        Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
         Holder(context, client, *tenures).live(life);
       });
     }
     run.check([tenures, exclusive](Context&) { return violation(*tenures, exclusive); });
   };
-}
-
-void believe_every_server(Request& request) {
-  if (request.op == Op::add && request.key.starts_with("lockserver:")) request.value[1] = '1';
 }
 
 // The server's clock ticks just before the clients' second ends.
@@ -168,23 +153,8 @@ TEST_CASE("exhaustive lock: fences grow although data is lost") {
   using exhaustive::holds;
   Bounds losing{.faults = 1, .kinds = Happenings::none(), .pauses = {lapse}, .most_pauses = 1};
   losing.kinds.evictions = losing.kinds.restarts = true;
-  holds("lock, data lost: acquire release | acquire release", lives({"af", "af"}, nullptr, 1, false), losing);
-  holds("lock, data lost: acquire renew | acquire", lives({"ar", "a"}, nullptr, 1, false), losing);
-}
-
-TEST_CASE("exhaustive lock: two and three copies") {
-  using exhaustive::holds;
-  for (const std::size_t copies : {2, 3}) {
-    for (const std::vector<std::string>& one : {std::vector<std::string>{"a", "a"},
-                                                {"af", "a"},
-                                                {"af", "af"},
-                                                {"ar", "a"},
-                                                {"at", "a"},
-                                                {"aF", "ar"},
-                                                {"x", "ar"}})
-      holds("lock, " + std::to_string(copies) + " copies: " + one[0] + " | " + one[1],
-            lives(one, nullptr, copies), {.servers = copies});
-  }
+  holds("lock, data lost: acquire release | acquire release", lives({"af", "af"}, nullptr, false), losing);
+  holds("lock, data lost: acquire renew | acquire", lives({"ar", "a"}, nullptr, false), losing);
 }
 
 TEST_CASE("exhaustive lock: caught when broken") {
@@ -195,10 +165,6 @@ TEST_CASE("exhaustive lock: caught when broken") {
   Bounds restarting{.faults = 1, .kinds = Happenings::none()};
   restarting.kinds.restarts = true;
   caught("lock, one copy, on a server that restarts", lives({"a", "a"}), restarting);
-  restarting.faults = 2;
-  restarting.servers = 3;
-  caught("lock, 3 copies, broken: servers vote that may have forgotten",
-         lives({"a", "a"}, believe_every_server, 3), restarting);
   caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, test::release_without_comparing),
          two_lapses);
   caught("lock, broken: renew without comparing", lives({"at", "a"}, test::renew_without_comparing),
