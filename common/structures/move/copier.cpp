@@ -93,7 +93,7 @@ void Copier::take(Spooled record) {
     return done(1);
   }
   item.key = map_.wire_key(item.record.key, item.record.to);
-  next_bytes_ += item.record.size_bytes;
+  next_bytes_ += reckoned_size(item.record);
   next_.push_back(std::move(item));
   if (next_.size() >= largest_batch_ || next_bytes_ >= most_bytes) begin_reading();
 }

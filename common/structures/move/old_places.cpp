@@ -143,7 +143,7 @@ const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& wa
     bytes = 0;
   };
   while (auto record = parts.spool.next()) {
-    bytes += record->size_bytes;
+    bytes += moving::reckoned_size(*record);
     batch.push_back(std::move(*record));
     if (batch.size() >= most_items || bytes >= most_bytes) send();
   }

@@ -15,11 +15,17 @@ namespace mcds::moving {
 struct Spooled {
   std::uint16_t from = 0, to = 0;
   Kind kind = Kind::plain;
-  std::uint32_t size_bytes = 0;  // of the item in the server's memory
+  std::uint32_t size_bytes = 0;  // of the item in the server's memory; 0: it does not say (before 1.5)
   std::uint32_t expires_s = 0;   // UNIX seconds by our clock; 0: never
   std::uint64_t cas = 0;         // as it was listed
   std::string key = {};
 };
+
+// What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as can be.
+inline std::size_t reckoned_size(const Spooled& record) {
+  constexpr std::size_t unknown = 16 * 1024;
+  return record.size_bytes == 0 ? unknown : record.size_bytes;
+}
 
 // A file that nobody else sees and that is gone with the process.
 class Spool {
