@@ -103,7 +103,9 @@ bool take_parts(View structure, View& name) {
   if (structure == "cache") return !take_word(name, "rebuild");
   if (structure == "counter") {
     View rest = name;
-    if (!take_number(rest) || !take_number(rest) || !take_word(rest, "limit")) return true;
+    // The window, then the period in front of it.
+    if (!take_number(rest)) return true;
+    if (!take_number(rest) || !take_word(rest, "limit")) return true;
     name = rest;
     return false;
   }

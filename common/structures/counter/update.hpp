@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
@@ -39,7 +40,7 @@ class CounterUpdate {
         name_(std::move(name)),
         key_(std::move(key)),
         next_(std::move(next)),
-        options_(options) {}
+        options_(std::move(options)) {}
 
   // `next` is applied once or not at all; UnknownOutcome if that is unknown.
   CounterUpdateResult run();
