@@ -53,6 +53,8 @@ def main():
         program = os.path.join(FOLDER, target)
         linked = subprocess.run(["c++", *FLAGS, "-o", program, *map(object_of, sources), *libraries], capture_output=True, check=False)
         check(linked.returncode == 0, f"{target}: {linked.stderr.decode()[-3000:]}")
+        if linked.returncode != 0:
+            continue
         corpus = sorted(glob.glob(f"tests/fuzz/{target}_corpus/*"))
         check(len(corpus) >= 10, f"{target} has {len(corpus)} examples")
         done = subprocess.run([program, str(SEED), ROUNDS, *corpus], capture_output=True, check=False)

@@ -102,7 +102,11 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
       if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
     }
     chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
-    chunk.last_named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
+    chunk.last_named = directory.last_part_of(chunk.chunk);
+    // It goes on, and nobody says how far.
+    const auto first = chunk.parts.find({0, 0});
+    const bool begun = first != chunk.parts.end() && !first->second.unreachable;
+    if (begun && directory.state == LogDirectory::State::unreachable) chunk.last_named = most_parts;
   }
   return std::move(chunks_);
 }

@@ -52,7 +52,7 @@ struct ChunkText {
       {};  // also the newest, which may not be created yet
   std::vector<std::pair<PartName, std::string>> unnamed =
       {};                        // parts that are there and not in the directory
-  std::int64_t last_named = -1;  // the last part its directory names
+  std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer
   bool whole = false;            // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;   // a part is there that no directory knows
   std::vector<std::pair<PartName, std::string>> named;
