@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::uint64_t shortest_search = 3'000'000;  // steps, for each number of faults and preemptions
+constexpr std::uint64_t shortest_search = 500'000;  // steps, for each number of faults and preemptions
 constexpr int most_preemptions = 4;
 constexpr std::size_t longest_story = 60;  // lines; the rest of who spins is the same again
 
