@@ -41,10 +41,7 @@ class Servers:
         lines = []
         for number, path in enumerate(self.paths):
             with connected(path) as file:
-                keys = set()
-                for _ in range(3):  # the crawler passes over items in use
-                    keys.update(dumped(file))
-                keys = sorted(keys)
+                keys = sorted(set(dumped(file, by="hash")))
                 for start in range(0, len(keys), KEYS_AT_ONCE):
                     lines += [(number, key, *rest) for key, *rest in values(file, keys[start:start + KEYS_AT_ONCE])]
         return len(lines), hashlib.sha256(repr(sorted(lines)).encode()).hexdigest()

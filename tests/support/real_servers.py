@@ -47,10 +47,11 @@ def items(paths, known=()):
     return found
 
 
-def dumped(file):
-    """The keys that a server lists. It is busy while its crawler goes its own round."""
+def dumped(file, by="all"):
+    """The keys that a server lists; `by` its hash table (1.6.9 and later) none that are in use are left out. It is busy while
+    its crawler goes its own round."""
     while True:
-        file.write(b"lru_crawler metadump all\r\n")
+        file.write(f"lru_crawler metadump {by}\r\n".encode())
         file.flush()
         line = file.readline().rstrip()
         if not line.startswith((b"BUSY", b"ERROR")):
