@@ -11,14 +11,27 @@
 
 namespace mcds {
 
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(50);
+constexpr auto longest_wait = std::chrono::seconds(20);
+
+std::string in_words(std::size_t copies) {
+  return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
+}
+
+}  // namespace
+
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-           SameLife same_life)
+           SameLife same_life, std::function<void()> complete)
     : context_(context),
       structure_(structure),
       name_(name),
       root_(root),
       same_life_(std::move(same_life)),
-      key_(copied_key(context, structure, name)) {}
+      key_(copied_key(context, structure, name)),
+      recopying_(context, structure, name),
+      complete_(std::move(complete)) {}
 
 std::string Kept::key_for(std::size_t copies) const {
   Context other = context_;
@@ -26,64 +39,144 @@ std::string Kept::key_for(std::size_t copies) const {
   return copied_key(other, structure_, name_);
 }
 
-bool Kept::elsewhere() {
-  if (std::exchange(asked_, true)) return false;
-  struct Asked {
-    std::size_t copies;
-    bool unmarked;
-  };
+// What is there under every number.
+struct Kept::Look {
+  std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
+  std::vector<std::size_t> marked;                   // numbers of copies
+  std::optional<Recopying::Seen> change;
+
+  bool has(std::size_t copies) const {
+    return std::find(marked.begin(), marked.end(), copies) != marked.end();
+  }
+};
+
+Kept::Look Kept::look(bool everywhere) const {
   const Placement& placement = context_.cluster.placement();
-  std::vector<Request> batch;
-  std::vector<Asked> asked;
-  const auto ask = [&](const std::string& key, std::size_t servers, Asked what) {
-    for (const std::size_t server : placement.servers_of(key + root_, servers)) {
-      batch.push_back(Request::get(key + root_).on(server));
-      asked.push_back(what);
+  std::vector<Request> batch = recopying_.asks();
+  const std::size_t marks = batch.size();
+  std::vector<std::size_t> asked;  // 1: unmarked
+  const auto ask = [&](std::size_t copies, std::size_t servers) {
+    const std::string key = key_for(copies) + root_;
+    for (const std::size_t server : placement.servers_of(key, servers)) {
+      batch.push_back(Request::get(key).on(server));
+      asked.push_back(copies);
     }
   };
   const std::size_t most = std::min(placement.pool().size(), most_copies);
-  // The unmarked root first, the owner's before those of copies.
-  ask(key_for(1), context_.copies == 1 ? 1 : most, {1, true});
-  for (std::size_t copies = 2; copies <= most; ++copies)
-    ask(key_for(copies), std::min<std::size_t>(copies, 2), {copies, false});
-  const auto replies = context_.cluster.execute(batch);
+  // Of several copies those that are not on the first server.
+  ask(1, context_.copies == 1 && !everywhere ? 1 : most);
+  for (std::size_t copies = 2; copies <= most; ++copies) ask(copies, 2);
+  std::vector<Reply> replies = context_.cluster.execute(batch);
+  Look look;
+  look.change = recopying_.seen(std::span(replies).first(marks));
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Reply& reply = replies[marks + i];
+    const bool hit = reply.outcome == Outcome::hit;
+    if (asked[i] == 1)
+      look.unmarked.push_back(hit ? std::optional(std::move(reply.value)) : std::nullopt);
+    else if (hit && !look.has(asked[i]))
+      look.marked.push_back(asked[i]);
+  }
+  return look;
+}
 
-  std::vector<const std::string*> unmarked;
-  std::optional<std::size_t> other;
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    const bool hit = replies[i].outcome == Outcome::hit;
-    if (asked[i].unmarked) unmarked.push_back(hit ? &replies[i].value : nullptr);
-    if (!hit || asked[i].unmarked) continue;
-    if (asked[i].copies == context_.copies) return false;
-    if (!other) other = asked[i].copies;
+bool Kept::elsewhere() {
+  if (looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
+  bool waited = false;
+  for (;;) {
+    looked_at_ = context_.clock.steady();
+    const Look now = look();
+    if (!now.change) return act_upon(now) || waited;
+    wait_for_change(*now.change);
+    waited = true;
   }
-  if (const std::size_t copies = unmarked_copies(unmarked); copies > 1) {
+}
+
+bool Kept::act_upon(const Look& look) {
+  const auto use = [&](const std::string& key) { return std::exchange(key_, key) != key; };
+  if (look.has(context_.copies)) return use(key_for(context_.copies));
+  if (const std::size_t copies = unmarked_copies(look.unmarked); copies > 1) {
     if (copies > context_.copies) refuse(copies);
-    key_ = key_for(1);
-    return true;
+    return use(key_for(1));
   }
-  if (unmarked.front() != nullptr) {
+  if (look.unmarked.front()) {
     if (context_.copies == 1) return false;
     refuse(1);
   }
-  if (other) refuse(*other);
+  if (!look.marked.empty()) refuse(look.marked.front());
   return false;
 }
 
+// Until the mark is gone or says something else.
+void Kept::wait_for_change(const Recopying::Seen& seen) {
+  const SteadyTime begun = context_.clock.steady();
+  SteadyTime since = begun;
+  std::uint32_t number = seen.number;
+  for (;;) {
+    context_.clock.sleep_for(between_looks);
+    const auto now = recopying_.look();
+    if (!now) return;
+    const SteadyTime time = context_.clock.steady();
+    if (now->number != number) since = time;
+    number = now->number;
+    std::string why;
+    if (complete_ && time - since > recopy_lease) {
+      try {
+        complete_();
+        return;
+      } catch (const Failure& failure) {
+        // Others may be completing it.
+        if (failure.code() != ErrorCode::try_again) why = std::string(": ") + failure.what();
+        since = context_.clock.steady();
+      }
+    }
+    if (time - begun > longest_wait || !why.empty()) {
+      throw Contention("the " + structure_ + " '" + name_ + "' is being put into " +
+                       in_words(now->mark.to) + "; try again" + why);
+    }
+  }
+}
+
+std::optional<Kept::Place> Kept::only_place() {
+  Look now = look(true);
+  while (now.change) {
+    wait_for_change(*now.change);
+    now = look(true);
+  }
+  std::vector<Place> places;
+  if (const std::size_t copies = unmarked_copies(now.unmarked); copies > 1)
+    places.push_back({copies, true});
+  else if (now.unmarked.front())
+    places.push_back({});
+  for (const std::size_t copies : now.marked) places.push_back({copies});
+  if (places.empty()) return std::nullopt;
+  if (places.size() > 1) {
+    throw Failure(ErrorCode::bad_data, "there is one " + structure_ + " '" + name_ + "' in " +
+                                           in_words(places[0].copies) + " and another in " +
+                                           in_words(places[1].copies) +
+                                           "; fetch each with --copies, and empty one of them");
+  }
+  if (places.front().unmarked && context_.copies == 1) {
+    throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
+                                           "' was written before 0.2, which is changed to one copy in two "
+                                           "steps: to another number first");
+  }
+  return places.front();
+}
+
 // How many there are at least; some may be lost.
-std::size_t Kept::unmarked_copies(const std::vector<const std::string*>& roots) const {
+std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>& roots) const {
   std::size_t copies = 1;
   for (std::size_t i = 1; i < roots.size(); ++i) {
-    if (roots[i] != nullptr && (roots.front() == nullptr || same_life_(*roots.front(), *roots[i])))
+    if (roots[i] && (!roots.front() || same_life_(*roots.front(), *roots[i])))
       copies = i + 1;
   }
   return copies;
 }
 
 void Kept::refuse(std::size_t copies) const {
-  const std::string number = std::to_string(copies);
-  throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + number +
-                                         (copies == 1 ? " copy" : " copies") + "; give --copies " + number);
+  throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
+                                         "; give --copies " + std::to_string(copies));
 }
 
 }  // namespace mcds

@@ -11,19 +11,24 @@
 //   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
 //   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
 //   of the other numbers are looked for, and the command is refused with the right number.
+//   The number can be changed while clients go on: recopying.hpp. Whoever finds something missing waits until a change
+//   that is under way is done, or completes it if it was left.
 // Round trips
-//   None while something exists; one for the first miss or creation of an object.
+//   None while something exists; one for the first miss or creation of an object, and one more for another that comes more
+//   than a second later.
 // When things fail
 //   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be
 //   created with another number of copies. Nothing of either is lost; each is read with its own number.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/primitives/context.hpp"
+#include "common/primitives/recopying.hpp"
 
 namespace mcds {
 
@@ -35,21 +40,38 @@ class Kept {
 
   // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a table.
   // Throws InvalidInput for a name that no key can contain.
+  // `complete`: completes a change of the number of copies that was left; without it such a change is waited for in vain.
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-       SameLife same_life);
+       SameLife same_life, std::function<void()> complete = {});
 
   // The structure's key; every other begins with it.
   const std::string& key() const { return key_; }
 
   std::string unmarked_key() const { return key_for(1); }
 
-  // Call it if key() holds nothing, before that is reported or acted upon; looks once. True: key() is another from
-  // now on, try again. Throws Failure(bad_data) if it is kept in another number of copies.
+  // Call it if key() holds nothing, or one of several copies does not, before that is reported or acted upon; looks once a
+  // second. True: key() is another from now on, or the number of copies was being changed: try again. Throws
+  // Failure(bad_data) if it is kept in another number of copies, Contention if the number goes on being changed.
   bool elsewhere();
 
+  // For what changes the number of copies; an unfinished change is completed first.
+  struct Place {
+    std::size_t copies = 1;
+    bool unmarked = false;  // several, under the keys of before 0.2
+  };
+  // Where it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several numbers, or if the context's
+  // number has the keys that it is under.
+  std::optional<Place> only_place();
+  // From now on key() is the unmarked one.
+  void use_unmarked() { key_ = unmarked_key(); }
+
  private:
+  struct Look;
+  Look look(bool everywhere = false) const;
+  bool act_upon(const Look& look);
+  void wait_for_change(const Recopying::Seen& seen);
   std::string key_for(std::size_t copies) const;
-  std::size_t unmarked_copies(const std::vector<const std::string*>& roots) const;
+  std::size_t unmarked_copies(const std::vector<std::optional<std::string>>& roots) const;
   [[noreturn]] void refuse(std::size_t copies) const;
 
   Context context_;
@@ -58,7 +80,9 @@ class Kept {
   std::string root_;
   SameLife same_life_;
   std::string key_;
-  bool asked_ = false;
+  Recopying recopying_;
+  std::function<void()> complete_;
+  std::optional<SteadyTime> looked_at_;
 };
 
 }  // namespace mcds

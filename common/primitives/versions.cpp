@@ -53,6 +53,12 @@ bool VersionedItem::live_everywhere() const {
                                [](const VersionedCopy& copy) { return copy.failure || copy.live(); });
 }
 
+bool VersionedItem::lost_somewhere() const {
+  return newest() != nullptr && std::any_of(copies.begin(), copies.end(), [](const VersionedCopy& copy) {
+           return !copy.failure && !copy.found;
+         });
+}
+
 bool VersionedItem::any_failed() const {
   return std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
 }

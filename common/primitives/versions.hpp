@@ -71,6 +71,8 @@ struct VersionedItem {
   }
   // Every copy that answered has it.
   bool live_everywhere() const;
+  // One that answered has nothing at all, and another has something.
+  bool lost_somewhere() const;
   bool any_failed() const;
   // The version of the next write; nullopt if the flags are another program's.
   std::optional<std::uint32_t> next_number() const;

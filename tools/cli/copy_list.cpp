@@ -25,4 +25,16 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
   line.objects("copies", list);
 }
 
+ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before) {
+  if (!found) {
+    answer.boolean("found", false);
+    if (session.output().mode() != OutputMode::value) session.output().answer(answer, {});
+    return ExitStatus::no;
+  }
+  answer.number("copies", session.copies()).number("copies_before", before);
+  answer.boolean("changed", session.copies() != before);
+  session.output().answer(answer, std::to_string(session.copies()));
+  return ExitStatus::ok;
+}
+
 }  // namespace mcds

@@ -5,6 +5,7 @@
 
 #include "common/base/json.hpp"
 #include "common/primitives/copies.hpp"
+#include "tools/cli/exit_status.hpp"
 
 namespace mcds {
 
@@ -15,5 +16,8 @@ class Session;
 // is called.
 void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies,
                 const char* yes = "");
+
+// The answer of the verb recopy: {…,"copies":3,"copies_before":1,"changed":true}; `found`: false: there is no such thing.
+ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before);
 
 }  // namespace mcds

@@ -342,6 +342,11 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
   return contents.complete ? ExitStatus::ok : ExitStatus::problem;
 }
 
+ExitStatus recopy(Session& session, const ArrayOptions& options) {
+  const Array::Recopied recopied = Array(session.context_with_copies(), options.name).recopy();
+  return answer_recopied(session, start_answer(options), recopied.found, recopied.from);
+}
+
 ExitStatus where(Session& session, const ArrayOptions& options) {
   return print_where(session, Array(session.context_with_copies(), options.name).keys());
 }
@@ -433,6 +438,8 @@ void declare_array(Command& command) {
   declare(command, options, compact, "compact",
           "drop deleted values from the journal; changes made meanwhile are kept")
       .example("mcds array compact jobs");
+  declare(command, options, recopy, "recopy", "from now on keep the array in --copies copies; nothing is lost")
+      .example("mcds array recopy jobs --copies 2");
   declare(command, options, where, "where", "print the array's keys and their servers")
       .example("mcds array where jobs");
 }

@@ -65,10 +65,12 @@ void Journal::give_up_claim() const {
   static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
-void Journal::seal_full() {
+// False: it is not there any more.
+bool Journal::seal_full() {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
   if (reply.outcome == Outcome::hit) static_cast<void>(seal(reply));
+  return reply.outcome == Outcome::hit;
 }
 
 // The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
@@ -266,6 +268,48 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
     }
   }
   return give_up();
+}
+
+Journal::Held Journal::hold() const {
+  static_cast<void>(claim());
+  fill();
+  JournalReading reading;
+  reading.key = key_;
+  const Reply reply = context_.cluster.execute(Request::gets(key_));
+  const CasUnique cas = reply.cas;
+  reading.take_root(context_, reply);
+  reading.read_segments(context_);
+  return {reading.finish(), cas};
+}
+
+bool Journal::let_go(const Held& held) const {
+  if (held.cas.value == 0)
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     context_.cluster.address_of(held.contents.server));
+  const Reply reply = context_.cluster.execute(Request::remove_if(key_, held.cas));
+  if (reply.failed() && !reply.unknown()) expect(context_.cluster, reply);
+  if (reply.outcome == Outcome::deleted) {
+    std::vector<Request> segments;
+    for (const std::string& segment : held.contents.segments)
+      segments.push_back(Request::remove(segment).lying_with(key_));
+    if (!segments.empty()) static_cast<void>(context_.cluster.execute(segments));
+    give_up_claim();
+  }
+  return reply.outcome == Outcome::deleted || reply.outcome == Outcome::not_found;
+}
+
+std::string Journal::stage(std::span<const JournalLine> lines) const {
+  return encode(JournalRoot{context_.random.token(), write_segments(lines), {}});
+}
+
+JournalContents Journal::read_staged(const std::string& root) const {
+  JournalReading reading;
+  reading.key = key_;
+  Reply reply = Reply::of(Outcome::hit, context_.cluster.placement().server_of(key_));
+  reply.value = root;
+  reading.take_root(context_, std::move(reply));
+  reading.read_segments(context_);
+  return reading.finish();
 }
 
 namespace {

@@ -167,8 +167,11 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
     if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
     // Full. A client that filled it on purpose replaces it within milliseconds; otherwise one of us seals it.
     if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
-      seal_full();
+      const bool there = seal_full();
       give_up_claim();
+      // It was taken elsewhere, or evicted.
+      if (!there && attempt.request.op == Op::append && lookups == 0)
+        return {.declined = true, .incarnation = {}, .server = reply.server};
       sealed = true;
     } else {
       back_off(context_, round % 3 + 1, journal_patience);
@@ -180,9 +183,10 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
 
 Journal::Appended Journal::append(std::span<const JournalLine> lines,
                                   const std::function<bool()>& may_create) {
-  const Attempt one = attempt(lines);
+  Attempt one = attempt(lines);
   if (!may_create) return settle(one, context_.cluster.execute(one.request));
-  Reply reply = context_.cluster.execute(Request::append(key_, one.request.value));
+  one.request = Request::append(key_, std::move(one.request.value));
+  Reply reply = context_.cluster.execute(one.request);
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
   try {
     if (!may_create()) {

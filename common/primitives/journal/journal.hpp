@@ -98,9 +98,9 @@ class Journal {
     std::string incarnation;  // when created
     std::size_t server = 0;
   };
-  // All lines at once, under the ids they carry. `may_create`, if given, is asked once when the journal is
-  // missing or full. Throws InvalidInput when the lines are too many for one step, NotApplied,
-  // UnknownOutcome.
+  // All lines at once, under the ids they carry. `may_create`, if given, is asked once when the journal is missing or full,
+  // and says whether it is full; a missing one is not created then, also if it goes missing later. Throws InvalidInput
+  // when the lines are too many for one step, NotApplied, UnknownOutcome.
   Appended append(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
   // As append, for lines of which the first removes everything: they may be any number.
@@ -131,6 +131,20 @@ class Journal {
 
   const std::string& key() const { return key_; }
 
+  // For taking the lines elsewhere. hold() fills the root, so that it does not change unless another client seals or
+  // compacts it, and reads all. let_go() removes the root, and the segments that it names, if it is still as it was held;
+  // false: it is not, or that is unknown.
+  struct Held {
+    JournalContents contents;
+    CasUnique cas;
+  };
+  Held hold() const;
+  bool let_go(const Held& held) const;
+  // Writes segments that no root names yet; returns the root that would.
+  std::string stage(std::span<const JournalLine> lines) const;
+  // What a root that stage() returned names.
+  JournalContents read_staged(const std::string& root) const;
+
  private:
   struct Attempt;
   Attempt attempt(std::span<const JournalLine> lines) const;
@@ -140,7 +154,7 @@ class Journal {
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
   bool claim() const;
   void give_up_claim() const;
-  void seal_full();
+  bool seal_full();
   bool seal(const Reply& root) const;
   void fill() const;
   enum class Compaction { done, again, impossible };

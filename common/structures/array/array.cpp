@@ -102,8 +102,10 @@ std::vector<std::string> replay(std::span<const JournalLine> lines) {
 
 Array::Array(const Context& context, std::string_view name, const Journal::Options& options)
     : context_(context),
+      name_(name),
       copies_(context_),
-      kept_(context, "array", name, "", same_life),
+      kept_(context, "array", name, "", same_life,
+            [context, name = std::string(name), options] { complete_recopy(context, name, options); }),
       json_key_(structure_key(context, "array", name) + ":json"),
       options_(options) {
   if (could_be_a_part(name))
@@ -166,6 +168,13 @@ struct Array::Writing {
     }
     return false;
   }
+  // Full when it was asked, and not there any more.
+  bool any_vanished() const {
+    for (std::size_t i = 0; i < appended.size(); ++i) {
+      if (has_lost(i) && creations[i] == Creation::needless) return true;
+    }
+    return false;
+  }
   bool wanted() const {
     return std::find(creations.begin(), creations.end(), Creation::wanted) != creations.end();
   }
@@ -205,9 +214,11 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     }
   });
   const bool late = writing.found();
-  if (!late && writing.any_missing() && kept_.elsewhere()) return append(step, encoding);
-  // A copy without a journal has lost it if another has one; another client may be about to restore it.
-  if (late || writing.wanted()) {
+  if (!late && writing.any_missing() && (kept_.elsewhere() || writing.any_vanished()))
+    return append(step, encoding);
+  // A copy without a journal has lost it if another has one, unless all are being put elsewhere; another client may be about
+  // to restore it.
+  if (late ? writing.any_missing() && !is_put_elsewhere() : writing.wanted()) {
     const auto failures = copies_.run([&](std::size_t copy) {
       if (!writing.has_lost(copy)) return;
       try {
@@ -222,6 +233,16 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     }
   }
   return written(writing);
+}
+
+// What was appended to one copy is taken along.
+bool Array::is_put_elsewhere() {
+  try {
+    static_cast<void>(kept_.elsewhere());
+    return false;
+  } catch (const Failure&) {
+    return true;
+  }
 }
 
 Array::Changed Array::written(const Writing& writing) const {

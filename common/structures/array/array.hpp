@@ -38,6 +38,9 @@
 //            some copies got has a fixed order against later ones only after a fetch has restored it in the
 //            others. A change that finds some copies without a journal creates it there, 2 trips more;
 //            otherwise a concurrent fetch could complete them without a removal.
+//   recopy   The roots are filled, so that they do not change; all lines are written as segments of the new
+//            journals, which the mark names; then the old roots are removed by compare-and-delete, and the new
+//            ones added. An array that has lost something goes on saying so.
 //   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
 //            server of that key that does not answer does not prevent the creation.
 // When things fail
@@ -108,6 +111,14 @@ class Array {
   // Drops removed values; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
+  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;  // as it was; the same: there was nothing to do
+  };
+  Recopied recopy();
+
   // The existing keys, of the first copy that answers.
   std::vector<PlacedKey> keys() const;
 
@@ -124,6 +135,7 @@ class Array {
   Creation creation(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
   struct Writing;
   void append_to(Writing& writing, std::size_t copy, bool late) const;
+  bool is_put_elsewhere();
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
   Contents fetch_copies() const;
@@ -137,6 +149,10 @@ class Array {
   void expect_no_journal() const;
   std::string json_key() const { return json_key_; }
 
+  static void complete_recopy(const Context& context, const std::string& name,
+                              const Journal::Options& options);
+  static void move(Recopying& recopying, const std::string& name, const Journal::Options& options);
+
   Journal journal() const { return {context_, kept_.key(), options_}; }
   Journal journal(std::size_t copy, bool lossy = false) const {
     Journal::Options options = options_;
@@ -145,6 +161,7 @@ class Array {
   }
 
   Context context_;
+  std::string name_;
   Copies copies_;
   mutable Kept kept_;     // looks for other copies if nothing was found
   std::string json_key_;  // has one copy

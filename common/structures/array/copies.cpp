@@ -135,6 +135,7 @@ struct Array::Union {
   bool nobody = true;  // answered
   std::size_t server = 0;
 
+  bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
   bool any_lacking() const { return std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
 };
 
@@ -169,6 +170,8 @@ Array::Union Array::heal() const {
   if (!all.found || !all.any_lacking()) return all;
   context_.clock.sleep_for(second_look);
   all = read_copies();
+  // One that is not there was lost, or put elsewhere.
+  while (all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
   if (!all.found || !all.any_lacking()) return all;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     if (!all.lacking[copy]) return;

@@ -44,10 +44,15 @@ void check_element(const Element& element) {
 Elements::Elements(const Context& context, std::string_view structure, std::string_view name,
                    const Journal::Options& options)
     : context_(context),
+      structure_(structure),
+      name_(name),
       options_(options),
       copies_(context),
       versions_(context),
-      kept_(context, structure, checked(name), ":i", same_index_life) {
+      kept_(context, structure, checked(name), ":i", same_index_life,
+            [context, structure = structure_, name = name_, options] {
+              complete_recopy(context, structure, name, options);
+            }) {
   static_cast<void>(copy_servers(context, kept_.key()));
   take_keys();
 }
@@ -120,6 +125,10 @@ std::vector<ElementResult> Elements::get(std::span<const std::string> names) con
 
 std::vector<ElementResult> Elements::get_here(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
+  // Lost there, or on its way to another number of copies: then it is not to be restored here.
+  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return item.lost_somewhere(); }) &&
+      elsewhere())
+    return get_here(names);
   std::vector<ElementResult> results;
   results.reserve(items.size());
   for (VersionedItem& item : items) {
@@ -159,7 +168,11 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
 // Where it is absent in all copies there is nothing to be removed; one that does not answer may have it.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
+  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return item.lost_somewhere(); }) &&
+      elsewhere())
+    return remove_here(names);
   std::vector<VersionedWrite> writes;
+  std::vector<std::size_t> of;
   std::vector<ElementResult> results(items.size());
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
@@ -170,16 +183,29 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
         std::any_of(item.copies.begin(), item.copies.end(), [](const auto& copy) { return copy.live(); });
     if (!anywhere && !item.any_failed()) {
       // Read only: what is owed is the word of a removal that a copy missed.
-      for (VersionedWrite& owed : Versions::owed(std::span(&item, 1))) writes.push_back(std::move(owed));
+      for (VersionedWrite& owed : Versions::owed(std::span(&item, 1))) {
+        writes.push_back(std::move(owed));
+        of.push_back(i);
+      }
       continue;
     }
     const auto number = item.next_number();
-    if (number)
-      writes.push_back({.item = &item, .number = *number, .removed = true});
-    else
+    if (!number) {
       results[i].failure = no_version_left(item.key);
+      continue;
+    }
+    // One that goes missing now is on its way to another number of copies.
+    writes.push_back({.item = &item, .number = *number, .removed = true, .only_over_live = item.live_everywhere()});
+    of.push_back(i);
   }
   versions_.write(writes);
+  std::vector<std::string> again;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < writes.size(); ++i) {
+    if (!writes[i].blocked || items[of[i]].newest() != nullptr) continue;
+    again.push_back(names[of[i]]);
+    places.push_back(of[i]);
+  }
   for (std::size_t i = 0; i < items.size(); ++i) {
     ElementResult result = result_of(items[i]);
     result.failure = results[i].failure ? results[i].failure : items[i].failure_of_write();
@@ -189,6 +215,10 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
     result.yes = results[i].yes && judge != items[i].copies.end() && judge->written;
     results[i] = std::move(result);
   }
+  if (again.empty()) return results;
+  static_cast<void>(elsewhere());
+  const auto looked = remove_here(again);
+  for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
   return results;
 }
 

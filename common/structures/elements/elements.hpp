@@ -24,9 +24,9 @@
 //   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
 // Round trips, for any number of elements
 //   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new). fetch 2, one more per window of
-//   elements and per shard that has outgrown one item. The first missing element or index costs one more,
-//   because the structure may be kept in another number of copies; with several copies, so does the first
-//   removal.
+//   elements and per shard that has outgrown one item. The first missing element, part of the index or copy in
+//   a second costs one more, because the structure may be kept in another number of copies, or be on its way
+//   there; with several copies, so does the first removal.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
@@ -49,6 +49,9 @@
 //   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
 //   that had it. A shard that is created in a copy while another copy has it was lost there. It is marked so
 //   that it does not vouch for the lost names, until a fetch has restored them.
+//   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
+//   waits; then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
+//   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
 #pragma once
 
 #include <functional>
@@ -120,6 +123,14 @@ class Elements {
   bool compact();
   void accept();
 
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
+  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;  // as it was; the same: there was nothing to do
+  };
+  Recopied recopy();
+
   // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
   std::string key_of(std::string_view name) const;
@@ -127,6 +138,9 @@ class Elements {
  private:
   class Fetching;
   class Setting;
+  class Recopier;
+  static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
+                              const Journal::Options& options);
   // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere() const;
   void take_keys() const;
@@ -140,6 +154,7 @@ class Elements {
   Listing fetch_here(const Visit& visit, bool partial) const;
 
   Context context_;
+  std::string structure_, name_;
   Journal::Options options_;  // of the index's journals
   Copies copies_;
   Versions versions_;

@@ -29,13 +29,9 @@ class Elements::Fetching {
         unlisted_(copies_),
         damaged_(copies_),
         healable_(copies_, copies_ > 1) {
-    std::vector<std::optional<ElementIndex::Look>> looks(copies_);
-    const auto failures = elements_.copies_.run(
-        [&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1 || partial_)); });
-    for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (failures[copy]) throw Failure(*failures[copy]);
-      looks_.push_back(std::move(*looks[copy]));
-    }
+    look();
+    // Lost, or on its way to another number of copies.
+    if (std::any_of(looks_.begin(), looks_.end(), damaged) && elements_.elsewhere()) look();
   }
 
   Listing run() {
@@ -59,6 +55,17 @@ class Elements::Fetching {
     std::vector<std::vector<bool>> listed;  // per copy: whether its index has the names
     std::unique_ptr<Pending> replies;
   };
+
+  void look() {
+    looks_.clear();
+    std::vector<std::optional<ElementIndex::Look>> looks(copies_);
+    const auto failures = elements_.copies_.run(
+        [&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1 || partial_)); });
+    for (std::size_t copy = 0; copy < copies_; ++copy) {
+      if (failures[copy]) throw Failure(*failures[copy]);
+      looks_.push_back(std::move(*looks[copy]));
+    }
+  }
 
   const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }
 
@@ -132,6 +139,12 @@ class Elements::Fetching {
       items.clear();
       return take_in_pieces(window);
     }
+    const auto missing = [](const VersionedItem& item) {
+      return item.lost_somewhere() || (item.newest() == nullptr && !item.any_failed());
+    };
+    // Removed, or on their way to another number of copies.
+    if (std::any_of(items.begin(), items.end(), missing) && elements_.elsewhere())
+      items = elements_.versions_.read(elements_.keys_of(window.names));
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (const auto failure = items[i].failure_of_read()) {
         if (!partial_) throw Failure(*failure);

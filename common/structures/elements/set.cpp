@@ -26,8 +26,11 @@ class Elements::Setting {
     if (relist) list(all([](const One&) { return true; }));
     for (int round = 0; round < most_rounds && !open().empty(); ++round) {
       look();
-      if (!listed_any_ && any_missing() && elements_.elsewhere()) {
-        for (One* one : open()) one->write.reset();
+      if (any_missing() && elements_.elsewhere()) {
+        for (One* one : open()) {
+          one->write.reset();
+          one->listed_at.reset();
+        }
         continue;  // the same again, under other keys
       }
       list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
@@ -69,8 +72,11 @@ class Elements::Setting {
   std::vector<One*> open() {
     return all([](const One& one) { return one.open(); });
   }
+  // In all copies, or in one.
   bool any_missing() {
-    return !all([](const One& one) { return one.open() && one.missing; }).empty();
+    return !all([](const One& one) {
+              return one.open() && (one.missing || one.item.lost_somewhere());
+            }).empty();
   }
   bool several() const { return elements_.copies_.size() > 1; }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
@@ -147,7 +153,10 @@ class Elements::Setting {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       One& one = *asked[i];
       if (one.to_list) one.added_at = elements_.context_.clock.steady();
-      if (writes[i].blocked) continue;
+      if (writes[i].blocked) {
+        one.write.reset();  // it went missing: as if it had not been looked for
+        continue;
+      }
       one.failure = one.item.failure_of_write();
       one.done = !one.failure;
     }
@@ -158,7 +167,6 @@ class Elements::Setting {
     if (ones.empty()) return;
     std::vector<const std::string*> names;
     for (const One* one : ones) names.push_back(&one->element->name);
-    listed_any_ = true;
     const SteadyTime before = elements_.context_.clock.steady();
     const auto lists = elements_.list(names);
     for (std::size_t i = 0; i < ones.size(); ++i) {
@@ -206,7 +214,6 @@ class Elements::Setting {
 
   Elements& elements_;
   std::vector<One> ones_;
-  bool listed_any_ = false;
 };
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {

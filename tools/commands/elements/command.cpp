@@ -103,6 +103,11 @@ ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptio
   return ExitStatus::ok;
 }
 
+ExitStatus recopy(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const Elements::Recopied recopied = elements_of(session, kind, options).recopy();
+  return answer_recopied(session, start_answer(kind, options), recopied.found, recopied.from);
+}
+
 ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   const Elements elements = elements_of(session, kind, options);
   const std::vector<std::string> index = elements.index_keys();
@@ -234,6 +239,8 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name);
   declare("clear", "remove all " + element + "s", clear).example("mcds " + structure + " clear " + name);
+  declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)
+      .example("mcds " + structure + " recopy " + name + " --copies 2");
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .optional_argument(words, element + "s whose keys to show", &options->words);

@@ -1,0 +1,110 @@
+// The change of the number of copies in which a structure is kept, while clients use it.
+//
+// Key layout
+//   <namespace><structure>0:<name>   the mark `M1 <from> <to> <mover> *<checksum>` and, behind a line feed, what is on
+//                                    its way; in as many copies as the larger number, as in versions.hpp; gone when the
+//                                    change is done. <from> is a number, with `u` behind it for keys of before 0.2.
+// The protocol
+//   1 The mover writes the mark, and waits for 2 s: every client that looked for the mark earlier and did not find it has
+//     ended what it looked for.
+//   2 Piece by piece (a journal, some elements): it reads the piece under the old keys; stores it where nobody looks;
+//     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete; stores it under
+//     the new keys; then the next piece. What was changed before it could be removed is read again.
+//   3 It removes the mark.
+//   A client that finds something missing, be it the structure, an element or one of several copies, looks for the mark before
+//   it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits until it is gone, then looks
+//   again: who gives the new number goes on, who gives the old one is refused with the new. A mark that has not changed for
+//   3 s was left by a mover that died: the client that waits completes the change itself.
+// Invariants
+//   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is made under the
+//   old keys is either seen by the mover, because its compare-and-delete fails, or it finds the piece missing and waits.
+//   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes anything more.
+//   Clocks decide nothing but when to wait and when to take over. A mover that was taken for dead does no harm.
+// Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark too.
+// What memcached cannot promise
+//   A client that stands still for more than 2 s between its look and its write may create the structure, or an element, under
+//   the old number. Both are kept, each under its number.
+//   With one copy a removal leaves nothing behind. If a mover dies in the very trip in which it removes an element, what it
+//   had read is stored again by who takes over, also if a client removed the element in between.
+//   A server that does not answer stops the change: nothing is lost, but clients that miss something are told to try again
+//   until it answers, or is taken out of the pool.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/primitives/context.hpp"
+#include "common/primitives/versions.hpp"
+
+namespace mcds {
+
+struct RecopyMark {
+  std::size_t from = 1;
+  bool from_unmarked = false;  // it is under keys of before 0.2, which do not say a number
+  std::size_t to = 1;
+  std::string mover = {};   // another for every one
+  std::string moving = {};  // what is on its way
+};
+
+std::string encode(const RecopyMark& mark);
+// nullopt: not one.
+std::optional<RecopyMark> decode_recopy_mark(std::string_view value);
+
+// A client trusts its last look for the mark for so long; the mover waits for twice that.
+constexpr auto look_holds = std::chrono::seconds(1);
+constexpr auto recopy_settling = std::chrono::seconds(2);
+constexpr auto recopy_lease = std::chrono::seconds(3);
+
+// The mark of one structure.
+class Recopying {
+ public:
+  // Throws InvalidInput for a name that no key can contain.
+  Recopying(const Context& context, std::string_view structure, std::string_view name);
+
+  // For clients: what asks for it (nothing if the pool has a single server), and what the replies say; nullopt: there is none.
+  std::vector<Request> asks() const;
+  struct Seen {
+    RecopyMark mark;
+    std::uint32_t number = 0;  // another for every change
+  };
+  std::optional<Seen> seen(std::span<const Reply> replies) const;
+  std::optional<Seen> look() const;
+
+  // For movers. Each throws Contention if another mover was faster, and NotApplied or UnknownOutcome if a server does not
+  // answer; then nothing may be removed from the old keys.
+  void begin(std::size_t from, bool from_unmarked, std::size_t to);
+  // Goes on with the change that another left.
+  void take_over(const RecopyMark& left);
+  void write(std::string moving);
+  void finish();
+  // Until those that looked before begin() have ended.
+  void settle() const;
+
+  const RecopyMark& mark() const { return mark_; }
+  bool taken_over() const { return taken_over_; }
+  // Where nobody looks, each mover elsewhere.
+  std::string staging_key(std::string_view mover) const { return key_ + ":" + std::string(mover); }
+  // In as many copies as the mark.
+  Context safe_context() const { return in_copies(std::max(mark_.from, mark_.to)); }
+  Context old_context() const { return in_copies(mark_.from); }
+  Context new_context() const { return in_copies(mark_.to); }
+
+ private:
+  Context in_copies(std::size_t copies) const;
+  void put(const RecopyMark& next, bool removed);
+
+  Context context_;
+  std::string key_;
+  RecopyMark mark_;
+  bool taken_over_ = false;
+  std::optional<SteadyTime> settled_at_;
+  std::optional<std::string> written_;  // what the mark says as far as we know; nullopt: there is none
+};
+
+}  // namespace mcds

@@ -1,0 +1,166 @@
+// Putting an array into another number of copies: the steps of common/primitives/recopying.hpp for journals.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/structures/array/array.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr int most_rounds = 100;
+
+// The roots to be, one for each new copy: `<size> <root>` after another.
+std::string joined(std::span<const std::string> roots) {
+  std::string text;
+  for (const std::string& root : roots) append_all(text, {std::to_string(root.size()), " ", root});
+  return text;
+}
+
+std::vector<std::string> taken_apart(std::string_view text) {
+  std::vector<std::string> roots;
+  while (!text.empty()) {
+    const std::size_t space = text.find(' ');
+    const auto size = parse_u64(text.substr(0, space));
+    if (!size || space == std::string_view::npos || *size > text.size() - space - 1) return {};
+    roots.emplace_back(text.substr(space + 1, *size));
+    text.remove_prefix(space + 1 + *size);
+  }
+  return roots;
+}
+
+void expect_all(std::span<const std::optional<Failure>> failures) {
+  for (const auto& failure : failures) {
+    if (failure) throw Failure(*failure);
+  }
+}
+
+class JournalMove {
+ public:
+  JournalMove(Recopying& recopying, std::string old_key, std::string new_key, const Journal::Options& options)
+      : recopying_(recopying),
+        old_key_(std::move(old_key)),
+        new_key_(std::move(new_key)),
+        options_(options),
+        old_(recopying.old_context()),
+        new_(recopying.new_context()),
+        roots_(taken_apart(recopying.mark().moving)) {}
+
+  void run() {
+    recopying_.settle();
+    take_staged();
+    for (int round = 0; hold(); ++round) {
+      if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
+      stage();
+      if (let_go()) break;
+    }
+    publish();
+  }
+
+ private:
+  // What a mover before this one may have removed already.
+  void take_staged() {
+    if (roots_.size() != new_.size()) roots_.clear();
+    if (roots_.empty()) return;
+    std::vector<JournalContents> contents(new_.size());
+    expect_all(new_.run([&](std::size_t copy) {
+      contents[copy] = Journal(new_.at(copy), new_key_, options_).read_staged(roots_[copy]);
+    }));
+    for (const JournalContents& copy : contents) take(copy);
+  }
+
+  void take(const JournalContents& contents) {
+    if (!contents.found) return;
+    whole_ = whole_ || (contents.lost_segments == 0 && contents.foreign == 0);
+    lines_ = unite(lines_, contents.lines);
+  }
+
+  // False: nothing is there any more.
+  bool hold() {
+    held_.assign(old_.size(), {});
+    expect_all(old_.run(
+        [&](std::size_t copy) { held_[copy] = Journal(old_.at(copy), old_key_, options_).hold(); }));
+    const bool found =
+        std::any_of(held_.begin(), held_.end(), [](const auto& held) { return held.contents.found; });
+    for (const Journal::Held& held : held_) take(held.contents);
+    return found;
+  }
+
+  void stage() {
+    Journal::Options options = options_;
+    options.lossy = !whole_;
+    std::vector<std::string> roots(new_.size());
+    expect_all(new_.run(
+        [&](std::size_t copy) { roots[copy] = Journal(new_.at(copy), new_key_, options).stage(lines_); }));
+    recopying_.write(joined(roots));
+    roots_ = std::move(roots);
+  }
+
+  // False: one was changed.
+  bool let_go() {
+    std::vector<char> gone(old_.size(), 1);
+    expect_all(old_.run([&](std::size_t copy) {
+      if (!held_[copy].contents.found) return;
+      gone[copy] = Journal(old_.at(copy), old_key_, options_).let_go(held_[copy]) ? 1 : 0;
+    }));
+    return std::find(gone.begin(), gone.end(), 0) == gone.end();
+  }
+
+  void publish() {
+    if (roots_.empty()) return;
+    expect_all(new_.run([&](std::size_t copy) {
+      const Context& context = new_.at(copy);
+      expect(context.cluster,
+             context.cluster.execute(Request::add(new_key_, roots_[copy], Exptime::never())));
+    }));
+  }
+
+  Recopying& recopying_;
+  std::string old_key_, new_key_;
+  Journal::Options options_;
+  Copies old_, new_;
+  std::vector<std::string> roots_;
+  std::vector<JournalLine> lines_;
+  bool whole_ = false;  // a copy had lost nothing
+  std::vector<Journal::Held> held_;
+};
+
+}  // namespace
+
+void Array::move(Recopying& recopying, const std::string& name, const Journal::Options& options) {
+  Context old_keys = recopying.old_context();
+  if (recopying.mark().from_unmarked) old_keys.copies = 1;
+  JournalMove(recopying, copied_key(old_keys, "array", name),
+              copied_key(recopying.new_context(), "array", name), options)
+      .run();
+  recopying.finish();
+}
+
+void Array::complete_recopy(const Context& context, const std::string& name,
+                            const Journal::Options& options) {
+  Recopying recopying(context, "array", name);
+  const auto seen = recopying.look();
+  if (!seen) return;
+  recopying.take_over(seen->mark);
+  move(recopying, name, options);
+}
+
+Array::Recopied Array::recopy() {
+  const auto place = kept_.only_place();
+  if (!place) {
+    const Reply json = context_.cluster.execute(Request::get(json_key()));
+    if (expect_read(context_.cluster, json).outcome == Outcome::hit)
+      throw Failure(ErrorCode::bad_data, "an array with the JSON encoding has one copy",
+                    context_.cluster.address_of(json.server));
+    return {};
+  }
+  if (place->copies == context_.copies) return {.found = true, .from = place->copies};
+  Recopying recopying(context_, "array", name_);
+  recopying.begin(place->copies, place->unmarked, context_.copies);
+  move(recopying, name_, options_);
+  return {.found = true, .from = place->copies};
+}
+
+}  // namespace mcds

@@ -1,0 +1,284 @@
+// Structures that are put into another number of copies, while clients use them, and while who does it dies.
+#include "common/primitives/recopying.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "common/base/json.hpp"
+#include "common/structures/array/array.hpp"
+#include "common/structures/elements/hash.hpp"
+#include "tests/support/world.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+using Map = std::map<std::string, std::string>;
+
+// What no code that is tested catches.
+struct Died {};
+
+constexpr Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+
+struct RecopyWorld : test::World {
+  RecopyWorld() : World(5) {}
+
+  Context dying_in(std::size_t copies) { return {dying, clock, random, {}, copies}; }
+  Context other(std::size_t copies) { return {memory, clock, random, {}, copies}; }
+
+  test::Rival dying{memory};
+};
+
+Texts numbered(std::size_t count) {
+  Texts texts;
+  for (std::size_t i = 0; i < count; ++i) texts.push_back(quote_bytes(std::to_string(i)));
+  return texts;
+}
+
+bool refused(const std::function<void()>& act, std::size_t kept) {
+  try {
+    act();
+  } catch (const Failure& failure) {
+    CHECK(failure.code() == ErrorCode::bad_data);
+    CHECK(std::string(failure.what()).find("is kept in " + std::to_string(kept)) != std::string::npos);
+    return true;
+  }
+  return false;
+}
+
+Map fetched(const Context& context) {
+  Map map;
+  Hash cfg(context, "cfg");
+  const auto listing = cfg.elements().fetch([&](Elements::Found& found) { map[found.name] = found.value; });
+  CHECK(listing.complete());
+  return map;
+}
+
+void set(const Context& context, const std::string& name, const std::string& value) {
+  const Element element{name, value};
+  const auto result = Hash(context, "cfg").set(std::span(&element, 1)).front();
+  if (result.failure) throw Failure(*result.failure);
+}
+
+bool removed(const Context& context, const std::string& name) {
+  const auto result = Hash(context, "cfg").elements().remove(std::span(&name, 1)).front();
+  if (result.failure) throw Failure(*result.failure);
+  return result.yes;
+}
+
+Map fields(std::size_t count) {
+  Map map;
+  for (std::size_t i = 0; i < count; ++i) map["f" + std::to_string(i)] = "v" + std::to_string(i);
+  return map;
+}
+
+// No key of the old number, no mark, nothing staged.
+void check_tidy(RecopyWorld& world, const std::string& structure, std::size_t copies) {
+  const std::string kept = structure + (copies == 1 ? "" : std::to_string(copies)) + ':';
+  for (std::size_t server = 0; server < world.memory.size(); ++server) {
+    for (const auto& [key, item] : world.memory.server(server).items()) {
+      CAPTURE(key);
+      const bool word_of_removal = item.value.empty();
+      CHECK((key.starts_with(kept) || word_of_removal));
+    }
+  }
+}
+
+const std::vector<std::size_t> numbers{2, 3, 1, 3, 2, 1};
+
+}  // namespace
+
+TEST_CASE("recopy: the mark is read back, and nothing else is taken for one") {
+  const RecopyMark mark{.from = 2, .from_unmarked = true, .to = 3, .mover = "abcd", .moving = "x\ny"};
+  const auto read = decode_recopy_mark(encode(mark));
+  REQUIRE(read);
+  CHECK(read->from == 2);
+  CHECK(read->from_unmarked);
+  CHECK(read->to == 3);
+  CHECK(read->mover == "abcd");
+  CHECK(read->moving == "x\ny");
+  for (const char* other : {"", "\n", "M1 1 2 a *00000000\n", "1"}) CHECK_FALSE(decode_recopy_mark(other));
+}
+
+TEST_CASE("recopy: an array is whole under every number, and refused under the one before") {
+  for (const std::size_t size : {1U, 3U, 200U}) {
+    CAPTURE(size);
+    RecopyWorld world;
+    Array(world.with(1), "jobs", small).change(numbered(size), {});
+    std::size_t before = 1;
+    for (const std::size_t copies : numbers) {
+      CAPTURE(copies);
+      const auto recopied = Array(world.with(copies), "jobs", small).recopy();
+      CHECK(recopied.found);
+      CHECK(recopied.from == before);
+      CHECK(refused([&] { Array(world.with(before), "jobs", small).fetch(); }, copies));
+      CHECK(refused([&] { Array(world.with(before), "jobs", small).change(Texts{"\"x\""}, {}); }, copies));
+      const auto contents = Array(world.with(copies), "jobs", small).fetch();
+      CHECK(contents.complete);
+      CHECK(contents.elements == numbered(size));
+      CHECK(Array(world.with(copies), "jobs", small).recopy().from == copies);
+      before = copies;
+    }
+    check_tidy(world, "array", 1);
+  }
+}
+
+TEST_CASE("recopy: a hash is whole under every number, and refused under the one before") {
+  for (const std::size_t size : {1U, 50U, 1500U}) {
+    CAPTURE(size);
+    RecopyWorld world;
+    const Map wanted = fields(size);
+    Hash cfg(world.with(1), "cfg");
+    std::vector<Element> elements;
+    for (const auto& [name, value] : wanted) elements.push_back({name, value});
+    for (const auto& result : cfg.set(elements)) CHECK_FALSE(result.failure);
+    std::size_t before = 1;
+    for (const std::size_t copies : numbers) {
+      CAPTURE(copies);
+      const auto recopied = Hash(world.with(copies), "cfg").elements().recopy();
+      CHECK(recopied.found);
+      CHECK(recopied.from == before);
+      CHECK(refused([&] { fetched(world.with(before)); }, copies));
+      CHECK(refused([&] { set(world.with(before), "f0", "x"); }, copies));
+      CHECK(refused([&] { removed(world.with(before), "f0"); }, copies));
+      CHECK(fetched(world.with(copies)) == wanted);
+      before = copies;
+    }
+    check_tidy(world, "hash", 1);
+  }
+}
+
+TEST_CASE("recopy: nothing that is not there, and no number of copies that there are no servers for") {
+  RecopyWorld world;
+  CHECK_FALSE(Array(world.with(2), "jobs").recopy().found);
+  CHECK_FALSE(Hash(world.with(2), "cfg").elements().recopy().found);
+  Array(world.with(1), "jobs").change(Texts{"\"a\""}, {}, ArrayEncoding::json);
+  CHECK_THROWS_AS(Array(world.with(2), "jobs").recopy(), Failure);
+}
+
+TEST_CASE("recopy: an array's mover dies before any of its trips, and clients go on with all that was there") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
+    bool done = false;
+    for (std::size_t trip = 0; !done; ++trip) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(trip);
+      RecopyWorld world;
+      Array(world.with(from), "jobs", small).change(numbered(60), {});
+      world.dying.before(trip, [] { throw Died(); });
+      try {
+        Array(world.dying_in(to), "jobs", small).recopy();
+        done = true;
+      } catch (const Died&) {
+      }
+      // Whoever comes first, with either number.
+      std::vector<std::string> expected = numbered(60);
+      const SteadyTime begun = world.clock.steady();
+      bool added = true;
+      try {
+        Array(world.other(from), "jobs", small).change(Texts{"\"late\""}, {});
+      } catch (const Failure& failure) {
+        CHECK(failure.code() == ErrorCode::bad_data);
+        added = false;
+      }
+      if (added) expected.push_back("\"late\"");
+      CHECK(world.clock.steady() - begun < std::chrono::seconds(10));
+      Array(world.other(to), "jobs", small).recopy();
+      const auto contents = Array(world.other(to), "jobs", small).fetch();
+      CHECK(contents.complete);
+      CHECK(contents.elements == expected);
+      CHECK(refused([&] { Array(world.other(from), "jobs", small).fetch(); }, to));
+    }
+  }
+}
+
+TEST_CASE("recopy: a hash's mover dies before any of its trips, and clients go on with all that was there") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
+    bool done = false;
+    for (std::size_t trip = 0; !done; ++trip) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(trip);
+      RecopyWorld world;
+      Map wanted = fields(5);
+      for (const auto& [name, value] : wanted) set(world.with(from), name, value);
+      world.dying.before(trip, [] { throw Died(); });
+      try {
+        Hash(world.dying_in(to), "cfg").elements().recopy();
+        done = true;
+      } catch (const Died&) {
+      }
+      const auto attempt = [&](const std::function<void()>& act, const std::function<void()>& effect) {
+        try {
+          act();
+          effect();
+        } catch (const Failure& failure) {
+          CHECK(failure.code() == ErrorCode::bad_data);
+        }
+      };
+      attempt([&] { set(world.other(from), "f1", "late"); }, [&] { wanted["f1"] = "late"; });
+      attempt([&] { CHECK(removed(world.other(from), "f2")); }, [&] { wanted.erase("f2"); });
+      attempt([&] { set(world.other(from), "new", "1"); }, [&] { wanted["new"] = "1"; });
+      Hash(world.other(to), "cfg").elements().recopy();
+      CHECK(fetched(world.other(to)) == wanted);
+      CHECK(refused([&] { fetched(world.other(from)); }, to));
+    }
+  }
+}
+
+TEST_CASE("recopy: what clients change between any two trips of the mover is where it goes") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
+    for (const bool array : {true, false}) {
+      std::size_t trips = 1;
+      for (std::size_t trip = 0; trip < trips; ++trip) {
+        CAPTURE(from);
+        CAPTURE(to);
+        CAPTURE(array);
+        CAPTURE(trip);
+        RecopyWorld world;
+        Map wanted = fields(5);
+        Texts expected = numbered(20);
+        if (array)
+          Array(world.with(from), "jobs", small).change(expected, {});
+        else
+          for (const auto& [name, value] : wanted) set(world.with(from), name, value);
+        // Between two trips a mover that waits could be waited for: the client waits, completes, and is refused.
+        world.dying.before(trip, [&] {
+          try {
+            if (array) {
+              Array(world.other(from), "jobs", small).change(Texts{"\"late\""}, {});
+              expected.push_back("\"late\"");
+              return;
+            }
+            set(world.other(from), "f1", "late");
+            wanted["f1"] = "late";
+            if (removed(world.other(from), "f2")) wanted.erase("f2");
+          } catch (const Failure& failure) {
+            CHECK(failure.code() == ErrorCode::bad_data);
+          }
+        });
+        try {
+          if (array)
+            Array(world.dying_in(to), "jobs", small).recopy();
+          else
+            Hash(world.dying_in(to), "cfg").elements().recopy();
+        } catch (const Failure& failure) {
+          // It was taken for dead.
+          CHECK(failure.code() == ErrorCode::try_again);
+        }
+        trips = world.dying.trips();
+        if (array)
+          CHECK(Array(world.other(to), "jobs", small).fetch().elements == expected);
+        else
+          CHECK(fetched(world.other(to)) == wanted);
+      }
+    }
+  }
+}
+
+}  // namespace mcds
