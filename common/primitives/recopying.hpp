@@ -24,8 +24,8 @@
 // What memcached cannot promise
 //   A client that stands still for more than 2 s between its look and its write may create the structure, or an element, under
 //   the old number. Both are kept, each under its number.
-//   With one copy a removal leaves nothing behind. If a mover dies in the very trip in which it removes an element, what it
-//   had read is stored again by who takes over, also if a client removed the element in between.
+//   With one copy a removal leaves nothing behind. If a mover dies, or gets no reply, in the very trip in which it removes an
+//   element of a table or hash, who takes over cannot know whether a client was faster, and keeps the element.
 //   A server that does not answer stops the change: nothing is lost, but clients that miss something are told to try again
 //   until it answers, or is taken out of the pool.
 #pragma once

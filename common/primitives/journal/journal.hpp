@@ -104,7 +104,7 @@ class Journal {
   Appended append(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
   // As append, for lines of which the first removes everything: they may be any number.
-  Appended replace(std::span<const JournalLine> lines, const std::function<bool()>& may_create);
+  Appended replace(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
   // Many journals in one round trip, as long as none is new or full: one result per change, in order. Of
   // equal keys the order stays. Throws only InvalidInput.

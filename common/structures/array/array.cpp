@@ -185,7 +185,7 @@ void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
   Journal::Options options = options_;
   options.lossy = late && !writing.step.replaces;
   Journal journal(copies_.at(copy), kept_.key(), options);
-  writing.appended[copy] = writing.step.replaces ? journal.replace(writing.lines, [] { return true; })
+  writing.appended[copy] = writing.step.replaces ? journal.replace(writing.lines)
                                                  : journal.append(writing.lines);
 }
 

@@ -1,5 +1,6 @@
 // Putting a table or hash into another number of copies: the steps of common/primitives/recopying.hpp for elements.
 #include <algorithm>
+#include <set>
 #include <unordered_set>
 #include <utility>
 
@@ -59,6 +60,7 @@ class Elements::Recopier {
     list(listed);
     recopying_.settle();
     list(new_names());
+    name_shards();
     std::vector<std::string> absent;
     move(std::exchange(names_, {}), &absent);
     // Whoever listed one of these before the mark was there has written it by now, or never will.
@@ -66,6 +68,11 @@ class Elements::Recopier {
     for (int round = 0; !remove_index(); ++round) {
       if (round == most_rounds) throw Contention("other clients keep changing it; try again");
     }
+    if (from_several()) return;
+    std::vector<Request> removals;
+    for (std::size_t server = 0; server < safe_.cluster.placement().pool().size(); ++server)
+      removals.push_back(Request::remove(beginning_key(recopying_.mark().mover)).on(server));
+    static_cast<void>(safe_.cluster.execute(removals));
   }
 
  private:
@@ -121,13 +128,23 @@ class Elements::Recopier {
     }
   }
 
+  // Those that a mover before this one created, too: the manifest is what tells that the structure is there.
+  void name_shards() {
+    expect_all(new_.copies_.run([&](std::size_t copy) {
+      if (!new_.indexes_[copy]->look().manifest_whole())
+        throw Contention("the new index could not be completed; try again");
+    }));
+  }
+
   // What a mover before this one may have removed already.
   void resume() {
     std::vector<Piece> pieces = named_in_mark();
     if (pieces.empty()) return;
     std::vector<std::string> names;
+    const std::string mover(split(recopying_.mark().moving, '\n').front());
+    const std::set<std::size_t> began = servers_begun(mover);
     for (Piece& piece : pieces) {
-      piece.in_doubt = piece.staged;
+      piece.in_doubt = piece.staged && began.contains(server_of(piece));
       names.push_back(piece.name);
     }
     list(names);
@@ -158,6 +175,27 @@ class Elements::Recopier {
       }
     }
     return pieces;
+  }
+
+  // With one copy: an item that is stored on every server before anything is removed there, by the same connection. Where
+  // there is none, nothing was, and what is missing was removed by clients.
+  std::string beginning_key(std::string_view mover) const { return recopying_.staging_key(mover); }
+
+  std::set<std::size_t> servers_begun(std::string_view mover) {
+    std::set<std::size_t> begun;
+    const std::string batch = digest128(recopying_.mark().moving);
+    std::vector<Request> gets;
+    for (std::size_t server = 0; server < safe_.cluster.placement().pool().size(); ++server)
+      gets.push_back(Request::get(beginning_key(mover)).on(server));
+    for (const Reply& reply : safe_.cluster.execute(gets)) {
+      if (mcds::expect_read(safe_.cluster, reply).outcome == Outcome::hit && reply.value == batch)
+        begun.insert(reply.server);
+    }
+    return begun;
+  }
+
+  std::size_t server_of(const Piece& piece) const {
+    return safe_.cluster.placement().server_of(old_.key_of(piece.name));
   }
 
   std::string staging_key(std::string_view mover, std::string_view name) const {
@@ -252,6 +290,8 @@ class Elements::Recopier {
   void remove(std::vector<Piece>& pieces) {
     std::vector<Request> batch;
     std::vector<Piece*> of;
+    if (!from_several()) begin_removing(pieces, batch);
+    const std::size_t first = batch.size();
     for (Piece& piece : pieces) {
       piece.ready = true;
       for (const VersionedCopy& copy : piece.old.copies) {
@@ -264,8 +304,8 @@ class Elements::Recopier {
       }
     }
     const std::vector<Reply> replies = safe_.cluster.execute(batch);
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      Piece& piece = *of[i];
+    for (std::size_t i = first; i < replies.size(); ++i) {
+      Piece& piece = *of[i - first];
       switch (replies[i].outcome) {
         case Outcome::deleted:
           break;
@@ -283,6 +323,16 @@ class Elements::Recopier {
       }
     }
     for (Piece& piece : pieces) piece.ready = piece.ready && !piece.gone;
+  }
+
+  void begin_removing(const std::vector<Piece>& pieces, std::vector<Request>& batch) const {
+    std::set<std::size_t> servers;
+    for (const Piece& piece : pieces) servers.insert(server_of(piece));
+    const Exptime exptime = Exptime::after(staged_for, safe_.clock.wall());
+    const RecopyMark& mark = recopying_.mark();
+    for (const std::size_t server : servers) {
+      batch.push_back(Request::set(beginning_key(mark.mover), digest128(mark.moving), exptime).on(server));
+    }
   }
 
   void publish(std::vector<Piece>& pieces) {
