@@ -23,7 +23,7 @@ std::string in_words(std::size_t copies) {
 }  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-           SameLife same_life, std::function<void()> complete)
+           SameLife same_life, Complete complete)
     : context_(context),
       structure_(structure),
       name_(name),
@@ -122,7 +122,7 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
     std::string why;
     if (complete_ && time - since > recopy_lease) {
       try {
-        complete_();
+        complete_(*now);
         return;
       } catch (const Failure& failure) {
         // Others may be completing it.

@@ -40,9 +40,10 @@ class Kept {
 
   // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a table.
   // Throws InvalidInput for a name that no key can contain.
-  // `complete`: completes a change of the number of copies that was left; without it such a change is waited for in vain.
+  // Completes a change of the number of copies that was left. Without it such a change is waited for in vain.
+  using Complete = std::function<void(const Recopying::Seen& left)>;
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-       SameLife same_life, std::function<void()> complete = {});
+       SameLife same_life, Complete complete = {});
 
   // The structure's key; every other begins with it.
   const std::string& key() const { return key_; }
@@ -81,7 +82,7 @@ class Kept {
   SameLife same_life_;
   std::string key_;
   Recopying recopying_;
-  std::function<void()> complete_;
+  Complete complete_;
   std::optional<SteadyTime> looked_at_;
 };
 

@@ -89,32 +89,36 @@ void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
   mark_ = {.from = from, .from_unmarked = from_unmarked, .to = to};
   RecopyMark next = mark_;
   next.mover = context_.random.token();
-  put(next, false);
+  put(next, Writing::first);
   settled_at_ = context_.clock.steady() + recopy_settling;
 }
 
-void Recopying::take_over(const RecopyMark& left) {
-  mark_ = left;
+void Recopying::take_over(const Seen& left) {
+  mark_ = left.mark;
   taken_over_ = true;
   // Of three copies the client asked two.
   const auto items = Versions(safe_context()).read(std::span(&key_, 1));
-  if (!items.front().live()) throw overtaken();
+  if (!items.front().live() || items.front().newest()->number != left.number) throw overtaken();
   written_ = items.front().newest()->value;
   const auto newest = decode_recopy_mark(*written_);
-  if (!newest || newest->from != left.from || newest->to != left.to) throw overtaken();
+  if (!newest || newest->from != mark_.from || newest->to != mark_.to) throw overtaken();
   RecopyMark next = *newest;
   next.mover = context_.random.token();
-  put(next, false);
+  put(next, Writing::next);
 }
 
 void Recopying::write(std::string moving) {
   RecopyMark next = mark_;
   next.moving = std::move(moving);
-  put(next, false);
+  put(next, Writing::next);
+}
+
+void Recopying::keep_alive() {
+  if (context_.clock.steady() - put_at_ > recopy_lease / 3) check();
 }
 
 void Recopying::finish() {
-  put(mark_, true);
+  put(mark_, Writing::removal);
 }
 
 void Recopying::settle() const {
@@ -124,7 +128,8 @@ void Recopying::settle() const {
 }
 
 // Into every copy, by cas on what this mover knows to be there, or not at all.
-void Recopying::put(const RecopyMark& next, bool removed) {
+void Recopying::put(const RecopyMark& next, Writing writing) {
+  const bool removed = writing == Writing::removal;
   const std::string value = removed ? "" : encode(next);
   const Versions versions(safe_context());
   for (int attempt = 0;; ++attempt) {
@@ -134,7 +139,10 @@ void Recopying::put(const RecopyMark& next, bool removed) {
       if (copy.failure) throw Failure(*copy.failure);
     }
     const VersionedCopy* newest = item.newest();
-    const bool there = item.live();
+    // Clients ask for the first two copies. What another one alone has is left from a change that was done.
+    const bool asked = std::any_of(item.copies.begin(), item.copies.begin() + asked_copies,
+                                   [](const VersionedCopy& copy) { return copy.live(); });
+    const bool there = item.live() && (asked || writing != Writing::first);
     // An attempt whose reply was lost may have done it, in some copies or in all.
     const bool ours = attempt != 0 && newest != nullptr && newest->removed == removed && newest->value == value;
     if (!ours && (there != written_.has_value() || (there && newest->value != *written_))) throw overtaken();
@@ -151,6 +159,7 @@ void Recopying::put(const RecopyMark& next, bool removed) {
     if (attempt + 1 == most_writes || failed->failure->code() != ErrorCode::unknown_outcome)
       throw Failure(*failed->failure);
   }
+  put_at_ = context_.clock.steady();
   mark_ = next;
   written_.reset();
   if (!removed) written_ = value;

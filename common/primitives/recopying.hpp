@@ -18,14 +18,17 @@
 // Invariants
 //   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is made under the
 //   old keys is either seen by the mover, because its compare-and-delete fails, or it finds the piece missing and waits.
-//   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes anything more.
-//   Clocks decide nothing but when to wait and when to take over. A mover that was taken for dead does no harm.
+//   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes anything more, and before
+//   it stores what it may not have removed itself.
+//   Clocks decide nothing but when to wait and when to take over.
 // Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark too.
 // What memcached cannot promise
 //   A client that stands still for more than 2 s between its look and its write may create the structure, or an element, under
 //   the old number. Both are kept, each under its number.
 //   With one copy a removal leaves nothing behind. If a mover dies, or gets no reply, in the very trip in which it removes an
 //   element of a table or hash, who takes over cannot know whether a client was faster, and keeps the element.
+//   A mover that stands still for more than 3 s in the midst of storing a piece, and goes on when the number has been changed
+//   twice since, leaves an old copy of the piece under a number that is no longer used.
 //   A server that does not answer stops the change: nothing is lost, but clients that miss something are told to try again
 //   until it answers, or is taken out of the pool.
 #pragma once
@@ -79,9 +82,13 @@ class Recopying {
   // For movers. Each throws Contention if another mover was faster, and NotApplied or UnknownOutcome if a server does not
   // answer; then nothing may be removed from the old keys.
   void begin(std::size_t from, bool from_unmarked, std::size_t to);
-  // Goes on with the change that another left.
-  void take_over(const RecopyMark& left);
+  // Goes on with the change that another left, unless somebody else does by now.
+  void take_over(const Seen& left);
   void write(std::string moving);
+  // Throws if another mover has taken over: before what was not certainly removed by this one is stored.
+  void check() { write(mark_.moving); }
+  // So that nobody takes this mover for dead: to be called about once a second.
+  void keep_alive();
   void finish();
   // Until those that looked before begin() have ended.
   void settle() const;
@@ -97,13 +104,15 @@ class Recopying {
 
  private:
   Context in_copies(std::size_t copies) const;
-  void put(const RecopyMark& next, bool removed);
+  enum class Writing { first, next, removal };
+  void put(const RecopyMark& next, Writing writing);
 
   Context context_;
   std::string key_;
   RecopyMark mark_;
   bool taken_over_ = false;
   std::optional<SteadyTime> settled_at_;
+  SteadyTime put_at_{};
   std::optional<std::string> written_;  // what the mark says as far as we know; nullopt: there is none
 };
 

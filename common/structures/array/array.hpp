@@ -150,7 +150,7 @@ class Array {
   std::string json_key() const { return json_key_; }
 
   static void complete_recopy(const Context& context, const std::string& name,
-                              const Journal::Options& options);
+                              const Journal::Options& options, const Recopying::Seen& left);
   static void move(Recopying& recopying, const std::string& name, const Journal::Options& options);
 
   Journal journal() const { return {context_, kept_.key(), options_}; }

@@ -92,8 +92,10 @@ class JournalMove {
     Journal::Options options = options_;
     options.lossy = !whole_;
     std::vector<std::string> roots(new_.size());
-    expect_all(new_.run(
-        [&](std::size_t copy) { roots[copy] = Journal(new_.at(copy), new_key_, options).stage(lines_); }));
+    for (std::size_t copy = 0; copy < roots.size(); ++copy) {
+      roots[copy] = Journal(new_.at(copy), new_key_, options).stage(lines_);
+      recopying_.keep_alive();
+    }
     recopying_.write(joined(roots));
     roots_ = std::move(roots);
   }
@@ -110,6 +112,8 @@ class JournalMove {
 
   void publish() {
     if (roots_.empty()) return;
+    // The old roots may have been removed by who took over, who knew more.
+    recopying_.check();
     expect_all(new_.run([&](std::size_t copy) {
       const Context& context = new_.at(copy);
       expect(context.cluster,
@@ -139,11 +143,9 @@ void Array::move(Recopying& recopying, const std::string& name, const Journal::O
 }
 
 void Array::complete_recopy(const Context& context, const std::string& name,
-                            const Journal::Options& options) {
+                            const Journal::Options& options, const Recopying::Seen& left) {
   Recopying recopying(context, "array", name);
-  const auto seen = recopying.look();
-  if (!seen) return;
-  recopying.take_over(seen->mark);
+  recopying.take_over(left);
   move(recopying, name, options);
 }
 

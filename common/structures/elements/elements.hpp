@@ -140,7 +140,7 @@ class Elements {
   class Setting;
   class Recopier;
   static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
-                              const Journal::Options& options);
+                              const Journal::Options& options, const Recopying::Seen& left);
   // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere() const;
   void take_keys() const;

@@ -99,6 +99,7 @@ class Elements::Recopier {
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       std::vector<std::vector<std::string>> lists(looks.size());
       expect_all(old_.copies_.run([&](std::size_t copy) { lists[copy] = looks[copy]->take(shard); }));
+      recopying_.keep_alive();
       for (const auto& names : lists) {
         for (const std::string& name : names) {
           if (known_.insert(name).second) found.push_back(name);
@@ -121,6 +122,7 @@ class Elements::Recopier {
       for (std::size_t i = from; i < std::min(names.size(), from + names_at_once); ++i)
         some.push_back(&names[i]);
       for (const auto& copies : new_.list(some)) expect_all(copies);
+      recopying_.keep_alive();
     }
     for (const auto& index : new_.indexes_) {
       const std::vector<Request> marks = index->take_marks();
@@ -304,6 +306,7 @@ class Elements::Recopier {
       }
     }
     const std::vector<Reply> replies = safe_.cluster.execute(batch);
+    bool by_another = false;
     for (std::size_t i = first; i < replies.size(); ++i) {
       Piece& piece = *of[i - first];
       switch (replies[i].outcome) {
@@ -311,6 +314,7 @@ class Elements::Recopier {
           break;
         case Outcome::not_found:
           // By another mover, or by a client.
+          by_another = true;
           piece.gone = !from_several() && !recopying_.taken_over() && !piece.in_doubt;
           break;
         case Outcome::exists:
@@ -322,6 +326,7 @@ class Elements::Recopier {
           if (!replies[i].unknown()) expect(safe_.cluster, replies[i]);
       }
     }
+    if (by_another) recopying_.check();
     for (Piece& piece : pieces) piece.ready = piece.ready && !piece.gone;
   }
 
@@ -412,11 +417,9 @@ class Elements::Recopier {
 };
 
 void Elements::complete_recopy(const Context& context, const std::string& structure, const std::string& name,
-                               const Journal::Options& options) {
+                               const Journal::Options& options, const Recopying::Seen& left) {
   Recopying recopying(context, structure, name);
-  const auto seen = recopying.look();
-  if (!seen) return;
-  recopying.take_over(seen->mark);
+  recopying.take_over(left);
   Recopier(recopying, structure, name, options).run();
   recopying.finish();
 }
