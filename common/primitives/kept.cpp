@@ -131,8 +131,8 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
       }
     }
     if (time - begun > longest_wait || !why.empty()) {
-      throw Contention("the " + structure_ + " '" + name_ + "' is being put into " +
-                       in_words(now->mark.to) + "; try again" + why);
+      throw Contention("the " + structure_ + " '" + name_ + "' is being put into " + in_words(now->mark.to) +
+                       "; try again" + why);
     }
   }
 }
@@ -168,15 +168,15 @@ std::optional<Kept::Place> Kept::only_place() {
 std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>& roots) const {
   std::size_t copies = 1;
   for (std::size_t i = 1; i < roots.size(); ++i) {
-    if (roots[i] && (!roots.front() || same_life_(*roots.front(), *roots[i])))
-      copies = i + 1;
+    if (roots[i] && (!roots.front() || same_life_(*roots.front(), *roots[i]))) copies = i + 1;
   }
   return copies;
 }
 
 void Kept::refuse(std::size_t copies) const {
   throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
-                                         "; give --copies " + std::to_string(copies) + ", or change the number with recopy");
+                                         "; give --copies " + std::to_string(copies) +
+                                         ", or change the number with recopy");
 }
 
 }  // namespace mcds

@@ -144,7 +144,8 @@ void Recopying::put(const RecopyMark& next, Writing writing) {
                                    [](const VersionedCopy& copy) { return copy.live(); });
     const bool there = item.live() && (asked || writing != Writing::first);
     // An attempt whose reply was lost may have done it, in some copies or in all.
-    const bool ours = attempt != 0 && newest != nullptr && newest->removed == removed && newest->value == value;
+    const bool ours =
+        attempt != 0 && newest != nullptr && newest->removed == removed && newest->value == value;
     if (!ours && (there != written_.has_value() || (there && newest->value != *written_))) throw overtaken();
     const auto number = ours ? newest->number : item.next_number();
     if (!number) throw no_version_left(key_);

@@ -1,6 +1,4 @@
 // Structures that are put into another number of copies, while clients use them, and while who does it dies.
-#include "common/primitives/recopying.hpp"
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <set>
 
 #include "common/base/json.hpp"
+#include "common/primitives/recopying.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
@@ -161,7 +160,8 @@ TEST_CASE("recopy: nothing that is not there, and no number of copies that there
   CHECK_THROWS_AS(Array(world.with(2), "jobs").recopy(), Failure);
 }
 
-TEST_CASE("recopy: an array's mover dies before any of its trips, and clients go on with all that was there") {
+TEST_CASE(
+    "recopy: an array's mover dies before any of its trips, and clients go on with all that was there") {
   for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
     bool done = false;
     for (std::size_t trip = 0; !done; ++trip) {

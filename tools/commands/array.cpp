@@ -438,7 +438,8 @@ void declare_array(Command& command) {
   declare(command, options, compact, "compact",
           "drop deleted values from the journal; changes made meanwhile are kept")
       .example("mcds array compact jobs");
-  declare(command, options, recopy, "recopy", "from now on keep the array in --copies copies; nothing is lost")
+  declare(command, options, recopy, "recopy",
+          "from now on keep the array in --copies copies; nothing is lost")
       .example("mcds array recopy jobs --copies 2");
   declare(command, options, where, "where", "print the array's keys and their servers")
       .example("mcds array where jobs");

@@ -357,7 +357,8 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     if (unanswered && reply.outcome != Outcome::hit) fail_unknown();
     expect_read(context_.cluster, reply);
     const bool missing = reply.outcome == Outcome::miss;
-    if (missing && may_create && !may_create()) return {.declined = true, .incarnation = {}, .server = reply.server};
+    if (missing && may_create && !may_create())
+      return {.declined = true, .incarnation = {}, .server = reply.server};
     JournalReading reading;
     reading.key = key_;
     reading.take_root(context_, reply);

@@ -187,8 +187,8 @@ void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
   Journal::Options options = options_;
   options.lossy = late && !writing.step.replaces;
   Journal journal(copies_.at(copy), kept_.key(), options);
-  writing.appended[copy] = writing.step.replaces ? journal.replace(writing.lines)
-                                                 : journal.append(writing.lines);
+  writing.appended[copy] =
+      writing.step.replaces ? journal.replace(writing.lines) : journal.append(writing.lines);
 }
 
 // Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.

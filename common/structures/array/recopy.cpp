@@ -80,8 +80,8 @@ class JournalMove {
   // False: nothing is there any more.
   bool hold() {
     held_.assign(old_.size(), {});
-    expect_all(old_.run(
-        [&](std::size_t copy) { held_[copy] = Journal(old_.at(copy), old_key_, options_).hold(); }));
+    expect_all(
+        old_.run([&](std::size_t copy) { held_[copy] = Journal(old_.at(copy), old_key_, options_).hold(); }));
     const bool found =
         std::any_of(held_.begin(), held_.end(), [](const auto& held) { return held.contents.found; });
     for (const Journal::Held& held : held_) take(held.contents);
@@ -142,8 +142,8 @@ void Array::move(Recopying& recopying, const std::string& name, const Journal::O
   recopying.finish();
 }
 
-void Array::complete_recopy(const Context& context, const std::string& name,
-                            const Journal::Options& options, const Recopying::Seen& left) {
+void Array::complete_recopy(const Context& context, const std::string& name, const Journal::Options& options,
+                            const Recopying::Seen& left) {
   Recopying recopying(context, "array", name);
   recopying.take_over(left);
   move(recopying, name, options);

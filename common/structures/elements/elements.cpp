@@ -195,7 +195,8 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
       continue;
     }
     // One that goes missing now is on its way to another number of copies.
-    writes.push_back({.item = &item, .number = *number, .removed = true, .only_over_live = item.live_everywhere()});
+    writes.push_back(
+        {.item = &item, .number = *number, .removed = true, .only_over_live = item.live_everywhere()});
     of.push_back(i);
   }
   versions_.write(writes);

@@ -109,8 +109,7 @@ class Elements::Recopier {
         return std::any_of(looks.begin(), looks.end(),
                            [&](const auto& look) { return look->state(shard) == state; });
       };
-      damaged_ = damaged_ ||
-                 (any(ElementIndex::Look::Shard::lost) && !any(ElementIndex::Look::Shard::whole));
+      damaged_ = damaged_ || (any(ElementIndex::Look::Shard::lost) && !any(ElementIndex::Look::Shard::whole));
     }
     names_.insert(names_.end(), found.begin(), found.end());
     return found;
