@@ -124,6 +124,10 @@ Move::Move(const Context& from, Cluster& to, MoveOptions options)
 
 Move::~Move() = default;
 
+bool Move::continues() const {
+  return parts_->ledger->has_history();
+}
+
 const MoveReport& Move::report() const {
   return parts_->report;
 }
