@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
@@ -38,10 +39,8 @@ std::vector<std::int64_t> clock_offsets(const Context& context) {
     if (reply.failed()) continue;
     const auto now =
         std::chrono::floor<std::chrono::seconds>(context.clock.wall()).time_since_epoch().count();
-    for (const std::string_view line : split(reply.value, '\n')) {
-      if (!line.starts_with("time ")) continue;
-      if (const auto time = parse_i64(line.substr(5))) offsets[reply.server] = *time - now;
-    }
+    if (const auto time = statistic_number(reply.value, "time"))
+      offsets[reply.server] = static_cast<std::int64_t>(*time) - now;
   }
   return offsets;
 }

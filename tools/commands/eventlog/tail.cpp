@@ -1,12 +1,8 @@
 // mcds eventlog tail: the last events, and with -f those that come.
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <csignal>
 #include <variant>
 
 #include "common/base/units.hpp"
+#include "tools/cli/pause.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -61,34 +57,6 @@ class LastEvents final : public LogSink {
   EventPrinter& printer_;
   std::uint64_t events_ = 0;
   std::deque<std::variant<Kept, LogGap>> items_;
-};
-
-// Waits between polls, until the user or the reader of our output has had enough.
-class Pause {
- public:
-  Pause() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    sigprocmask(SIG_BLOCK, &signals_, nullptr);
-    descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC);
-    if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
-  }
-  ~Pause() { close(descriptor_); }
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
-
-  // False: it is time to end. Throws ClosedPipe.
-  bool wait(Duration duration) {
-    pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-    if (poll(descriptors, 2, static_cast<int>(std::min<std::int64_t>(ms, 1 << 30))) <= 0) return true;
-    if (descriptors[0].revents != 0) return false;
-    throw ClosedPipe{};
-  }
-
- private:
-  sigset_t signals_{};
-  int descriptor_ = -1;
 };
 
 // Says once that a server does not answer, and again only after it has.
