@@ -34,7 +34,8 @@ Lock::Answer poll(const Context& context, Duration wait,
     const auto jittered = Duration(
         static_cast<Duration::rep>(static_cast<double>(pause.count()) * (0.5 + context.random.unit())));
     const Duration left = wait == Duration::max() ? jittered : wait - waited();
-    context.clock.sleep_for(std::min(jittered, left));
+    const Duration nap = std::min(jittered, left);
+    context.clock.sleep_for(nap);
     pause = std::min(pause + pause / 2, slowest_poll);
   }
 }

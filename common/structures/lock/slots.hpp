@@ -23,6 +23,8 @@
 //   A server that does not answer: its slots cannot be taken, the others can. If none can be: that failure, because whether all
 //   are held is unknown.
 //   Slots on servers that lost them: as many more holders as slots were lost; see lock.hpp.
+//
+// Source: counting semaphores (Dijkstra 1965), as one lock per permit.
 #pragma once
 
 #include <string>

@@ -221,7 +221,7 @@ void declare_run(Command& command) {
   verb.example("mcds lock run nightly -- /usr/local/bin/backup.sh")
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report")
-      .example("mcds lock run encode --slots 3 -w inf -- ./encode film.mkv");
+      .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv");
   declare_taking(verb, options, "how long the lock lives without a renewal; default 30s");
   verb.choice("--on-lost", {"term", "warn"},
               "when the lock is lost: stop the command, or only print a warning; default term",
