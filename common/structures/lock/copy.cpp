@@ -30,7 +30,7 @@ std::string new_lock_token(Random& random) {
 
 void AddTokens::spend(Random& random) {
   if (spent.size() >= most_spent) spent.erase(spent.begin());
-  spent.push_back(std::exchange(next, new_lock_token(random)));
+  spent.push_back(std::exchange(next, new_lock_token(random) + suffix));
 }
 
 bool AddTokens::is_ours(std::string_view token) const {

@@ -21,9 +21,13 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
 }
 
-// A token, a blank and a JSON object.
+// A token, with the slot where the lock has several, a blank and a JSON object.
 bool is_lock(std::string_view value) {
-  return value.size() > 17 && value[16] == ' ' && value[17] == '{' && parse_hex64(value.substr(0, 16));
+  const std::size_t blank = value.find(' ');
+  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
+  const std::string_view slot = value.substr(16, blank - 16);
+  return parse_hex64(value.substr(0, 16)) &&
+         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
 }
 
 Failure failure_of(const Cluster& cluster, const Reply& reply) {

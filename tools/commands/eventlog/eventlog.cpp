@@ -92,7 +92,9 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog&
 }
 
 ExitStatus put(Session& session, const EventlogOptions& options) {
-  EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
+  const auto asked = asked_shape(options);
+  EventLog log(session.context_with_copies(), options.name, asked.value_or(RingShape{}));
+  if (!asked) log.guess_shape();
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
@@ -140,6 +142,9 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     answer.number("size_bytes", summary.bytes);
     if (sink.first) answer.time("first_at", sink.first->time()).time("last_at", sink.last->time());
     answer.objects("gaps", sink.gaps);
+    std::vector<std::string> shapes;
+    for (const RingShape& one : summary.shapes) shapes.push_back(one.text());
+    if (shapes.size() > 1) answer.strings("shapes", shapes);
   }
   session.output().answer(answer, std::to_string(summary.events));
   if (sink.damages.any()) return ExitStatus::bad_data;
@@ -157,7 +162,7 @@ Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
   return verb
       .option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
               &options->chunk)
-      .option("--chunks", "N", "number of chunks for which every event is kept; default 60",
+      .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
               &options->chunks);
 }
 
@@ -174,9 +179,8 @@ void declare_put(Command& command, const Options& options) {
       .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
       .option("--at", "T", "the time of the event; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_shape(verb, options, "default 1m").action([options](Session& session) {
-    return put(session, *options);
-  });
+  with_shape(verb, options, "default: as the log was last written, else 1m")
+      .action([options](Session& session) { return put(session, *options); });
 }
 
 void declare_fetch(Command& command, const Options& options) {

@@ -1,9 +1,11 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
+#include <algorithm>
 #include <memory>
 
 #include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -55,11 +57,34 @@ ExitStatus hand_over(Session& session, const EventlogOptions& options, const Rea
   return printer.saw_damage() ? ExitStatus::bad_data : ExitStatus::ok;
 }
 
+// Of a log that is written with another shape than the usual one, or with several.
+void fetch_shapes(Session& session, const EventlogOptions& options, LogRange range, const LogSummary& known,
+                  EventPrinter& printer) {
+  printer.drop_held();
+  range.only_if_sole = false;
+  std::vector<RingShape> shapes = known.shapes;
+  const bool usual = std::find(shapes.begin(), shapes.end(), RingShape{}) != shapes.end();
+  if (!known.found_nothing() && !usual) shapes.emplace_back();
+  if (shapes.size() == 1) {
+    EventLog(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);
+    return;
+  }
+  MergedLogs merged(printer);
+  merged.fetch(session, options.name, shapes, range);
+  merged.print(range.limit.value_or(UINT64_MAX));
+}
+
 ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
-  const LogRange range = range_of(session, options);
+  LogRange range = range_of(session, options);
   ShapeFinder finder(session, options, std::nullopt);
+  range.only_if_sole = !finder.fixed();
   return hand_over(session, options, [&](EventPrinter& printer) {
-    finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+    const LogSummary summary =
+        finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+    if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
+    if (summary.found_nothing() && summary.shapes.empty())
+      session.output().warning("there is no trace of an event log named " + options.name +
+                               "; it was never written, or all of it has expired");
   });
 }
 

@@ -74,15 +74,18 @@ class ShapeFinder {
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
-    if (summary.found_nothing() && !fixed_ && summary.conf && *summary.conf != log_->shape()) {
+    const auto newest = summary.newest_shape();
+    if (!summary.declined && summary.found_nothing() && !fixed_ && newest && *newest != log_->shape()) {
       again();
-      use(*summary.conf);
+      use(*newest);
       summary = read(*log_);
     }
     warn_of_others(summary);
     return summary;
   }
   EventLog& log() { return *log_; }
+  // The shape is not a guess.
+  bool fixed() const { return fixed_; }
 
  private:
   void use(const RingShape& shape);

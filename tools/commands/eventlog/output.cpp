@@ -110,10 +110,14 @@ void ShapeFinder::use(const RingShape& shape) {
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
-  if (!summary.conf || *summary.conf == log_->shape()) return;
-  session_.output().warning("these are the events put with " + in_options(log_->shape()) +
-                            "; others are put with " + in_options(*summary.conf) +
-                            "; give those options to read them");
+  if (summary.declined) return;
+  for (const RingShape& shape : summary.shapes) {
+    if (shape == log_->shape()) continue;
+    session_.output().warning("these are the events put with " + in_options(log_->shape()) +
+                              "; others are put with " + in_options(shape) +
+                              "; give those options to read them");
+    return;
+  }
 }
 
 }  // namespace mcds
