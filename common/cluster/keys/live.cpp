@@ -109,7 +109,7 @@ class Dump final : public LineStream {
       fail(Kind::refused,
            "the LRU crawler is off; start it with -o lru_crawler, or send "
            "`lru_crawler enable`");
-    } else if (line.starts_with("CLIENT_ERROR metadump not allowed")) {
+    } else if (line.ends_with("metadump not allowed")) {
       fail(Kind::refused,
            "listing keys is switched off; start the server without -X, or give a file of keys instead");
     } else if (result_.keys == 0) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/statistics.hpp"
+#include "common/structures/move/clocks.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
@@ -27,22 +27,6 @@ std::string identity_of(const Placement& from, const Placement& to, const std::s
       append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
   }
   return text + key_prefix;
-}
-
-// How far each server's clock is ahead of ours, in seconds.
-std::vector<std::int64_t> clock_offsets(const Context& context) {
-  const std::size_t count = context.cluster.placement().pool().size();
-  std::vector<std::int64_t> offsets(count, 0);
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::stats(i));
-  for (const Reply& reply : context.cluster.execute(requests)) {
-    if (reply.failed()) continue;
-    const auto now =
-        std::chrono::floor<std::chrono::seconds>(context.clock.wall()).time_since_epoch().count();
-    if (const auto time = statistic_number(reply.value, "time"))
-      offsets[reply.server] = static_cast<std::int64_t>(*time) - now;
-  }
-  return offsets;
 }
 
 }  // namespace
@@ -133,10 +117,10 @@ const MoveReport& Move::report() const {
 
 std::uint64_t Move::list(const ReadKeys& read) {
   Parts& parts = *parts_;
-  const std::vector<std::int64_t> ahead_s = clock_offsets(parts.from);
+  const auto ahead_s = moving::clocks_ahead(parts.from.cluster, parts.from.clock);
   const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
   parts.report.dumps = read([&](const LiveKey& key) {
-    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server]);
+    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server].value_or(0));
     return true;
   });
   std::uint64_t count = 0;
@@ -147,7 +131,8 @@ std::uint64_t Move::list(const ReadKeys& read) {
 const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
   const SteadyTime started = parts.from.clock.steady();
-  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch);
+  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options,
+                        moving::clocks_ahead(parts.to, parts.from.clock), parts.report, watch);
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
     for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
       parts.ledger->load(part);

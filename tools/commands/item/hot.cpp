@@ -42,6 +42,7 @@ class HotWatch {
     counts_.resize(pool.size());
     seconds_.resize(pool.size());
     tells_deletes_.resize(pool.size());
+    proxies_.resize(pool.size());
   }
 
   ExitStatus run() {
@@ -114,6 +115,7 @@ class HotWatch {
       const auto worker = statistic_number(reply.value, "log_worker_dropped");
       const auto watcher = statistic_number(reply.value, "log_watcher_skipped");
       if (worker && watcher) result[reply.server] = *worker + *watcher;
+      proxies_[reply.server] = statistic(reply.value, "proxy_conn_requests").has_value();
     }
     return result;
   }
@@ -153,6 +155,12 @@ class HotWatch {
                           const std::optional<std::uint64_t>& lost) {
     const std::string& address = session_.server_address(server);
     ExitStatus status = ExitStatus::ok;
+    if (result.failure == nullptr && result.events == 0 && proxies_[server]) {
+      session_.output().error(Failure(
+          ErrorCode::refused,
+          "it is a proxy, which does not log the keys of the servers behind it; give those", address));
+      return ExitStatus::refused;
+    }
     if (result.failure != nullptr) {
       const bool refused = result.failure->kind == ReplyFailure::Kind::refused;
       const Failure failure(refused ? ErrorCode::refused : error_code_of_silence(*result.failure),
@@ -185,6 +193,7 @@ class HotWatch {
   std::vector<KeyCounts> counts_;
   std::vector<double> seconds_;
   std::vector<bool> tells_deletes_;
+  std::vector<bool> proxies_;  // memcached's own
 };
 
 }  // namespace

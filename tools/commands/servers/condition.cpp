@@ -2,11 +2,12 @@
 
 namespace mcds {
 
-std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments) {
+std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
+                                   const std::vector<Condition>& before) {
   const std::size_t count = cluster.placement().pool().size();
-  std::vector<Request> versions, statistics;
-  for (std::size_t i = 0; i < count; ++i) versions.push_back(Request::version(i));
-  std::vector<Reply> replies = cluster.execute(versions);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::version(i));
+  std::vector<Reply> replies = cluster.execute(requests);
   std::vector<Condition> conditions(count);
   for (std::size_t i = 0; i < count; ++i) {
     Condition& condition = conditions[i];
@@ -14,22 +15,27 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
     condition.up = !replies[i].failed();
     if (condition.up) {
       condition.version = std::move(replies[i].value);
-      for (const std::string& argument : arguments) statistics.push_back(Request::stats(i, argument));
+      condition.refused = !before.empty() && before[i].refused;
+      if (condition.refused) condition.error = before[i].error;
     } else {
       condition.error = replies[i].failure->message;
       condition.denied = replies[i].is(ReplyFailure::Kind::denied);
     }
   }
-  if (statistics.empty()) return conditions;
-  replies = cluster.execute(statistics);
-  for (std::size_t i = 0; i < replies.size(); ++i) {
-    Condition& condition = conditions[replies[i].server];
-    const std::size_t argument = i % arguments.size();
-    if (!replies[i].failed()) {
-      condition.stats[argument] = std::move(replies[i].value);
-    } else if (argument == 0) {
-      condition.error = "no statistics: " + replies[i].failure->message;
-      condition.refused = true;
+  for (std::size_t argument = 0; argument < arguments.size(); ++argument) {
+    requests.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+      if (conditions[i].error.empty()) requests.push_back(Request::stats(i, arguments[argument]));
+    }
+    if (requests.empty()) break;
+    for (Reply& reply : cluster.execute(requests)) {
+      Condition& condition = conditions[reply.server];
+      if (!reply.failed()) {
+        condition.stats[argument] = std::move(reply.value);
+      } else if (argument == 0) {
+        condition.error = "no statistics: " + reply.failure->message;
+        condition.refused = true;
+      }
     }
   }
   return conditions;

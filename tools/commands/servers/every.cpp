@@ -24,7 +24,7 @@ class Observer {
 
   // The worst that a server is in now.
   ExitStatus look(bool print) {
-    const std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"});
+    std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
     const SteadyTime at = session_.clock().steady();
     if (print && redraws_) session_.output().raw(home_and_clear);
     Rates all;
@@ -40,6 +40,7 @@ class Observer {
       before_[i] = now;
     }
     if (print) print_pool(up, all);
+    conditions_ = std::move(conditions);
     return status;
   }
 
@@ -74,6 +75,7 @@ class Observer {
 
   Session& session_;
   const Pool& pool_;
+  std::vector<Condition> conditions_;  // at the last look
   std::vector<std::optional<Sample>> before_;
   bool redraws_;
 };
@@ -83,6 +85,7 @@ class Observer {
 ExitStatus servers_every(Session& session, const ServersOptions& options) {
   if (*options.every < shortest_interval) throw InvalidInput("--every must be at least 100ms");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
+  session.try_always();
   Pause pause;
   Observer observer(session);
   ExitStatus status = observer.look(false);
