@@ -109,6 +109,7 @@ struct Setting {
   test::Spoiled::Spoil spoil = nullptr;
   bool exclusive = true;
   std::size_t copies = 1;
+  bool held = false;  // with several copies: by another, who did not reach the last one
 };
 
 Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
@@ -120,6 +121,13 @@ Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
       Lock before(exhaustive::in_copies(run.observer(), setting.copies), "before", longest_ttl);
       before.release(*before.acquire({.ttl = ttl, .holder = {}}).lease);
     }
+    if (setting.held) {
+      Lock(exhaustive::in_copies(run.observer(), setting.copies), "l", longest_ttl)
+          .acquire({.ttl = longest_ttl, .holder = {}});
+      run.servers()
+          .server(copy_servers(run.servers().placement(), setting.copies, "lock:l").back())
+          .evict("lock:l");
+    }
     for (const std::string& life : letters) {
       run.client([&life, tenures, &setting](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);
@@ -127,7 +135,10 @@ Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
         Holder(context, client, *tenures).live(life);
       });
     }
-    run.check([tenures, &setting](Context&) { return violation(*tenures, setting.exclusive); });
+    run.check([tenures, &setting](Context&) -> std::optional<std::string> {
+      if (setting.held && tenures->any()) return "two holders";
+      return violation(*tenures, setting.exclusive);
+    });
   };
 }
 
@@ -190,9 +201,11 @@ TEST_CASE("exhaustive lock: two copies") {
   pair("ar", "a", 1, 0);
   for (const char* one : {"a", "af", "ar", "aF", "at"}) pair(one, "a", 0, 1);
   // A server that restarts after it was heard to vote, and is then asked for the lock again, has forgotten its holder.
-  Bounds restarting{.faults = 2, .kinds = Happenings::none(), .hasty_attempts = 0, .servers = 2};
+  Bounds restarting{.faults = 1, .kinds = Happenings::none(), .servers = 3};
   restarting.kinds.restarts = true;
-  holds("lock, 2 copies, both servers restart: a | a", lives({"a", "a"}, {.copies = 2}), restarting);
+  for (const char* one : {"a", "aa", "w"})
+    holds(std::string("lock, 3 copies, held on two, a server restarts: ") + one,
+          lives({one}, {.copies = 3, .held = true}), restarting);
 }
 
 TEST_CASE("exhaustive lock: caught when broken") {
