@@ -159,8 +159,7 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
                               std::optional<std::uint64_t> limit, bool tolerant, bool refills,
                               bool only_if_sole) {
   Read read;
-  const std::int64_t current = shape_.chunk_of(context_.clock.wall());
-  ChunkDelivery delivery(context_.cluster, shape_, keys_, state, sink, read.summary);
+  ChunkDelivery delivery(context_.cluster, shape_, keys_, context_.clock.wall(), state, sink, read.summary);
   std::size_t at_once = chunks_per_read;
   for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
     count = std::min(at_once, chunks.size() - i);
@@ -179,8 +178,7 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
     }
     for (const ChunkText& chunk : texts) {
       const std::uint64_t bytes = read.summary.bytes;
-      const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
-      if (!delivery.deliver(chunk, promised, limit)) {
+      if (!delivery.deliver(chunk, limit)) {
         read.ended_in = chunk.chunk;
         return read;
       }

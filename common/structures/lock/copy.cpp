@@ -140,7 +140,7 @@ void AcquireCopy::take_read(const Reply& reply) {
     rival_ = std::move(stored);
     return settle(Result::busy);
   }
-  if (reply.outcome == Outcome::miss && !in_doubt_ && adds_ < most_adds) {
+  if (reply.outcome == Outcome::miss && !in_doubt_ && plan_.adds_again && adds_ < most_adds) {
     step_ = Step::add;
     return;
   }

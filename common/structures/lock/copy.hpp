@@ -57,6 +57,8 @@ class AcquireCopy final : public LockExchange {
     const Clock& clock;     // a missing fence starts from its microseconds
     Exptime exptime = Exptime::never();
     bool fence_with_add = true;  // otherwise only after the add succeeded
+    bool adds_again =
+        true;  // what is gone when it is read; not where the server's vote was read behind the add
   };
   enum class Result { pending, won, busy, failed };
 
