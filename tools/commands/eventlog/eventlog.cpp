@@ -209,7 +209,8 @@ void declare_tail(Command& command, const Options& options) {
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
       .example("mcds eventlog tail deploys alerts -n 20")
-      .argument("NAME", "the logs; events of several are merged by time and have the log's name", &options->names)
+      .argument("NAME", "the logs; events of several are merged by time and have the log's name",
+                &options->names)
       .option("-n,--lines", "N", "the number of events, of all logs together; default 10", &options->count)
       .flag("-f,--follow", "continue with new events", options->follow)
       .option("--every", "D", "how often -f looks for events; default 1s", &options->every)

@@ -82,8 +82,7 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
     const LogSummary summary =
         finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
     if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
-    if (summary.found_nothing() && summary.shapes.empty())
-      warn_of_no_trace(session, options.name);
+    if (summary.found_nothing() && summary.shapes.empty()) warn_of_no_trace(session, options.name);
   });
 }
 

@@ -31,7 +31,8 @@ void MergedLogs::fetch(Session& session, const std::string& name, std::span<cons
 }
 
 bool MergedLogs::event(const EventLine& event) {
-  ring_.push_back({log_, event.id.time(), event.id, std::string(event.data), event.base64, event.foreign, {}});
+  ring_.push_back(
+      {log_, event.id.time(), event.id, std::string(event.data), event.base64, event.foreign, {}});
   if (++events_ > most_) forget_oldest();
   return true;
 }

@@ -84,8 +84,8 @@ void EventPrinter::gap(const LogGap& gap) {
   }
   if (session_.output().mode() != OutputMode::value) return print(gap_object(gap, log_), std::nullopt);
   printed_ = true;
-  session_.output().warning((log_.empty() ? "" : log_ + ": ") + "events from " + format_time(gap.from) + " to " + format_time(gap.to) +
-                            " are lost (" + name_of(gap.reason) + ")");
+  session_.output().warning((log_.empty() ? "" : log_ + ": ") + "events from " + format_time(gap.from) +
+                            " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
 }
 
 void EventPrinter::damaged(const CorruptData& damage) {

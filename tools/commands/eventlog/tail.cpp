@@ -66,12 +66,12 @@ class Ring {
     if (reads_all) finder_.reads_all();
     const CursorState before = state_;
     UntilSink sink(merged, until);
-    const LogSummary summary = finder_.read(
-        [&](EventLog& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
-        [&] {
-          state_ = before;
-          merged.drop_ring();
-        });
+    const LogSummary summary =
+        finder_.read([&](EventLog& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
+                     [&] {
+                       state_ = before;
+                       merged.drop_ring();
+                     });
     outage_.tell(summary);
     return summary;
   }
