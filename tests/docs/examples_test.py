@@ -175,7 +175,9 @@ def update_readme():
 
 
 def picture():
-    return subprocess.run([mcds, "-s", POOL, "ring", "--svg", "-"], check=True, capture_output=True, text=True).stdout
+    """All but the date."""
+    drawn = subprocess.run([mcds, "-s", POOL, "ring", "--svg", "-"], check=True, capture_output=True, text=True).stdout
+    return re.sub(r">\d{4}-\d\d-\d\d \d\d:\d\d UTC<", ">2026-11-21 08:30 UTC<", drawn)
 
 
 def check_picture():

@@ -166,6 +166,8 @@ Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
               &options->chunks);
 }
 
+constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
+
 void declare_put(Command& command, const Options& options) {
   Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
   verb.example("mcds eventlog put deploys 'v1.4.2 ok'")
@@ -194,8 +196,9 @@ void declare_fetch(Command& command, const Options& options) {
       .option("--after", "ID", "only events with a greater id", &options->after)
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .child(options->child, false);
-  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
+  with_shape(verb, options, "default: all in use").action([options](Session& session) {
     return eventlog_fetch(session, *options);
   });
 }
@@ -205,12 +208,16 @@ void declare_tail(Command& command, const Options& options) {
   verb.example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
-      .argument("NAME", "the log", &options->name)
-      .option("-n,--lines", "N", "the number of events; default 10", &options->count)
+      .example("mcds eventlog tail deploys alerts -n 20")
+      .argument("NAME", "the logs; events of several are merged by time and have the log's name",
+                &options->names)
+      .option("-n,--lines", "N", "the number of events, of all logs together; default 10", &options->count)
       .flag("-f,--follow", "continue with new events", options->follow)
       .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
-      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor);
-  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
+      .option("--until", "T", "only events at or before T; -f ends then", &options->until)
+      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status);
+  with_shape(verb, options, "default: all in use").action([options](Session& session) {
     return eventlog_tail(session, *options);
   });
 }

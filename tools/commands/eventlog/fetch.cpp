@@ -71,7 +71,7 @@ void fetch_shapes(Session& session, const EventlogOptions& options, LogRange ran
   }
   MergedLogs merged(printer);
   merged.fetch(session, options.name, shapes, range);
-  merged.print(range.limit.value_or(UINT64_MAX));
+  merged.print_first(range.limit.value_or(UINT64_MAX));
 }
 
 ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
@@ -82,9 +82,7 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
     const LogSummary summary =
         finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
     if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
-    if (summary.found_nothing() && summary.shapes.empty())
-      session.output().warning("there is no trace of an event log named " + options.name +
-                               "; it was never written, or all of it has expired");
+    if (summary.found_nothing() && summary.shapes.empty()) warn_of_no_trace(session, options.name);
   });
 }
 
@@ -93,7 +91,10 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
     throw InvalidInput(
         "--cursor reads what was not delivered yet, not a range of time; omit --first, --last and --after");
   }
-  CursorFile file(*options.cursor);
+  const ExitStatus busy = busy_exit(options.busy_status);
+  std::optional<CursorFile> opened;
+  if (!open_cursor(session, options, opened)) return busy;
+  CursorFile& file = *opened;
   const CursorState before = file.load();
   CursorState state = before;
   ShapeFinder finder(session, options, shape_of(before));

@@ -64,7 +64,7 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   if (!answer.lease) {
     if (session.output().mode() == OutputMode::value) return tell_busy(session, options, answer);
     session.output().answer(line, {});
-    return busy_status(options);
+    return busy_exit(options.busy_status);
   }
   try {
     held.check();
@@ -321,7 +321,7 @@ LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
 }
 
 ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {
-  const ExitStatus status = busy_status(options);
+  const ExitStatus status = busy_exit(options.busy_status);
   if (status == ExitStatus::ok) return status;
   const std::string holder = describe_holder(answer.holder);
   const std::string held = options.slots.value_or(1) == 1
@@ -335,10 +335,6 @@ ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::A
 
 void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) {
   if (options.slots) object.number("slot", slot).number("slots", *options.slots);
-}
-
-ExitStatus busy_status(const LockOptions& options) {
-  return options.busy_status ? static_cast<ExitStatus>(*options.busy_status) : ExitStatus::try_again;
 }
 
 void add_seconds(JsonObject& object, std::string_view name, Duration duration) {

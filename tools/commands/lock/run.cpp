@@ -197,8 +197,7 @@ class LockedRun {
 }  // namespace
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
-  if (options.busy_status && *options.busy_status > 255)
-    throw InvalidInput("-E: give an exit code from 0 to 255");
+  static_cast<void>(busy_exit(options.busy_status));
   Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
   // The holder of a lock taken by `acquire` is the script, beyond that command's end.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());
