@@ -635,6 +635,22 @@ def a_sandbox_leaves_nothing_behind_when_it_is_terminated(world):
 
 
 @test
+def a_sandbox_says_on_a_terminal_that_one_is_inside_and_how_to_leave(world):
+    for words, said in (([], True), (["--", "true"], False)):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(mcds, [mcds, "sandbox", "-N", "1", *words], {**world.environment, "SHELL": "/bin/true"})
+        seen = b""
+        with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+            while data := os.read(master, 1000):
+                seen += data
+        os.close(master)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert (b"1 memcached server(s) of its own; exit to leave it" in seen) == said, seen
+        assert seen.count(b"\n") == said, seen
+
+
+@test
 def a_sandbox_outlives_one_of_its_servers(world):
     process, directory, pids = sandbox_facts(world, "kill -9 ${MCDS_SANDBOX_PIDS##*,}; sleep 0.1; exit 2")
     assert process.wait(10) == 2

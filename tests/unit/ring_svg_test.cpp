@@ -86,8 +86,7 @@ TEST_CASE("labels of many servers leave out what they share, not what tells them
   CHECK(short_labels(regions, 22).front() == "…eu-node10….com:11210");
   const std::vector<std::string> few{"10.0.0.1:11211", "10.0.0.2:11211"};
   CHECK(short_labels(few, 22) == few);
-  CHECK(short_labels({std::string(40, 'x')}, 22).front() ==
-        std::string(9, 'x') + "…" + std::string(10, 'x'));
+  CHECK(short_labels({std::string(40, 'x')}, 22).front() == std::string(9, 'x') + "…" + std::string(10, 'x'));
   CHECK(short_labels({}, 22).empty());
 }
 

@@ -34,6 +34,8 @@
 //   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
 //     no directory yet, because other numbers of copies are looked for; 3 more per lost reply, at most three
 //     times.
+//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the guess
+//     is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
 //   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
 //     is missing before another or is in no directory. Chunks are read 64 at a time.
 //
