@@ -1,4 +1,4 @@
-// By how much servers' clocks differ from ours, so that the time at which an item expires means the same on another server.
+// By how much servers' clocks differ from ours: what they list expires by theirs.
 #pragma once
 
 #include <cstdint>

@@ -21,11 +21,10 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
 }
 
-// A time on the server's clock instead of a ttl, whatever lies between: neither a late request nor the second that the
-// server is in adds to it.
-Exptime absolute(std::int64_t server_time_s) {
-  constexpr auto beyond_relative = std::chrono::hours(24 * 60);
-  return Exptime::after(beyond_relative, WallTime(std::chrono::seconds(server_time_s)) - beyond_relative);
+// To the nearest second: a server's clock shows whole ones.
+Exptime exptime_of(WallTime end, WallTime now) {
+  if (end == never_ends) return Exptime::never();
+  return Exptime::at(end - std::chrono::milliseconds(500), now);
 }
 
 // A token, with the slot where the lock has several, a blank and a JSON object.
@@ -40,14 +39,12 @@ bool is_lock(std::string_view value) {
 }  // namespace
 
 Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-               std::vector<std::optional<std::int64_t>> new_clocks_ahead_s, MoveReport& report,
-               const Move::Watch& watch)
+               MoveReport& report, const Move::Watch& watch)
     : from_(from),
       to_(to),
       map_(map),
       ledger_(ledger),
       options_(options),
-      ahead_s_(std::move(new_clocks_ahead_s)),
       tally_(report, watch),
       roots_(from, to),
       settler_(from.clock, to, roots_, tally_),
@@ -98,49 +95,31 @@ void Copier::begin_reading() {
   std::vector<Request> probes;
   probes.reserve(next_.size());
   for (const Item& item : next_) probes.push_back(Request::probe(item.record.key, item.record.from));
-  reading_.push_back({std::move(next_), from_.cluster.begin(std::move(probes))});
+  reading_.push_back({std::move(next_), from_.clock.wall(), from_.cluster.begin(std::move(probes))});
   next_.clear();
   next_bytes_ = 0;
   if (reading_.size() > 1) begin_writing();
 }
 
-// When it ends, by our clock: as it was listed, unless it has been touched or written since. nullopt: never, 0: it has ended.
-std::optional<std::int64_t> Copier::end_of(const Item& item, const ItemAge& age) const {
-  const std::int64_t listed = item.record.expires_s;
-  const auto now = std::chrono::floor<std::chrono::seconds>(from_.clock.wall()).time_since_epoch().count();
-  if (age.ttl && age.ttl->count() < 0) return std::nullopt;
-  if (!age.ttl && listed == 0) return std::nullopt;
-  const std::int64_t end = age.ttl ? now + age.ttl->count() : listed;
-  if (end <= now + tick_s) return 0;  // it would be gone before it could be read back
-  return listed != 0 && std::abs(end - listed) <= tick_s ? listed : end;
-}
-
-// False: it has ended.
-bool Copier::set_expiry(Item& item, const ItemAge& age) const {
-  const auto end_s = end_of(item, age);
-  if (end_s == 0) return false;
-  if (!end_s) {
-    item.exptime = Exptime::never();
-    return true;
-  }
-  item.ends_s = *end_s;
-  if (const auto ahead_s = ahead_s_[item.record.to]) {
-    item.exptime = absolute(*end_s + *ahead_s);
-  } else {
-    item.exptime = Exptime::at(WallTime(std::chrono::seconds(*end_s)), from_.clock.wall());
-  }
-  return true;
+// By our clock; the server's answer is of some time between question and reply. nullopt: it has ended.
+std::optional<WallTime> Copier::end_of(const Item& item, const ItemAge& age, WallTime asked) const {
+  const WallTime now = from_.clock.wall();
+  WallTime end = never_ends;
+  if (age.ttl && age.ttl->count() >= 0) end = asked + (now - asked) / 2 + *age.ttl;
+  if (!age.ttl && item.record.expires_s != 0) end = WallTime(std::chrono::seconds(item.record.expires_s));
+  return end > now ? std::optional(end) : std::nullopt;
 }
 
 // What to store it by; nullopt: there is nothing to store.
-std::optional<Request> Copier::read(Item& item, Reply reply) {
+std::optional<Request> Copier::read(Item& item, Reply reply, WallTime asked) {
   if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit && Roots::has_segments(reply.value))
     reply = roots_.with_segments({item.record.key, item.record.from, item.record.to}, std::move(reply));
   if (reply.failed()) {
     tally_.left(item, failure_of(from_.cluster, reply));
     return std::nullopt;
   }
-  if (reply.outcome != Outcome::hit || !set_expiry(item, reply.age)) {
+  const auto end = end_of(item, reply.age, asked);
+  if (reply.outcome != Outcome::hit || !end) {
     ++tally_.pair_of(item).gone;
     return std::nullopt;
   }
@@ -148,6 +127,8 @@ std::optional<Request> Copier::read(Item& item, Reply reply) {
     ++tally_.pair_of(item).locks;
     return std::nullopt;
   }
+  item.end = *end;
+  item.exptime = exptime_of(*end, from_.clock.wall());
   item.digest = digest_of(reply.value, reply.flags);
   const bool same = item.before && item.before->settled && item.before->digest == item.digest;
   if (same && same_expiry(item.before->expires_s, item.record.expires_s)) {
@@ -173,7 +154,7 @@ void Copier::begin_writing() {
     Item& item = reading.items[i];
     std::optional<Request> request;
     try {
-      request = read(item, std::move(replies[i]));
+      request = read(item, std::move(replies[i]), reading.asked);
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::cannot_write) throw;
       tally_.left(item, failure);

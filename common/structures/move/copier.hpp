@@ -17,8 +17,7 @@ namespace mcds::moving {
 class Copier {
  public:
   Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-         std::vector<std::optional<std::int64_t>> new_clocks_ahead_s, MoveReport& report,
-         const Move::Watch& watch);
+         MoveReport& report, const Move::Watch& watch);
 
   // Takes a record, and begins a batch when it is enough.
   void take(Spooled record);
@@ -28,6 +27,7 @@ class Copier {
  private:
   struct Reading {
     Items items;
+    WallTime asked;
     std::unique_ptr<Pending> pending;
   };
   struct Writing {
@@ -39,9 +39,8 @@ class Copier {
   void begin_reading();
   void begin_writing();
   void finish_writing();
-  std::optional<Request> read(Item& item, Reply reply);
-  std::optional<std::int64_t> end_of(const Item& item, const ItemAge& age) const;
-  bool set_expiry(Item& item, const ItemAge& age) const;
+  std::optional<Request> read(Item& item, Reply reply, WallTime asked);
+  std::optional<WallTime> end_of(const Item& item, const ItemAge& age, WallTime asked) const;
   void keep_pace(std::size_t count);
 
   const Context& from_;
@@ -49,7 +48,6 @@ class Copier {
   const Map& map_;
   Ledger& ledger_;
   const MoveOptions& options_;
-  std::vector<std::optional<std::int64_t>> ahead_s_;
   Tally tally_;
   Roots roots_;
   Settler settler_;

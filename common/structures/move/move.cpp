@@ -131,8 +131,7 @@ std::uint64_t Move::list(const ReadKeys& read) {
 const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
   const SteadyTime started = parts.from.clock.steady();
-  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options,
-                        moving::clocks_ahead(parts.to, parts.from.clock), parts.report, watch);
+  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch);
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
     for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
       parts.ledger->load(part);

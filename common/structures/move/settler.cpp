@@ -53,9 +53,9 @@ Settler::State Settler::judge(const Item& item, const Request* add, const Reply*
   return judge_other(item, *add, seen);
 }
 
+// Or is about to: the second that the server is in may have been its last.
 bool Settler::has_ended(const Item& item) const {
-  const auto now = std::chrono::floor<std::chrono::seconds>(clock_.wall()).time_since_epoch().count();
-  return item.ends_s != 0 && item.ends_s <= now + 1;
+  return item.end != never_ends && item.end <= clock_.wall() + std::chrono::seconds(2);
 }
 
 // Another value is there, which is not what this move stored.

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/structures/move/ledger.hpp"
@@ -14,6 +15,8 @@
 
 namespace mcds::moving {
 
+constexpr WallTime never_ends = WallTime::max();
+
 struct Item {
   Spooled record;
   std::string key = {};  // in the new place
@@ -21,7 +24,7 @@ struct Item {
   std::optional<Copied> before = {};  // what the journal says of it
   std::uint64_t digest = 0;           // of what was read
   Exptime exptime = Exptime::never();
-  std::int64_t ends_s = 0;                // by our clock; 0: never
+  WallTime end = never_ends;              // by our clock
   bool only_touched = false;              // since it was copied
   std::optional<std::size_t> added = {};  // index of its add
 };
