@@ -2,7 +2,7 @@
 """Runs the suites of a build directory and adds up their cases. Usage: run_suites.py [--targets] BUILD_DIR [SUITE…]
 
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
-for suites that fail. MCDS_TEST_JOBS sets how many run at a time. --targets prints what ninja must build for them instead.
+for suites that fail. MCDS_TEST_JOBS sets how many run at a time, MCDS_TEST_SUITE_SECONDS how long one may take. --targets prints what ninja must build for them instead.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
 of FULL, and every script tests/*/*_full.py.
 """
@@ -16,7 +16,7 @@ import sys
 import time
 
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
-SUITE_TIMEOUT = 6 * 3600 if FULL else 900
+SUITE_TIMEOUT = int(os.environ.get("MCDS_TEST_SUITE_SECONDS", 6 * 3600 if FULL else 900))
 FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "3000000", "MCDS_TEST_SECONDS": "120", "MCDS_TEST_LOCK_SECONDS": "60",
                 "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_INCREMENTS": "2000"}
 FULL_SUITES = {"full/interop": ["tests/interop/run"], "full/bench": ["tests/bench/run", "--quick"], "full/fuzz": ["tests/fuzz/run", "600"],

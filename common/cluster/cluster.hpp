@@ -9,7 +9,8 @@
 //
 // begin() sends a batch and leaves its replies for later, so that servers and caller work in parallel.
 // Batches are executed in the order in which they are begun, whether by begin() or execute(), and may be
-// finished in any order.
+// finished in any order. One exception: what incr_or_create found missing in a large batch is created by a
+// second trip, perhaps behind a batch that was begun later; so are increments that are tried again.
 //
 // Implementations: connect(); MemoryCluster in tests; decorators in decorators.hpp.
 #pragma once

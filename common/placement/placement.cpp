@@ -43,6 +43,7 @@ class ProfilePlacement final : public Placement {
   std::string_view profile() const override { return name_; }
   bool takes_any_byte() const override { return rule_.any_byte; }
   bool replicates() const override { return rule_.copies > 1 && pool_.size() > 1; }
+  bool has_plain_owners() const override { return !replicates() && rule_.wire == nullptr; }
   Owners owners_of(std::string_view key) const override;
   const Continuum* continuum() const override { return distributor().continuum(); }
 

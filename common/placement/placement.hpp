@@ -77,6 +77,8 @@ class Placement {
   virtual Place place_of(std::string_view key) const { return {hash_of(key), server_of(key)}; }
   // Whether owners_of names several servers for some key.
   virtual bool replicates() const { return false; }
+  // Whether owners_of is server_of alone, and the key's own name, for every key.
+  virtual bool has_plain_owners() const { return true; }
   // All servers on which the client itself keeps the key: several where a proxy or a client replicates.
   virtual Owners owners_of(std::string_view key) const { return {Policy::one, {{server_of(key)}}}; }
   // Whether its client can be given this key: some send servers another one in its stead (Owner::wire_key), some send

@@ -25,7 +25,8 @@ std::optional<InUse> parse_line(std::string_view line) {
   body->remove_prefix(mark.size());
   const std::size_t space = body->find(' ');
   const std::string what(body->substr(0, space));
-  if (what.empty() || space == std::string_view::npos) return std::nullopt;
+  if (what.empty()) return std::nullopt;
+  if (space == std::string_view::npos) return InUse{what, WallTime::max()};
   const auto until = parse_i64(body->substr(space + 1));
   if (!until || *until < 0 || *until > latest_second) return std::nullopt;
   return InUse{what, WallTime(std::chrono::seconds(*until))};
@@ -50,7 +51,8 @@ std::string in_use_value(const std::vector<InUse>& all) {
   std::string value;
   for (const InUse& one : all) {
     const std::size_t start = value.size();
-    append_all(value, {mark, one.what, " ", std::to_string(seconds_of(one.until))});
+    append_all(value, {mark, one.what});
+    if (one.until != WallTime::max()) append_all(value, {" ", std::to_string(seconds_of(one.until))});
     append_seal(value, start);
     value += '\n';
   }
@@ -63,7 +65,11 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   if (all.size() >= most) all.erase(all.begin());
   all.push_back(noted);
   WallTime until = noted.until;
-  for (const InUse& one : all) until = std::max(until, one.until);
+  for (InUse& one : all) {
+    // Written when lines had no end: in use for as long as what is noted now, as far as anybody knows.
+    if (one.until == WallTime::max()) one.until = noted.until;
+    until = std::max(until, one.until);
+  }
   const Exptime exptime = Exptime::at(until, now);
   if (seen.outcome != Outcome::hit) return Request::add(key, in_use_value(all), exptime);
   return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);

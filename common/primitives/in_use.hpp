@@ -1,12 +1,15 @@
-// Which variants of a key are in use under one name, each until it ends: the periods of visitors.
+// Which variants of a key are in use under one name, each until it ends: the periods of visitors, the
+// shapes of an event log.
 //
 // Key layout
 //   <base>:conf    lines `P1 <what> <UNIX seconds of its end> *<checksum>`, the newest last
 //                  E.g. visitors:site:conf = P1 3600 1795240800 *8d1f20aa
 //                                            P1 10 1795234150 *5b0e9c31
+//                  Logs before 0.3 wrote one line without an end.
 // Invariants
 //   This is a hint, written by cas, so that no line is lost to a rival, and best effort. A line that loses to
-//   a rival or is lost is written again with the next period.
+//   a rival or is lost is written again with the next period or
+//   chunk.
 #pragma once
 
 #include <string>
@@ -24,7 +27,8 @@ struct InUse {
   bool operator==(const InUse&) const = default;
 };
 
-// Those that have not ended, the newest last; nothing if the value is not ours.
+// Those that have not ended, the newest last; nothing if the value is not ours. A line without an end has
+// none.
 std::vector<InUse> parse_in_use(std::string_view value, WallTime now);
 std::string in_use_value(const std::vector<InUse>& all);
 

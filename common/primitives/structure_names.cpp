@@ -96,7 +96,12 @@ bool take_visitor_parts(View& name) {
 }
 
 bool take_parts(View structure, View& name) {
-  if (structure == "lock") return !take_word(name, "fence");
+  if (structure == "lock") {
+    const bool fence = take_word(name, "fence");
+    View slot = name;
+    if (take_number(slot) && take_word(slot, "slot")) name = slot;
+    return !fence;
+  }
   if (structure == "array") return !take_segment(name);
   if (structure == "eventlog") return take_log_parts(name);
   if (structure == "table" || structure == "hash") return take_element_parts(name);

@@ -40,12 +40,12 @@ def install_peers():
 class Memcacheds:
     """N memcached processes on unix sockets."""
 
-    def __init__(self, count):
+    def __init__(self, count, megabytes=1024):
         self.directory = tempfile.mkdtemp(prefix="mcds-bench.")
         self.processes = []
         paths = [os.path.join(self.directory, f"m{i}") for i in range(count)]
         for path in paths:
-            self.processes.append(subprocess.Popen(["memcached", "-u", "root", "-m", "1024", "-t", "1", "-s", path]))
+            self.processes.append(subprocess.Popen(["memcached", "-u", "root", "-m", str(megabytes), "-t", "1", "-s", path]))
         for path in paths:
             wait_for(socket.AF_UNIX, path)
         self.servers = ",".join("unix:" + path for path in paths)
@@ -189,12 +189,13 @@ class Stage:
             subprocess.run([self.mcds, *words], env=environment, stdin=file, stdout=subprocess.DEVNULL, check=True)
             return time.monotonic() - started
 
-    def megabytes(self, words, data):
+    def megabytes(self, words, data, servers=None):
         """The most memory it held at a time."""
+        environment = {**self.environment, **({"MCDS_SERVERS": servers} if servers else {})}
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
-            out = subprocess.run([self.tool("spawn"), "0", self.mcds, *words], env=self.environment, stdin=file,
+            out = subprocess.run([self.tool("spawn"), "0", self.mcds, *words], env=environment, stdin=file,
                                  capture_output=True, check=True).stdout
         return int(out) / 1024
 

@@ -32,7 +32,17 @@ CASES = [
     ("mcds --config ", "some.conf", "json"),
     ("mcds -P ", "", "some.conf"),
     ("mcds --config some.conf -P ", "main", "json"),
+    ("mcds --config some.conf ring diff --to-pool ", "main", "json"),
+    ("mcds ring diff --to-servers-from nut", "nutcracker:", "dns:"),
+    ("mcds --servers-from ", "elasticache:", "some.conf"),
+    ("mcds where k --down ", "192.0.2.1:11211", "192.0.2.2:11211"),
+    ("mcds -s a,b=10.0.0.2:1 where k --down a:11211,", "a:11211,b", "192.0.2.1:11211"),
+    ("mcds lock acquire x --sl", "--slots", "--ttl"),
+    ("mcds eventlog tail x --un", "--until", "--user"),
 ]
+
+# A command line whose own options are offered before the options of all commands.
+ORDER = ("mcds counter limit --", "--max", "--timeout")
 
 
 def main():
@@ -44,15 +54,26 @@ def main():
             file.write("[pool main]\nservers = 10.0.0.1\n")
         # The servers named here would hang every answer if completion asked them.
         environment = {"PATH": f"{build}/tools:/usr/bin:/bin", "HOME": directory, "STUB": stub, "MCDS_SERVERS": "192.0.2.1:11211"}
-        for line, wanted, unwanted in CASES:
-            done = subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", line], cwd=directory, env=environment,
+
+        def complete(line):
+            return subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", line], cwd=directory, env=environment,
                                   capture_output=True, text=True, timeout=20, check=False)
+
+        for line, wanted, unwanted in CASES:
+            done = complete(line)
             offered = done.stdout.splitlines()
             if wanted not in offered or unwanted in offered or done.stderr:
                 failures.append(f"{line!r}: offered {offered}, wanted {wanted!r} and not {unwanted!r} {done.stderr}")
+        # The shell sorts what it shows; mcds itself says what comes first.
+        line, own, of_all = ORDER
+        offered = [word.split("\t")[0] for word in
+                   subprocess.run([f"{build}/tools/mcds", "__complete", *line.split()[1:]], cwd=directory, env=environment,
+                                  capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()]
+        if offered.index(own) > offered.index(of_all):
+            failures.append(f"{line!r}: {of_all} is offered before {own}")
     for failure in failures:
         print(failure)
-    print(f"{len(CASES) - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(CASES) + 1 - len(failures)} passed, {len(failures)} failed")
     sys.exit(bool(failures))
 
 

@@ -41,6 +41,11 @@ struct Setting {
   bool may_go = false;  // when items are lost, all of it
   bool ordered = true;
   test::Spoiled::Spoil spoil = nullptr;
+  bool guesses_owner = false;
+
+  test::Spoiled::Spoil spoil_in(const Context& context) const {
+    return guesses_owner ? test::guess_owner(context.cluster.placement(), copies) : spoil;
+  }
 
   bool same(Elements one, Elements other) const {
     if (!ordered) std::sort(one.begin(), one.end()), std::sort(other.begin(), other.end());
@@ -129,19 +134,22 @@ Scenario writers(std::vector<std::string> lives, Setting setting = {}) {
     auto acts = std::make_shared<Acts>();
     Elements before{quote_bytes("a"), quote_bytes("b")};
     if (setting.grown) before.resize(most_in_an_item, quote_bytes("c"));
-    Array array(in_copies(run.observer(), setting.copies), "x", setting.options);
+    const Context& own = run.observer();
+    test::Spoiled servers(own.cluster, setting.guesses_owner ? setting.spoil_in(own) : nullptr);
+    Array array({servers, own.clock, own.random, own.key_prefix, setting.copies}, "x", setting.options);
     for (const std::string& element : before) array.change({&element, 1}, {}, setting.encoding);
     for (const std::string& life : lives) {
       run.client([&life, &setting, acts](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        test::Spoiled spoiled(honest.cluster, setting.spoil_in(honest));
         Writer writer({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
                       *acts, setting);
         for (const char letter : life) writer.act(letter);
       });
     }
-    run.check([acts, before, &setting, &run](Context& observer) -> std::optional<std::string> {
-      const auto contents =
-          Array(in_copies(observer, setting.copies), "x", setting.options).fetch(setting.encoding);
+    run.check([acts, before, &setting, &run](Context& own) -> std::optional<std::string> {
+      test::Spoiled servers(own.cluster, setting.guesses_owner ? setting.spoil_in(own) : nullptr);
+      const Context observer{servers, own.clock, own.random, own.key_prefix, setting.copies};
+      const auto contents = Array(observer, "x", setting.options).fetch(setting.encoding);
       if (!contents.complete && (!run.lost_data() || setting.copies > 1))
         return "a part is missing although nothing was lost";
       if (setting.may_go && run.lost_data()) acts->perhaps([](Elements& state) { state.clear(); });
@@ -283,6 +291,14 @@ TEST_CASE("exhaustive array: caught when broken") {
   two_servers.servers = 2;
   caught("array, 2 copies, broken: rewritten without comparing",
          writers({"a", "c"}, {.copies = 2, .spoil = test::write_without_comparing}), two_servers);
+  Bounds restarting = small_items(1);
+  restarting.servers = 2;
+  restarting.kinds = Happenings::none();
+  restarting.kinds.restarts = true;
+  caught("array, 2 copies, broken: the owner of a segment is guessed from its own key",
+         writers({"f"}, {.copies = 2, .grown = true, .guesses_owner = true}), restarting);
+  exhaustive::holds("array, 2 copies, a server restarts: f", writers({"f"}, {.copies = 2, .grown = true}),
+                    restarting);
   caught("array, the articles': get, change, set",
          writers({"a", "a"}, {.encoding = ArrayEncoding::json, .change = get_and_set}), small_items(0));
 }

@@ -17,6 +17,7 @@ constexpr Duration rebuild_ttl = 4s;
 // Past a rebuild's lease and what its key lives longer.
 constexpr Duration lapse = 8s;
 const std::string source = "source";
+const std::string lock_key = "cache:k:rebuild";
 
 // What the entry is made from: an item, so that reading and changing it are steps like others.
 std::uint64_t read_source(const Context& context) {
@@ -163,8 +164,13 @@ struct Setting {
   Before before = Before::stale;
   std::size_t copies = 1;
   bool exclusive = true;  // one rebuild at a time
+  bool behind = false;    // one rebuilds that did not reach the first server, and has the lock on the second
   test::Spoiled::Spoil spoil = nullptr;
 };
+
+void look_elsewhere(Request& request) {
+  if (request.op == Op::get && request.key == lock_key) request.key = "elsewhere";
+}
 
 Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
   return [=](Exploration& run) {
@@ -174,6 +180,8 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
     before.cluster.execute(Request::set(source, "1", Exptime::never()));
     if (setting.before != Before::nothing) build_before(before);
     if (setting.before == Before::stale) run.time().advance(2s);
+    if (setting.behind)
+      Lock::at_key(Copies(before).at(1), lock_key).acquire({.ttl = rebuild_ttl, .holder = {}});
     for (const std::string& life : lives) {
       run.client([&life, &setting, history](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);
@@ -181,13 +189,14 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
             .live(life);
       });
     }
-    run.check([history, copies = setting.copies, exclusive = setting.exclusive,
+    run.check([history, copies = setting.copies, exclusive = setting.exclusive, behind = setting.behind,
                &run](Context& observer) -> std::optional<std::string> {
       Context context = observer;
       context.copies = copies;
       const auto shown = Cache(context, "k").show();
       if (shown.record && shown.record->fresh(observer.clock.wall()))
         history->fresh.push_back({run.steps() + 1, parse_u64(shown.record->out).value()});
+      if (behind && history->held.any()) return "two rebuilds at a time";
       return history->violation(exclusive);
     });
   };
@@ -243,6 +252,10 @@ TEST_CASE("exhaustive cache: two copies") {
 
 TEST_CASE("exhaustive cache: caught when broken") {
   using exhaustive::caught;
+  exhaustive::holds("cache, two copies: ask, while a rebuild has the second server's lock",
+                    callers({"a"}, {.copies = 2, .behind = true}), {.servers = 2});
+  caught("cache, two copies, broken: nobody looks for a lock behind the first server's",
+         callers({"a"}, {.copies = 2, .behind = true, .spoil = look_elsewhere}), {.servers = 2});
   caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = test::store_by_set}), {});
   caught("cache, 2 copies, broken: stored by set",
          callers({"a", "e"}, {.copies = 2, .spoil = test::store_by_set}), {.servers = 2});

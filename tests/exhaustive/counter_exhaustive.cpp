@@ -31,6 +31,7 @@ struct Setting {
   std::size_t copies = 1;
   Increment increment = nullptr;
   test::Spoiled::Spoil spoil = nullptr;
+  bool one_removes = false;  // of several: what the others answer
 };
 
 CounterReading read(Context& context) {
@@ -152,7 +153,7 @@ class Teller {
         throw UnknownOutcome(removal.failure->what());
       if (removal.failure) throw Failure(*removal.failure);
       told = removal.removed ? "removed" : "not there";
-      return [=, tells = tells()](Value& state) {
+      return [=, tells = tells() || setting_.one_removes](Value& state) {
         const bool was = state.has_value();
         effect(state);
         return !tells || was == removal.removed;
@@ -259,9 +260,13 @@ TEST_CASE("exhaustive counter: every change against every other") {
 TEST_CASE("exhaustive counter: two copies") {
   using exhaustive::holds;
   const auto pair = [](const std::vector<std::string>& lives, Kind kind, std::uint64_t before, int faults) {
-    holds(std::string("counter, 2 copies, ") + (kind == Kind::plain ? "plain: " : "exact: ") + lives[0] +
-              " | " + lives[1] + (before == 0 ? ", creating" : ""),
-          tellers(lives, {.kind = kind, .before = before, .copies = 2}), {.faults = faults, .servers = 2});
+    holds(
+        std::string("counter, 2 copies, ") + (kind == Kind::plain ? "plain: " : "exact: ") + lives[0] +
+            " | " + lives[1] + (before == 0 ? ", creating" : ""),
+        tellers(
+            lives,
+            {.kind = kind, .before = before, .copies = 2, .one_removes = kind == Kind::exact && faults == 0}),
+        {.faults = faults, .servers = 2});
   };
   for (const std::uint64_t before : {0, 5}) {
     for (const Kind kind : {Kind::plain, Kind::exact}) {
@@ -277,6 +282,9 @@ TEST_CASE("exhaustive counter: two copies") {
       const std::string lives = one;
       pair({lives.substr(0, 1), lives.substr(4)}, Kind::plain, before, 0);
     }
+    for (const char* other : {"r", "ri", "rg", "gr", "ir"}) pair({"r", other}, Kind::exact, before, 0);
+    for (const char* other : {"gg", "i", "ig", "r", "ri"}) pair({"r", other}, Kind::exact, before, 1);
+    for (const char* other : {"g", "gg", "i"}) pair({"ir", other}, Kind::exact, before, 1);
   }
 }
 

@@ -271,6 +271,14 @@ TEST_CASE("exhaustive table and hash: every change against every other, and agai
       holds(name + ", it was removed long ago", users(lives, {.structure = structure, .removed = true}),
             bounds);
     }
+    // Behind a new element, the next is taken for new.
+    for (const char* rival : {"s", "r", "f", "c"}) {
+      const std::string name = structure + ": o s | " + rival;
+      const Bounds bounds = small_items(rival == std::string("f") || rival == std::string("c") ? 0 : 1);
+      holds(name + ", it is there", users({"os", rival}, {.structure = structure, .before = true}), bounds);
+      holds(name + ", it was removed long ago",
+            users({"os", rival}, {.structure = structure, .removed = true}), bounds);
+    }
     holds(structure + ": s | s, the first ever", users({"s", "s"}, {.structure = structure, .shard = false}),
           small_items(1));
     holds(structure + ": s g | r g", users({"sg", "rg"}, {.structure = structure, .before = true}),

@@ -8,6 +8,7 @@
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/mistakes.hpp"
 
 namespace mcds {
 
@@ -219,14 +220,26 @@ struct Setting {
   std::size_t copies = 1;
   Loss loss = Loss::of_items;  // if there is one
   test::Spoiled::Spoil spoil = nullptr;
+  bool guesses_owner = false;
 };
+
+test::Spoiled::Spoil guessing(const Setting& setting, const Context& context) {
+  if (!setting.guesses_owner) return nullptr;
+  return test::guess_owner(context.cluster.placement(), setting.copies);
+}
+
+// A chunk that is created anew to make its copy whole then goes before its time.
+void expire_soon_after_creation(Request& request) {
+  if (request.op == Op::append_or_create) request.exptime = Exptime::after(8s, WallTime{});
+}
 
 Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
   return [=](Exploration& run) {
     auto history = std::make_shared<History>();
     for (const std::string& life : lives) {
       run.client([&life, history, &setting](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        test::Spoiled spoiled(honest.cluster,
+                              setting.guesses_owner ? guessing(setting, honest) : setting.spoil);
         Party party({spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies}, client,
                     *history, setting.mistake);
         for (const char letter : life) party.act(letter);
@@ -234,12 +247,14 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
     }
     run.check([history, &run, &setting](Context& observer) -> std::optional<std::string> {
       CollectingSink sink;
+      test::Spoiled servers(observer.cluster, guessing(setting, observer));
       const bool waited = run.time().elapsed() >= EventLog::grace;
       if (run.lost_data()) run.time().advance(EventLog::grace + std::chrono::seconds(shape.chunk_s) / 2 + 1s);
       if (plain_ring(setting.mistake))
         fetch_plainly(observer, setting.mistake, sink);
       else
-        EventLog(in_copies(observer, setting.copies), "x", shape).fetch({}, sink);
+        EventLog({servers, observer.clock, observer.random, observer.key_prefix, setting.copies}, "x", shape)
+            .fetch({}, sink);
       history->reads.push_back(
           {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
       // A log without a directory looks like one that lost it; a part named long before it is there, like a lost one.
@@ -290,14 +305,22 @@ TEST_CASE("exhaustive eventlog: what is lost is told") {
   }
 }
 
+// Puts against puts, and faults where a second part begins, are for `tests/run --full`.
 TEST_CASE("exhaustive eventlog: two copies") {
   using exhaustive::holds;
-  if (exhaustive::full()) return;
-  Bounds bounds = small_items(0);
-  bounds.servers = 2;
-  for (const std::vector<std::string>& lives :
-       {std::vector<std::string>{"p", "f"}, {"pp", "f"}, {"p", "d"}, {"p", "dd"}})
+  const auto pair = [](std::vector<std::string> lives, int faults) {
+    Bounds bounds = small_items(faults);
+    bounds.servers = 2;
     holds("eventlog, 2 copies: " + lives[0] + " | " + lives[1], parties(lives, {.copies = 2}), bounds);
+  };
+  pair({"p", "f"}, 1);
+  pair({"p", "d"}, 1);
+  for (const std::vector<std::string>& lives :
+       {std::vector<std::string>{"pp", "f"}, {"p", "dd"}, {"bb", "f"}, {"bb", "d"}})
+    pair(lives, 0);
+  if (!exhaustive::full()) return;
+  pair({"p", "p"}, 0);
+  pair({"b", "b"}, 0);
 }
 
 TEST_CASE("exhaustive eventlog: caught when broken") {
@@ -318,6 +341,17 @@ TEST_CASE("exhaustive eventlog: caught when broken") {
          parties({"p"}, {.mistake = Mistake::article}), losing);
   caught("eventlog, broken: a cursor without incarnations",
          parties({"pp", "dd"}, {.mistake = Mistake::cursor_without_incarnation}), losing);
+  caught("eventlog, 2 copies, broken: copies expire some time after their creation",
+         parties({"p", "f"}, {.copies = 2, .spoil = expire_soon_after_creation}),
+         {.pauses = {9s}, .most_pauses = 1, .servers = 2});
+  Bounds restarting = small_items(1);
+  restarting.kinds = Happenings::none();
+  restarting.kinds.restarts = true;
+  restarting.servers = 2;
+  caught("eventlog, 2 copies, broken: the owner of a part is guessed from its own key",
+         parties({"bbf"}, {.copies = 2, .guesses_owner = true}), restarting);
+  exhaustive::holds("eventlog, 2 copies, a server restarts: b b f (two parts)",
+                    parties({"bbf"}, {.copies = 2}), restarting);
 }
 
 }  // namespace mcds

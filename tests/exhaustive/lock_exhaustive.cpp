@@ -14,6 +14,9 @@ using namespace std::chrono_literals;
 constexpr Duration ttl = 1s;
 // Past a lease and what its key lives longer.
 constexpr Duration lapse = 4s;
+// Of locks with copies: how long a server must run before it votes.
+constexpr Duration longest_ttl = 2s;
+constexpr Duration old_enough = 10s;
 
 // That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
 using exhaustive::Tenures;
@@ -29,7 +32,7 @@ std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
 class Holder {
  public:
   Holder(const Context& context, ExploredClient& client, Tenures& tenures)
-      : lock_(context, "l"), client_(client), tenures_(tenures) {}
+      : lock_(context, "l", longest_ttl), client_(client), tenures_(tenures) {}
 
   void live(const std::string& letters) {
     for (const char letter : letters) act(letter);
@@ -102,19 +105,46 @@ class Holder {
   std::optional<Lease> lease_;
 };
 
-Scenario lives(std::vector<std::string> letters, test::Spoiled::Spoil spoil = nullptr,
-               bool exclusive = true) {
-  return [letters = std::move(letters), spoil, exclusive](Exploration& run) {
+struct Setting {
+  test::Spoiled::Spoil spoil = nullptr;
+  bool exclusive = true;
+  std::size_t copies = 1;
+  bool held = false;  // with several copies: by another, who did not reach the last one
+};
+
+Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
+  return [letters = std::move(letters), setting](Exploration& run) {
     auto tenures = std::make_shared<Tenures>();
+    if (setting.copies > 1) {
+      // The servers say that they may vote.
+      run.time().advance(old_enough);
+      Lock before(exhaustive::in_copies(run.observer(), setting.copies), "before", longest_ttl);
+      before.release(*before.acquire({.ttl = ttl, .holder = {}}).lease);
+    }
+    if (setting.held) {
+      Lock(exhaustive::in_copies(run.observer(), setting.copies), "l", longest_ttl)
+          .acquire({.ttl = longest_ttl, .holder = {}});
+      run.servers()
+          .server(copy_servers(run.servers().placement(), setting.copies, "lock:l").back())
+          .evict("lock:l");
+    }
     for (const std::string& life : letters) {
-      run.client([&life, tenures, spoil](Context& honest, ExploredClient& client) {
-        test::Spoiled spoiled(honest.cluster, spoil);
-        Context context{spoiled, honest.clock, honest.random, honest.key_prefix};
+      run.client([&life, tenures, &setting](Context& honest, ExploredClient& client) {
+        test::Spoiled spoiled(honest.cluster, setting.spoil);
+        Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
         Holder(context, client, *tenures).live(life);
       });
     }
-    run.check([tenures, exclusive](Context&) { return violation(*tenures, exclusive); });
+    run.check([tenures, &setting](Context&) -> std::optional<std::string> {
+      if (setting.held && tenures->any()) return "two holders";
+      return violation(*tenures, setting.exclusive);
+    });
   };
+}
+
+// What the rule about uptimes is for.
+void believe_every_server(Request& request) {
+  if (request.op == Op::add && request.key.starts_with("lockserver:")) request.value[1] = '1';
 }
 
 // The server's clock ticks just before the clients' second ends.
@@ -153,22 +183,49 @@ TEST_CASE("exhaustive lock: fences grow although data is lost") {
   using exhaustive::holds;
   Bounds losing{.faults = 1, .kinds = Happenings::none(), .pauses = {lapse}, .most_pauses = 1};
   losing.kinds.evictions = losing.kinds.restarts = true;
-  holds("lock, data lost: acquire release | acquire release", lives({"af", "af"}, nullptr, false), losing);
-  holds("lock, data lost: acquire renew | acquire", lives({"ar", "a"}, nullptr, false), losing);
+  holds("lock, data lost: acquire release | acquire release", lives({"af", "af"}, {.exclusive = false}),
+        losing);
+  holds("lock, data lost: acquire renew | acquire", lives({"ar", "a"}, {.exclusive = false}), losing);
+}
+
+// Who loses a vote gives back and asks again, up to eight times: who backs off waits for the other.
+TEST_CASE("exhaustive lock: two copies") {
+  using exhaustive::holds;
+  const auto pair = [](const std::string& one, const std::string& other, int faults, int hasty) {
+    holds("lock, 2 copies: " + one + " | " + other, lives({one, other}, {.copies = 2}),
+          {.faults = faults, .hasty_attempts = hasty, .servers = 2});
+  };
+  pair("a", "a", 1, 0);
+  pair("a", "x", 1, 0);
+  pair("af", "a", 1, 0);
+  pair("ar", "a", 1, 0);
+  for (const char* one : {"a", "af", "ar", "aF", "at"}) pair(one, "a", 0, 1);
+  // A server that restarts after it was heard to vote, and is then asked for the lock again, has forgotten its holder.
+  Bounds restarting{.faults = 1, .kinds = Happenings::none(), .servers = 3};
+  restarting.kinds.restarts = true;
+  for (const char* one : {"a", "aa", "w"})
+    holds(std::string("lock, 3 copies, held on two, a server restarts: ") + one,
+          lives({one}, {.copies = 3, .held = true}), restarting);
 }
 
 TEST_CASE("exhaustive lock: caught when broken") {
   using exhaustive::caught;
   const Bounds two_lapses{.pauses = {lapse}, .most_pauses = 2, .stalls = true};
-  caught("lock, broken: the key expires with the ttl", lives({"a", "a"}, test::expire_with_the_ttl),
+  caught("lock, broken: the key expires with the ttl",
+         lives({"a", "a"}, {.spoil = test::expire_with_the_ttl}),
          {.pauses = {1ms, 998ms}, .most_pauses = 2, .server = ticking_late()});
   Bounds restarting{.faults = 1, .kinds = Happenings::none()};
   restarting.kinds.restarts = true;
   caught("lock, one copy, on a server that restarts", lives({"a", "a"}), restarting);
-  caught("lock, broken: release without comparing", lives({"aF", "a", "a"}, test::release_without_comparing),
-         two_lapses);
-  caught("lock, broken: renew without comparing", lives({"at", "a"}, test::renew_without_comparing),
-         two_lapses);
+  Bounds twice = restarting;
+  twice.faults = twice.servers = 2;
+  twice.hasty_attempts = 0;
+  caught("lock, 2 copies, broken: servers vote that may have forgotten",
+         lives({"a", "a"}, {.spoil = believe_every_server, .copies = 2}), twice);
+  caught("lock, broken: release without comparing",
+         lives({"aF", "a", "a"}, {.spoil = test::release_without_comparing}), two_lapses);
+  caught("lock, broken: renew without comparing",
+         lives({"at", "a"}, {.spoil = test::renew_without_comparing}), two_lapses);
 }
 
 }  // namespace mcds

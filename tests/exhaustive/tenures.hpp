@@ -36,6 +36,7 @@ class Tenures {
     for (Tenure& one : all_) one.until_step = std::min(one.until_step, step);
   }
 
+  bool any() const { return !all_.empty(); }
   bool two_at_a_time() const {
     return any_two([](const Tenure& a, const Tenure& b) { return !a.before(b) && !b.before(a); });
   }

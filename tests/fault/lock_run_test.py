@@ -560,6 +560,51 @@ def a_child_stopped_where_nobody_could_continue_it_is_continued(world):
         os.close(master)
 
 
+# Counts itself in for as long as it lives: the kernel drops the lock of a process that is killed.
+COUNTED = """
+import fcntl, os, random, sys, time
+held = 0
+for i in range(9):
+    file = open(f"seat{i}", "w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        break
+    except BlockingIOError:
+        continue
+else:
+    i = 9
+seat = open("seat-of-" + os.environ["MCDS_LOCK_SLOT"], "w")
+try:
+    fcntl.flock(seat, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    i = 99
+print(i, flush=True)
+time.sleep(0.1 + random.random() / 10)
+"""
+
+
+@test
+def slots_never_have_more_holders_whoever_is_killed(world):
+    with open(world.path("counted.py"), "w", encoding="utf-8") as file:
+        file.write(COUNTED)
+    seats = []
+
+    def one_after_another(number):
+        for turn in range(6):
+            process = world.start("lock", "run", "l", "--slots", "3", "--ttl", "2s", "--grace", "50ms", "-w", "20s", "--",
+                                  sys.executable, "counted.py")
+            if turn == number:
+                time.sleep(0.1)
+                process.send_signal(signal.SIGKILL if number % 2 == 0 else signal.SIGTERM)
+            seats.extend(process.communicate(timeout=60)[0].split())
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(one_after_another, number) for number in range(8)]:
+            done.result()
+    assert len(seats) >= 42, seats
+    assert {"0", "1"} <= set(seats) <= {"0", "1", "2"}, seats
+
+
 def sandbox_facts(world, *ending):
     process = world.start("sandbox", "-N", "2", "--", "sh", "-c",
                           "echo $MCDS_SANDBOX_DIR $MCDS_SANDBOX_PIDS $$ > facts.new; mv facts.new facts; " + " ".join(ending))
@@ -587,6 +632,22 @@ def a_sandbox_leaves_nothing_behind_when_it_is_terminated(world):
         process.wait(10)
         wait_for(lambda: nothing_left(directory, pids), 3)
         os.unlink(world.path("facts"))
+
+
+@test
+def a_sandbox_says_on_a_terminal_that_one_is_inside_and_how_to_leave(world):
+    for words, said in (([], True), (["--", "true"], False)):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(mcds, [mcds, "sandbox", "-N", "1", *words], {**world.environment, "SHELL": "/bin/true"})
+        seen = b""
+        with contextlib.suppress(OSError):  # EIO: nobody has the other end any more
+            while data := os.read(master, 1000):
+                seen += data
+        os.close(master)
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        assert (b"1 memcached server(s) of its own; exit to leave it" in seen) == said, seen
+        assert seen.count(b"\n") == said, seen
 
 
 @test

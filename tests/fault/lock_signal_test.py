@@ -17,6 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from checks import check, finish
 from real_servers import start_memcached
 
+KEYS = b"get lock:job lock:job:slot:1\r\n"
 FEW = ("connect", "sendto", "recvfrom", "poll", "write", "rt_sigprocmask", "rt_sigtimedwait")
 
 
@@ -54,18 +55,20 @@ def try_all(path, words, prepare, least):
         for nth in range(1, count + 1 if full else min(count, 4) + 1):
             for name in ("SIGTERM", "SIGINT") if full else ("SIGTERM",):
                 prepare()
-                before = ask(path, b"get lock:job\r\n")
+                before = ask(path, KEYS)
                 done = subprocess.run(["strace", "-qq", "-o", "/dev/null", "-e", f"inject={call}:signal={name}:when={nth}",
                                        mcds, *words], capture_output=True, text=True, check=False, timeout=60)
-                held = ask(path, b"get lock:job\r\n")
+                held = ask(path, KEYS)
                 tried += 1
                 what = f"{' '.join(words)}: {name} at {call} {nth}: exit {done.returncode}"
                 if held == b"END\r\n" or held == before:
                     check(True, "")
                     continue
-                token = held.split(b"\r\n")[1].split(b" ")[0].decode()
-                check(token in done.stdout or token in done.stderr,
+                tokens = re.findall(rb"\n([a-f][0-9a-f]{15}\S*) ", held)
+                told = [token for token in tokens if token.decode() in done.stdout + done.stderr]
+                check(tokens and tokens == told,
                       f"{what}: the lock is held and nobody was told: {done.stdout}{done.stderr}")
+    print(f"{' '.join(words)}: {tried} signals")
     check(tried >= least, f"{' '.join(words)}: only {tried} system calls were tried")
 
 
@@ -94,7 +97,9 @@ def main():
                 ask(path, b"set lock:job 0 60 26\r\na000000000000000 {\"pid\":1}\r\n")
 
             try_all(path, ["lock", "acquire", "job", "--ttl", "60s"], forget, 8)
+            try_all(path, ["lock", "acquire", "job", "--ttl", "60s", "--slots", "2"], forget, 8)
             try_all(path, ["lock", "run", "job", "--ttl", "60s", "--", "true"], forget, 8)
+            try_all(path, ["lock", "run", "job", "--ttl", "60s", "--slots", "2", "--", "true"], forget, 8)
             try_all(path, ["lock", "renew", "job", "--token", "a000000000000000"], hold, 6)
             try_all(path, ["lock", "release", "job", "--token", "a000000000000000"], hold, 6)
             check_waiting(path)

@@ -144,7 +144,7 @@ constexpr std::array<void (*)(std::string_view), 22> parsers{
     [](std::string_view text) {
       static_cast<void>(parse_part_header(text, {29920568, 1}));
     },
-    [](std::string_view text) { static_cast<void>(parse_conf(text)); },
+    [](std::string_view text) { static_cast<void>(parse_conf(text, WallTime{})); },
     read_cursor,
     read_journal,
     read_cache,

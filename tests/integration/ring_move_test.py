@@ -4,7 +4,7 @@ and nothing stays behind.
 
 Usage: ring_move_test.py BUILD_DIR [ITEMS]
 
-MCDS_TEST_SEED repeats a run's random choices.
+MCDS_TEST_SEED repeats a run's random choices. With MCDS_TEST_FULL=1 there are 200 000 items, and the move is killed ten times.
 """
 import json
 import os
@@ -21,7 +21,11 @@ from checks import check, finish
 from real_servers import connected, start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 4000
+FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
+ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 200000 if FULL else 4000
+KILLS = 10 if FULL else 4
+# Two servers show whole seconds, which begin at different times, and so does the ttl that is stored.
+TTL_TOLERANCE_S = 2.5
 WRITERS = 4
 SEED = int(os.environ.get("MCDS_TEST_SEED", time.time_ns() % 1000000))
 dice = random.Random(SEED)
@@ -57,26 +61,29 @@ class Application:
     def __init__(self, pool):
         self.keys = [f"app:{number}" for number in range(ITEMS)]
         self.places = pool.places(self.keys)
-        self.items = {}  # key to (value, flags, when it ends)
+        self.items = {}  # key to (value, flags, when it ends: between these times; None: never)
         self.stop = threading.Event()
 
     def store(self, key, value, files, places):
         number = int(key.split(":")[1])
         flags, ttl = number % 7, 0 if number % 3 else 1000 + number % 5000
         files[places[key]].write(f"set {key} {flags} {ttl} {len(value)}\r\n{value}\r\n".encode())
-        return value, flags, time.time() + ttl if ttl else None
+        return value, flags, ttl
 
     def write(self, keys, places, value_of, stack):
         files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
         for at in range(0, len(keys), 100):
             batch = keys[at:at + 100]
+            before = time.time()
             written = {key: self.store(key, value_of(key), files, places) for key in batch}
             for file in files.values():
                 file.flush()
             for key in batch:
                 line = files[places[key]].readline()
                 check(line == b"STORED\r\n", f"set {key}: {line}")
-            self.items.update(written)
+            after = time.time()
+            for key, (value, flags, ttl) in written.items():
+                self.items[key] = value, flags, (before + ttl, after + ttl) if ttl else None
 
     def go_on(self, number):
         """Writes a few of its own items again and again, by the old list, and reads others."""
@@ -92,22 +99,37 @@ class Application:
 
     def verify(self, where, places):
         wrong = []
+        keys = list(self.items)
         with ExitStack() as stack:
             files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
-            for key, (value, flags, ends) in self.items.items():
-                file = files[places[key]]
-                file.write(f"mg {key} v f t\r\n".encode())
-                file.flush()
-                words = file.readline().split()
-                if words[0] != b"VA":
-                    wrong.append(f"{key} is missing")
-                    continue
-                got = file.read(int(words[1]) + 2)[:-2].decode()
-                left = int(words[3][1:])
-                same_end = left == -1 if ends is None else abs(left - (ends - time.time())) <= 2.5
-                if got != value or int(words[2][1:]) != flags or not same_end:
-                    wrong.append(f"{key}: {got!r} {words} for {value!r} {flags} {ends and ends - time.time()}")
+            for at in range(0, len(keys), 100):
+                batch = keys[at:at + 100]
+                before = time.time()
+                for key in batch:
+                    files[places[key]].write(f"mg {key} v f t\r\n".encode())
+                for file in files.values():
+                    file.flush()
+                got = {key: self.item_of(files[places[key]]) for key in batch}
+                after = time.time()
+                wrong += [f"{key}: {got[key]} for {self.items[key]} at {before}" for key in batch
+                          if not self.is_same(self.items[key], got[key], before, after)]
         check(not wrong, f"{where}: {len(wrong)} items of {len(self.items)} are wrong: {wrong[:5]}")
+
+
+    @staticmethod
+    def item_of(file):
+        """Value, flags and what is left of its ttl; None: there is none."""
+        words = file.readline().split()
+        return (file.read(int(words[1]) + 2)[:-2].decode(), int(words[2][1:]), int(words[3][1:])) if words[0] == b"VA" else None
+
+    @staticmethod
+    def is_same(item, got, before, after):
+        if got is None or got[:2] != item[:2]:
+            return False
+        if item[2] is None or got[2] == -1:
+            return item[2] is None and got[2] == -1
+        earliest, latest = item[2]
+        return earliest - after - TTL_TOLERANCE_S <= got[2] <= latest - before + TTL_TOLERANCE_S
 
 
 class Structures:
@@ -179,7 +201,7 @@ def change(old, new, journal, where):
     for thread in threads:
         thread.start()
     move = old.command("ring", "move", "--to", new.options[1], "--as-to", new.profile, "--journal", journal, "--list")
-    first = summary_of(f"{where}: move", killed_at_random(move, 4))
+    first = summary_of(f"{where}: move", killed_at_random(move, KILLS))
     check(first.get("copied", 0) + first.get("already", 0) > ITEMS // 10, f"{where}: little was moved: {first}")
     check(first.get("locks") == 1, f"{where}: the lock: {first}")
     application.stop.set()
@@ -190,7 +212,7 @@ def change(old, new, journal, where):
     quiet = [key for number, key in enumerate(application.keys) if number % (WRITERS * 10) >= WRITERS]
     with ExitStack() as stack:
         application.write(quiet[:100], places, lambda key: f"{key} by the new list", stack)
-    again = summary_of(f"{where}: again", killed_at_random([*move, "--again"], 2))
+    again = summary_of(f"{where}: again", killed_at_random([*move, "--again"], KILLS // 2))
     check(again.get("left") == 0, f"{where}: again: {again}")
     application.verify(where, places)
     structures.verify(where, new)

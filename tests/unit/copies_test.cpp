@@ -222,6 +222,30 @@ TEST_CASE("copies: an exact counter's record reads back, and no damaged one does
   }
 }
 
+TEST_CASE("copies: the removal of an exact counter is not undone by a read before its last copy is reached") {
+  CopyWorld world;
+  Counter counter(world.context);
+  counter.incr("e", 5, exact);
+  const auto before = world.context.cluster.execute(Request::get("counter:e").on(1)).value;
+  const std::vector<std::string> name{"e"};
+  CHECK(world.trips.trips_of([&] { CHECK(counter.remove(name).front().removed); }) == 2);
+  for (const std::size_t server : {1U, 0U}) {
+    world.context.cluster.execute(Request::set("counter:e", before, Exptime::never()).on(server));
+    CHECK_FALSE(counter.get(name).front().value);
+    CHECK_FALSE(counter.decr("e", 1));
+    CHECK_FALSE(counter.remove(name).front().removed);
+  }
+  const CounterValue again = counter.incr("e", 2);
+  CHECK(again.value == 2);
+  CHECK(again.created);
+  CHECK(counter.remove(name).front().removed);
+  CHECK(counter.set("e", 7, std::nullopt, false).stored);
+  CHECK(value_of(counter, "e") == 7);
+  CHECK_FALSE(counter.get(name).front().value->exact);
+  world.clock.advance(61min);
+  CHECK(value_of(counter, "e") == 7);
+}
+
 TEST_CASE("copies: an exact counter heals whichever copy is lost, by the next increment or a read") {
   CopyWorld world;
   Counter counter(world.context);

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/in_use.hpp"
+#include "common/primitives/record.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -205,9 +207,13 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
   CHECK_FALSE(parse_directory_line(withdrawn)->named);
   CHECK_FALSE(parse_directory_line("N 7 zz 1"));
 
-  CHECK(parse_conf(conf_value(RingShape::of(1s, 10))) == RingShape{1, 10});
-  CHECK_FALSE(parse_conf("P1 1x10"));
-  CHECK_FALSE(parse_conf(""));
+  const WallTime now(1795234133s);
+  const std::vector<RingShape> shapes{{60, 60}, {1, 10}};
+  CHECK(parse_conf(in_use_value({{"60x60", now + 1h}, {"5x5", now}, {"x", now + 1h}, {"1x10", now + 1s}}),
+                   now) == shapes);
+  CHECK(parse_conf(seal("P1 60x60") + '\n' + seal("P1 1x10"), now) == shapes);
+  CHECK(parse_conf("P1 1x10", now).empty());
+  CHECK(parse_conf("", now).empty());
 }
 
 }  // namespace mcds

@@ -127,4 +127,28 @@ TEST_CASE("eventlog: a clock that was far ahead once makes a cursor neither repe
   CHECK(races.deliver(state).events.empty());
 }
 
+// Its writer had no reply, and was slow to look for it.
+TEST_CASE("eventlog: a part that was read and is found replaced is told, also when it is promised no more") {
+  Races races;
+  CursorState state;
+  const LogKeys keys = EventLog(races.context, "x", Races::shape).keys();
+  races.put(races.context, "a");
+  races.deliver(state);
+  const PartName name{Races::shape.chunk_of(races.clock.wall()), 0};
+  const std::string value = races.servers.server(0).peek(keys.part(name))->value;
+  const std::string line = value.substr(parse_part_header(value, name)->size);
+  REQUIRE(races.servers.evict(keys.part(name)));
+  races.clock.advance(Races::shape.kept() + std::chrono::seconds(Races::shape.chunk_s));
+  const std::string again = races.random.token();
+  races.servers.execute(Request::append(keys.directory(name.chunk / chunks_per_directory),
+                                        named_line(name, again, races.clock.wall())));
+  races.servers.execute(Request::set(keys.part(name), part_header(name, again) + line, Exptime::never()));
+  const auto sink = races.deliver(state);
+  CHECK(sink.texts() == Texts{"a"});
+  REQUIRE(sink.gaps.size() == 2);
+  CHECK(sink.gaps[0].reason == LogGap::Reason::expired);
+  CHECK(sink.gaps[1].reason == LogGap::Reason::evicted);
+  CHECK(sink.gaps[1].from == Races::shape.start_of(name.chunk));
+}
+
 }  // namespace mcds

@@ -103,6 +103,26 @@ TEST_CASE("lock copies: a server that restarts between its uptime and its sentin
   CHECK_THROWS_AS(world.acquire(), NotApplied);
 }
 
+TEST_CASE("lock copies: a server that restarts between its vote and another add does not count") {
+  for (const std::size_t restarts : {1U, 2U}) {
+    VotingWorld world;
+    REQUIRE(world.acquire(5min).lease);
+    // As if the holder had not reached it.
+    world.memory.server(2).evict("lock:l");
+    test::Rival rival(world.faults);
+    Context context{rival, world.clock, world.random, {}, 3};
+    rival.before(1, [&] {
+      for (std::size_t server = 0; server < restarts; ++server) world.memory.restart(server);
+    });
+    std::optional<Lease> second;
+    try {
+      second = Lock(context, "l").acquire({.ttl = 5min, .holder = {}}).lease;
+    } catch (const NotApplied&) {
+    }
+    CHECK_FALSE(second);
+  }
+}
+
 TEST_CASE("lock copies: a renewal takes lost copies again, and is lost with the majority") {
   VotingWorld world;
   Lock lock = world.lock();

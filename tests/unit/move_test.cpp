@@ -143,6 +143,51 @@ TEST_CASE("move: value, flags and ttl are kept; what is there stays; what stays 
   CHECK(std::string(world.left.front().reason) == "differs");
 }
 
+// Under load an item was copied seconds after its ttl was asked for, and each server's second shortened it: a ttl was 2 s
+// and more off after a move and back.
+TEST_CASE(
+    "move: items end when they would have ended, however late they are copied and whatever the servers' "
+    "clocks show") {
+  for (const auto skew : {0s, 1s, -100s, 5000s}) {
+    for (const auto phase : {0ms, 900ms}) {
+      test::World world(3);
+      MemoryCluster after{world.clock.time(), 4, {.tick_phase = phase, .clock_skew = skew}};
+      const Context context{world.memory, world.clock, world.random, {}, 1};
+      std::vector<std::string> keys;
+      for (int i = 0; keys.size() < 20; ++i) {
+        const std::string key = "key" + std::to_string(i);
+        if (world.memory.placement().server_of(key) != after.placement().server_of(key)) keys.push_back(key);
+      }
+      const WallTime end = world.clock.wall() + 100s;
+      for (const std::string& key : keys) {
+        const Request request = Request::set(key, "v", Exptime::after(100s, world.clock.wall()));
+        CHECK(world.memory.execute(request).outcome == Outcome::stored);
+      }
+      world.clock.advance(10s);
+      Move move(context, after, {.rate = 10});
+      move.list([&](const TakeLiveKey& take) {
+        for (const std::string& key : keys) {
+          const auto ends = std::chrono::floor<std::chrono::seconds>(end).time_since_epoch().count();
+          take({.key = key,
+                .server = world.memory.placement().server_of(key),
+                .size_bytes = 60,
+                .expires_at = ends});
+        }
+        return std::vector<LiveKeysOfServer>(3, {.complete = true});
+      });
+      move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+      for (const std::string& key : keys) {
+        const Reply reply = after.execute(Request::probe(key, after.placement().server_of(key)));
+        REQUIRE(reply.age.ttl);
+        const Duration off = world.clock.wall() + *reply.age.ttl - end;
+        CAPTURE(std::chrono::duration<double>(off).count());
+        CHECK(off < 2s);
+        CHECK(off > -2s);
+      }
+    }
+  }
+}
+
 TEST_CASE("move: again copies what has changed, and nothing that the new servers changed or removed") {
   MoveWorld world;
   const std::string changed = world.moving_key(1), both = world.moving_key(2), removed = world.moving_key(3);

@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tools/commands/ring/svg.hpp"
 
@@ -66,6 +67,41 @@ TEST_CASE("one server is a whole ring; a hundred fit beside it") {
   std::string servers = "s0";
   for (int i = 1; i < 100; ++i) servers += ",s" + std::to_string(i);
   CHECK(contains(svg_of(drawing_of("ketama", servers)), ">s99:11211</text>"));
+}
+
+TEST_CASE("labels of many servers leave out what they share, not what tells them apart") {
+  std::vector<std::string> labels;
+  std::vector<std::string> regions;
+  for (int i = 10; i < 70; ++i) {
+    labels.push_back("cache-prod-" + std::to_string(i) + ".eu-west-1.compute.example.com:11211");
+    regions.push_back("memcached-production-" + std::string(i % 2 == 0 ? "eu" : "us") + "-node" +
+                      std::to_string(i) + ".example.com:1121" + std::to_string(i % 2));
+  }
+  CHECK(short_labels(labels, 22).front() == "cache-prod-10…");
+  for (const auto& some : {labels, regions}) {
+    const auto names = short_labels(some, 22);
+    CHECK(std::set<std::string>(names.begin(), names.end()).size() == some.size());
+    for (const std::string& name : names) CHECK(name.size() <= 22 + 2 * 2);
+  }
+  CHECK(short_labels(regions, 22).front() == "…eu-node10….com:11210");
+  const std::vector<std::string> few{"10.0.0.1:11211", "10.0.0.2:11211"};
+  CHECK(short_labels(few, 22) == few);
+  CHECK(short_labels({std::string(40, 'x')}, 22).front() == std::string(9, 'x') + "…" + std::string(10, 'x'));
+  CHECK(short_labels({}, 22).empty());
+}
+
+TEST_CASE("the legend counts the keys that were drawn; the pool and the date stand beside the title") {
+  RingDrawing drawing = drawing_of("gomemcache", "a,b");
+  CHECK_FALSE(contains(svg_of(drawing), ">keys</text>"));
+  drawing.keys = {{0.1, 0}, {0.2, 0}, {0.9, 1}};
+  drawing.pool = "pool <sessions>";
+  drawing.date = "2026-11-21 08:30 UTC";
+  const std::string svg = svg_of(drawing);
+  CHECK(contains(svg, ">keys</text>"));
+  CHECK(contains(svg, "class=\"label end\">2</text>"));
+  CHECK(contains(svg, "class=\"label end\">1</text>"));
+  CHECK(contains(svg, ">pool &lt;sessions&gt;</text>"));
+  CHECK(contains(svg, ">2026-11-21 08:30 UTC</text>"));
 }
 
 TEST_CASE("the problems found stand below the picture, in lines, escaped") {

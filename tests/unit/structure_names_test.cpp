@@ -21,6 +21,7 @@ std::string named(std::string_view key) {
 
 TEST_CASE("structure names: each structure is known by one of its keys") {
   CHECK(named("lock:a:b") == "lock a:b 1 root");
+  CHECK(named("lock:a:slot:2") == "lock a 1 root");
   CHECK(named("counter:hits") == "counter hits 1 root");
   CHECK(named("visitors:site:300:5984459") == "visitors site 1 root");
   CHECK(named("eventlog:deploys:conf") == "eventlog deploys 1 root");
@@ -32,6 +33,7 @@ TEST_CASE("structure names: each structure is known by one of its keys") {
 
 TEST_CASE("structure names: what belongs to it is none by itself") {
   CHECK(named("lock:a:fence") == "lock a 1");
+  CHECK(named("lock:a:slot:2:fence") == "lock a 1");
   CHECK(named("counter:mail:limit:3600000:498704") == "counter mail 1");
   CHECK(named("visitors:site:300:5984459:77") == "visitors site 1");
   CHECK(named("visitors:site:conf") == "visitors site 1");

@@ -60,8 +60,12 @@ std::string number_words(std::string_view name, const std::string& json) {
   if (!number || *number < 0) return visible(json);
   if (ends(name, "_bytes")) return size_words(*number);
   if (ends(name, "_us")) return microsecond_words(*number);
+  if (ends(name, "_bytes_per_s")) return size_words(*number) + "/s";
+  if (ends(name, "_per_s")) return with_digit(*number, "");
   if (ends(name, "_s")) return second_words(*number);
-  if (name == "share" || ends(name, "_share") || name == "agreement") return format_percent(*number);
+  if (name == "coverage" || name == "hit_ratio" || name == "share" || ends(name, "_share") ||
+      name == "agreement")
+    return format_percent(*number);
   return json;
 }
 
@@ -156,6 +160,8 @@ std::string cell_words(std::string_view name, const std::string& json, const Ser
 }
 
 std::string column_title(std::string_view name) {
+  if (ends(name, "_bytes_per_s")) return std::string(name.substr(0, name.size() - 12));
+  if (ends(name, "_per_s")) return std::string(name.substr(0, name.size() - 6)) + "/s";
   for (const std::string_view unit : {"_bytes", "_us", "_s", "_at"}) {
     if (ends(name, unit)) return std::string(name.substr(0, name.size() - unit.size()));
   }

@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 #include "tools/cli/terminal.hpp"
 
@@ -180,6 +181,7 @@ void Run::become_child(int report) {
   for (const std::string& word : options_.command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   std::signal(SIGPIPE, SIG_DFL);
+  restore_descriptor_limit();
   pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
   execvp(words.front(), words.data());
   const int error = errno;

@@ -73,6 +73,11 @@ const char* name_of(ErrorCode code) {
   return "internal";
 }
 
+ExitStatus busy_exit(const std::optional<std::uint64_t>& asked) {
+  if (asked.value_or(0) > 255) throw InvalidInput("-E: give an exit code from 0 to 255");
+  return asked ? static_cast<ExitStatus>(*asked) : ExitStatus::try_again;
+}
+
 ExitStatus worse(ExitStatus a, ExitStatus b) {
   constexpr std::array order{
       ExitStatus::ok,         ExitStatus::no,      ExitStatus::problem,       ExitStatus::try_again,

@@ -1,6 +1,9 @@
 // One table of exit codes for every command.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -35,5 +38,8 @@ const char* name_of(ErrorCode code);
 // The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused <
 // access_denied < unknown_outcome < unavailable.
 ExitStatus worse(ExitStatus a, ExitStatus b);
+
+// What -E asks for where another holds what is wanted, else 75. Throws InvalidInput.
+ExitStatus busy_exit(const std::optional<std::uint64_t>& asked);
 
 }  // namespace mcds

@@ -32,13 +32,16 @@ std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {
 }
 
 ExitStatus LiveDump::read(const TakeLiveKey& take) const {
-  const Pool& pool = session_.placement()->pool();
-  const auto all = results(take);
+  return report_unlisted(session_, results(take));
+}
+
+ExitStatus report_unlisted(Session& session, const std::vector<LiveKeysOfServer>& results) {
+  const Pool& pool = session.placement()->pool();
   ExitStatus status = ExitStatus::ok;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    if (all[i].failure == nullptr) continue;
-    const Failure failure = unlisted(all[i], pool[i]);
-    session_.output().error(failure);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].failure == nullptr) continue;
+    const Failure failure = unlisted(results[i], pool[i]);
+    session.output().error(failure);
     status = worse(status, status_of(failure.code()));
   }
   return status;

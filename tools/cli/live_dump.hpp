@@ -27,6 +27,9 @@ class LiveDump {
   std::vector<std::size_t> servers_;
 };
 
+// Reports each server that did not list all its keys, as an error; returns the worst of them.
+ExitStatus report_unlisted(Session& session, const std::vector<LiveKeysOfServer>& results);
+
 // What `result` says of a server that did not list all its keys.
 Failure unlisted(const LiveKeysOfServer& result, const Server& server);
 

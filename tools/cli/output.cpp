@@ -81,6 +81,11 @@ void Output::flush() {
   write_pending();
 }
 
+void Output::next_table() {
+  pending_ += table_.end();
+  write_pending();
+}
+
 void Output::end_table() {
   if (mode_ != OutputMode::text) return;
   static_cast<void>(write_all(STDOUT_FILENO, pending_ + table_.flush()));

@@ -47,6 +47,8 @@ class Output {
   void buffered(bool on) { buffered_ = on; }
   // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
+  // flush(), and with -o text the next row has a header of its own.
+  void next_table();
   // Before an error: the rows of -o text that wait, as far as standard output takes them.
   void end_table();
 

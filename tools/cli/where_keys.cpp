@@ -27,6 +27,7 @@ JsonObject where_line(Session& session, const Placement& placement, const Placed
 }
 
 void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key) {
+  if (placement.has_plain_owners()) return;
   const Owners owners = placement.owners_of(key);
   std::vector<std::string> servers, wire_keys;
   for (const Owner& owner : owners.list) {

@@ -7,8 +7,9 @@
 //
 // Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
 // nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness
-// failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads: later
-// batches may have overtaken their changes.
+// failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads, for
+// later batches may have overtaken their changes; a begun batch of nothing but increments is tried again too,
+// since increments give the same sum in any order.
 #pragma once
 
 #include <set>

@@ -14,11 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/clock.hpp"
-#include "common/cluster/login.hpp"
-#include "common/cluster/reply.hpp"
-#include "common/cluster/tls/options.hpp"
-#include "common/placement/pools/pool.hpp"
+#include "common/cluster/keys/line_stream.hpp"
 
 namespace mcds {
 
@@ -41,13 +37,7 @@ struct LiveKeysOfServer {
   std::shared_ptr<const ReplyFailure> failure = nullptr;
 };
 
-struct LiveKeysOptions {
-  Duration timeout = std::chrono::seconds(1);  // longest silence of one server
-  Duration connect_timeout = std::chrono::milliseconds(500);
-  TlsOptions tls = {};
-  std::optional<Login> login = {};
-  std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
-};
+using LiveKeysOptions = LineStreamOptions;
 
 // False: enough of this server.
 using TakeLiveKey = std::function<bool(const LiveKey&)>;

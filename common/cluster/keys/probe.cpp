@@ -116,13 +116,13 @@ const char* name_of(Removal removal) {
   return "";
 }
 
-Verdict verdict_of(const KeyCopies& copies, const Owners& owners) {
+Verdict verdict_of(const KeyCopies& copies, const Owners& owners, bool compares) {
   const Tally all = tally(copies);
   const Tally held = tally(copies, owners);
   const Tally must = tally(copies, needed(owners));
   const bool any_will_do =
       std::none_of(owners.list.begin(), owners.list.end(), [](const Owner& owner) { return owner.must; });
-  if (copies_differ(copies)) return Verdict::divergent;
+  if (compares && copies_differ(copies)) return Verdict::divergent;
   if (held.found > 0 && all.found > held.found) return Verdict::duplicate;
   if (must.found + must.unanswered == 0 && all.found > 0) return Verdict::misplaced;
   if (all.unanswered > 0) return Verdict::unreachable;

@@ -48,8 +48,8 @@ enum class Verdict {
 };
 const char* name_of(Verdict verdict);
 
-// `owners`: where the client keeps the key.
-Verdict verdict_of(const KeyCopies& copies, const Owners& owners);
+// `owners`: where the client keeps the key. `compares`: copies that are not the same bytes are divergent.
+Verdict verdict_of(const KeyCopies& copies, const Owners& owners, bool compares = true);
 
 // One round trip for all. The values are in memory together: call it with few enough keys that they fit.
 std::vector<KeyCopies> probe_keys(Cluster& cluster, std::span<const std::string> keys);

@@ -13,11 +13,27 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/base/descriptors.hpp"
+
 namespace mcds::meta {
 
 namespace {
 
 constexpr std::size_t receive_size = 64 * 1024;
+
+// A pool may have more servers than a process may at first have connections.
+int open_socket(int family) {
+  constexpr int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+  const int descriptor = socket(family, type, 0);
+  return descriptor >= 0 || errno != EMFILE || !raise_descriptor_limit() ? descriptor
+                                                                         : socket(family, type, 0);
+}
+
+std::string why_not(int code) {
+  if (code != EMFILE) return std::string(std::strerror(code)) + "; is the server running?";
+  return "this process may have only " + std::to_string(descriptor_limit()) +
+         " files and connections open; raise the limit (ulimit -Hn)";
+}
 
 }  // namespace
 
@@ -67,7 +83,7 @@ bool Socket::try_next_address() {
 }
 
 bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
-  descriptor_ = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  descriptor_ = open_socket(family);
   if (descriptor_ >= 0) {
     if (family != AF_UNIX) {
       const int on = 1;
@@ -83,7 +99,7 @@ bool Socket::try_address(const sockaddr* address, socklen_t size, int family) {
       return true;
     }
   }
-  error_ = std::strerror(errno);
+  error_ = why_not(errno);
   close();
   return false;
 }
@@ -113,7 +129,7 @@ Socket::State Socket::finish_connecting() {
   if (code == 0) {
     static_cast<void>(connected());
   } else {
-    error_ = std::strerror(code);
+    error_ = why_not(code);
     close();
     static_cast<void>(try_next_address());
   }
@@ -154,7 +170,7 @@ std::string Socket::complaint(bool late) const {
   }
   if (late) return "no reply within the timeout; the server is stopped, overloaded or unreachable";
   if (session_ != nullptr && !session_->error().empty()) return session_->error();
-  if (!error_.empty()) return "no connection: " + error_ + "; is the server running?";
+  if (!error_.empty()) return "no connection: " + error_;
   return "the server closed the connection";
 }
 

@@ -224,6 +224,7 @@ class RoutedPlacement final : public Placement {
   std::uint64_t hash_of(std::string_view key) const override { return routes_->hash_of(key); }
   std::size_t server_of(std::string_view key) const override { return owners_of(key).list.front().server; }
   bool replicates() const override { return true; }
+  bool has_plain_owners() const override { return false; }
   Owners owners_of(std::string_view key) const override { return routes_->owners_of(key); }
 
   std::vector<std::size_t> servers_of(std::string_view key, std::size_t count) const override {

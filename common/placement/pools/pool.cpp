@@ -55,6 +55,7 @@ std::string take_name(std::string_view entry, std::string_view& rest) {
 }
 
 std::uint16_t port_of(std::string_view entry, std::string_view text) {
+  if (text.empty()) refuse(entry, "the port after ':' is missing");
   const auto port = parse_u64(text);
   if (!port || *port == 0 || *port > 65535) refuse(entry, "the port must be a number from 1 to 65535");
   return static_cast<std::uint16_t>(*port);
@@ -111,19 +112,52 @@ void read_bracketed(std::string_view entry, std::string_view rest, Server& serve
   server.port = port_of(entry, after.substr(1));
 }
 
+// With leading zeros too: `ring check` speaks of them.
+bool is_ipv4(std::string_view host) {
+  int numbers = 0;
+  for (;; host.remove_prefix(host.find('.') + 1)) {
+    const auto number = parse_u64(host.substr(0, host.find('.')));
+    if (!number || *number > 255) return false;
+    ++numbers;
+    if (host.find('.') == std::string_view::npos) return numbers == 4;
+  }
+}
+
+// HOST:PORT with a colon too many: an IPv6 address, or a weight as other clients write it.
+[[noreturn]] void refuse_colons(std::string_view entry, std::string_view rest) {
+  const auto last = rest.rfind(':');
+  const std::string before(rest.substr(0, last)), after(rest.substr(last + 1));
+  if (is_ipv6(rest)) refuse(entry, "an IPv6 address needs brackets: [" + std::string(rest) + "]:11211");
+  if (is_ipv6(before)) refuse(entry, "an IPv6 address needs brackets: [" + before + "]:" + after);
+  if (before.find(':') == before.rfind(':') && parse_u64(after)) {
+    refuse(entry, "more than one colon; write HOST:PORT, with a weight " + before + "/?" + after);
+  }
+  refuse(entry, "more than one colon; write HOST:PORT, or NAME=HOST:PORT");
+}
+
 void read_host(std::string_view entry, std::string_view rest, Server& server) {
   const auto colon = rest.find(':');
-  if (rest.find(';') != std::string_view::npos) refuse(entry, "separate servers by commas");
-  if (colon != rest.rfind(':') && is_ipv6(rest.substr(0, rest.rfind(']')))) {
-    refuse(entry, "an IPv6 address needs brackets: [::1]:11211");
+  if (rest.find_first_of(";|") != std::string_view::npos) refuse(entry, "separate servers by commas");
+  if (rest.starts_with('/')) refuse(entry, "write a unix socket as unix:" + std::string(rest));
+  if (rest.find_first_of("${}") != std::string_view::npos)
+    refuse(entry, "a shell variable that was not expanded; omit the single quotes");
+  if (rest.find_first_of("'\"`") != std::string_view::npos) refuse(entry, "omit the quotes");
+  if (colon != rest.rfind(':')) refuse_colons(entry, rest);
+  if (const auto slash = rest.find('/'); slash != std::string_view::npos) {
+    const std::string before(rest.substr(0, slash));
+    if (parse_u64(rest.substr(slash + 1)))
+      refuse(entry, "write a weight as " + before + "/?" + std::string(rest.substr(slash + 1)));
+    refuse(entry, "omit what follows " + before + "; a weight is written /?NUMBER");
   }
-  if (colon != rest.rfind(':')) refuse(entry, "more than one colon; write HOST:PORT, or NAME=HOST:PORT");
   server.host = rest.substr(0, colon);
   if (server.host.empty()) refuse(entry, "the host is missing");
   if (colon == std::string_view::npos && parse_u64(server.host)) {
     refuse(entry, "a number is not a host; write 127.0.0.1:" + server.host + " if that is the port");
   }
-  if (server.host.find_first_of("/?[]=@") != std::string::npos) {
+  if (server.host.find_first_not_of("0123456789.") == std::string::npos && !is_ipv4(server.host)) {
+    refuse(entry, "'" + server.host + "' is not an IPv4 address of four numbers from 0 to 255");
+  }
+  if (server.host.find_first_of("?[]=@#\\()<>*!&^") != std::string::npos) {
     refuse(entry, "expected HOST[:PORT][/?WEIGHT], [IPv6]:PORT, tls://HOST:PORT or unix:/path");
   }
   server.has_port = colon != std::string_view::npos;
@@ -136,8 +170,11 @@ void read_path(std::string_view entry, std::string_view path, Server& server) {
 }
 
 Server parse_server(std::string_view entry) {
-  if (entry.empty()) throw InvalidInput("the server list has an empty entry");
-  if (has_unsafe_byte(entry)) refuse(entry, "control characters and spaces are not allowed");
+  if (entry.empty())
+    throw InvalidInput("the server list has an empty entry: two commas in a row, or one at an end");
+  if (entry.find_first_of(" \t\n") != std::string_view::npos)
+    refuse(entry, "separate servers by commas, without spaces, tabs and line ends");
+  if (has_unsafe_byte(entry)) refuse(entry, "control characters are not allowed");
   std::string_view rest = entry;
   Server server;
   server.name = take_name(entry, rest);
@@ -168,7 +205,8 @@ std::string Server::address() const {
 }
 
 Pool parse_pool(std::string_view text) {
-  if (trimmed(text).empty()) throw InvalidInput("the server list is empty");
+  if (trimmed(text).empty())
+    throw InvalidInput("the server list is empty; give HOST:PORT, several separated by commas");
   refuse_logins(text);
   Pool pool;
   for (std::size_t from = 0; from <= text.size();) {

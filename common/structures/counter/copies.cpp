@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/bytes.hpp"
+#include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
@@ -29,28 +31,39 @@ void CounterCopies::read() {
   std::vector<Request> batch;
   for (const std::size_t server : servers_) batch.push_back(Request::probe(key_, server));
   const auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
+  const bool anew = removal_ && !removal_->written;
+  if (anew) {
+    known_ = {};
+    removal_ = Removal{removal_->mark};
+  }
+  take(Versions(context_).item_of(key_, replies));
+  if (removal_) end_lives();
 }
 
-void CounterCopies::take(Copy& copy, const Reply& reply) {
+void CounterCopies::take(const VersionedItem& item) {
+  version_ = life_of(item);
+  for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
+  known_.forget_removals(context_.clock.wall());
+}
+
+void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
+  const bool in_doubt = copy.in_doubt && found.failure;
   copy = {.server = copy.server,
-          .found = reply.outcome == Outcome::hit,
-          .cas = reply.cas,
+          .found = found.found,
+          .cas = found.cas,
           .record = {},
           .plain = {},
-          .failure = {}};
-  if (reply.failed()) {
-    copy.failure = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
-                           context_.cluster.address_of(copy.server));
-    return;
-  }
-  if (!copy.found) return;
-  copy.plain = plain_number(reply.value);
+          .failure = found.failure,
+          .in_doubt = in_doubt};
+  if (in_doubt)
+    copy.failure = UnknownOutcome("no reply to a write", context_.cluster.address_of(copy.server));
+  if (!found.live() || found.number != version_) return;
+  copy.plain = plain_number(found.value);
   if (copy.plain) return;
-  copy.record = CounterCopyRecord::parse(reply.value);
-  if (!copy.record)
-    throw CorruptData(no_counter_message(name_, reply.value), context_.cluster.address_of(copy.server));
-  known_.learn(*copy.record);
+  copy.record = CounterCopyRecord::parse(found.value);
+  if (copy.record) return known_.learn(*copy.record);
+  if (!removal_)
+    throw CorruptData(no_counter_message(name_, found.value), context_.cluster.address_of(copy.server));
 }
 
 bool CounterCopies::any_exact() const {
@@ -73,6 +86,35 @@ bool CounterCopies::told() const {
 bool CounterCopies::none_found() const {
   return std::none_of(copies_.begin(), copies_.end(),
                       [](const Copy& copy) { return copy.found || copy.failure; });
+}
+
+// Of a counter that was removed, only what is there must say so.
+bool CounterCopies::lacks(const Copy& copy) const {
+  if (copy.failure) return false;
+  if (copy.record) return !copy.record->covers(known_);
+  return removal_ || known_.exists();
+}
+
+// Who wrote a copy without knowing of the removal counted before it.
+void CounterCopies::end_lives() {
+  if (!removal_->written && !known_.exists()) return removal_.reset();
+  const CounterCopyRecord before = removal_->record;
+  for (const Copy& copy : copies_) {
+    const bool knows = !before.lives.empty() && copy.record && copy.record->covers(before);
+    if (copy.record && !knows) removal_->record.learn(*copy.record);
+  }
+  for (const auto& [name, state] : removal_->record.lives) {
+    if (state.changes > 0 && !state.is_over()) removal_->ended.insert(name);
+  }
+  removal_->record.end_lives(context_.clock.wall(), removal_->mark);
+  known_.learn(removal_->record);
+}
+
+// Of two removals at the same time, one did.
+bool CounterCopies::has_removed() const {
+  return removal_ &&
+         std::any_of(removal_->ended.begin(), removal_->ended.end(),
+                     [&](const std::string& name) { return known_.lives.at(name).sum == removal_->mark; });
 }
 
 // The first copy that answers; null when none does. All clients that see the same servers count on the same copy.
@@ -103,6 +145,7 @@ bool CounterCopies::settle_doubts() {
                                    [&](const Copy& one) { return one.server == doubt.server; });
     if (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy)) continue;
     known_.learn(doubt.written);
+    counted_ = doubt.written.sum();
     counted_on_ = doubt.server;
     created_ = doubt.counter_created;
     return true;
@@ -148,26 +191,29 @@ CounterCopyRecord CounterCopies::base_for(const Copy& copy) const {
   CounterCopyRecord base;
   if (copy.record) base = *copy.record;
   base.learn(known_);
-  if (!copy.record) {
+  if (!copy.record || base.own_life_is_over()) {
     base.life = context_.random.token();
     base.lives[base.life] = {};
   }
+  base.forget_removals(context_.clock.wall());
   return base;
 }
 
 bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial,
                              std::optional<Duration> ttl) {
-  const bool exact = any_exact();
+  const bool exact = known_.exists();
   if (is_plain()) {
     if (!doubts_.empty()) give_up();
     throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
   }
-  const bool creates = none_found();
-  if (!exact && !creates && initial != 0) {
+  const bool all_answer =
+      std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
+  if (!exact && !all_answer && initial != 0) {
     throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
                                                  "' must start at --init; try again");
   }
   CounterCopyRecord next = base_for(copy);
+  if (!exact) next.expires_at.reset();
   if (!exact && ttl) {
     next.expires_at =
         std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
@@ -183,6 +229,7 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
   const Reply reply = context_.cluster.execute(write(copy, next));
   if (reply.outcome == Outcome::stored) {
     known_.learn(next);
+    counted_ = next.sum();
     copy.record = std::move(next);
     copy.plain.reset();
     counted_on_ = copy.server;
@@ -197,19 +244,25 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
 }
 
 Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) const {
-  const Exptime exptime = record.expires_at ? Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)),
-                                                          context_.clock.wall())
-                                            : Exptime::never();
+  const WallTime now = context_.clock.wall();
+  Exptime exptime = Exptime::never();
+  if (!record.exists())
+    exptime = Exptime::at(record.remembered_until(), now);
+  else if (record.expires_at)
+    exptime = Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), now);
   if (!copy.found) {
     Request add = Request::add(key_, record.text(), exptime).on(copy.server).relying_on_cas();
     add.must_expire = record.expires_at.has_value();
+    add.flags = version_;
     return add;
   }
   if (copy.cas.value == 0) {
     throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
-  return Request::compare_and_set(key_, record.text(), exptime, copy.cas).on(copy.server);
+  Request change = Request::compare_and_set(key_, record.text(), exptime, copy.cas).on(copy.server);
+  change.flags = version_;
+  return change;
 }
 
 // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it knows.
@@ -219,7 +272,7 @@ void CounterCopies::spread() {
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < copies_.size(); ++i) {
       const Copy& copy = copies_[i];
-      if (copy.failure || (copy.record && copy.record->covers(known_))) continue;
+      if (!lacks(copy)) continue;
       open.push_back(i);
       batch.push_back(write(copy, base_for(copy)));
     }
@@ -228,28 +281,32 @@ void CounterCopies::spread() {
     bool again = false;
     for (std::size_t k = 0; k < open.size(); ++k) {
       Copy& copy = copies_[open[k]];
-      if (replies[k].outcome == Outcome::stored) {
+      const bool stored = replies[k].outcome == Outcome::stored;
+      if (removal_ && (stored || replies[k].unknown())) removal_->written = true;
+      if (stored) {
         copy.record = known_;
         continue;
       }
       again = again || !replies[k].failed() || replies[k].unknown();
+      copy.in_doubt = replies[k].unknown();
       if (replies[k].failed() && !replies[k].unknown())
         copy.failure = copy_outcome(context_, replies[k]).failure;
     }
     if (!again) return;
     back_off(context_, attempt + 1);
     read();
-    if (none_found()) return;  // another client removed it
+    if (!removal_ && none_found()) return;  // another client removed it
   }
   for (Copy& copy : copies_) {
-    if (!copy.failure && !(copy.record && copy.record->covers(known_)))
+    if (lacks(copy))
       copy.failure =
           Contention("other clients kept changing this copy", context_.cluster.address_of(copy.server));
   }
 }
 
 CounterCopiesValue CounterCopies::result() const {
-  CounterCopiesValue result{known_.sum(), created_, counted_on_, {}};
+  // Another may have removed it since.
+  CounterCopiesValue result{std::max(known_.sum(), counted_), created_, counted_on_, {}, known_.exists()};
   for (const Copy& copy : copies_) {
     CopyOutcome& outcome = result.copies.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
     if (copy.record && !copy.failure) outcome.number = copy.record->sum();
@@ -257,14 +314,24 @@ CounterCopiesValue CounterCopies::result() const {
   return result;
 }
 
-std::optional<CounterCopiesValue> CounterCopies::heal(std::span<const Reply> replies) {
-  for (std::size_t i = 0; i < replies.size(); ++i) take(copies_[i], replies[i]);
+std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item) {
+  take(item);
   if (!any_exact()) return std::nullopt;
   counted_on_ = servers_.front();
   const bool expired =
       known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
   if (!expired) spread();
   return result();
+}
+
+std::optional<bool> CounterCopies::remove(VersionedItem& item) {
+  removal_ = Removal{*parse_hex64(context_.random.token())};
+  take(item);
+  if (!any_exact()) return std::nullopt;
+  end_lives();
+  spread();
+  for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
+  return has_removed();
 }
 
 void CounterCopies::give_up() const {

@@ -8,6 +8,12 @@
 // would have created the copy, its increment is the only one of a life that nobody else counts in: every copy is told of
 // that life, which counts it once, whether that creation is seen, comes late, or was lost again. (Only not when it holds
 // the counter's first value, which another's creation may hold too: then a copy that is missing leaves it unknown.)
+//
+// A removal ends the lives it finds and writes that to every copy, where it stays for an hour: who merges a copy that it has
+// not reached yet with one that it has reached, now or as long as it is remembered, finds nothing to restore, and a request
+// that comes late finds an item that it did not read. What is counted after the first copy was told is in a life of its own,
+// and stays.
+// A copy whose version (the counter's life in counter.hpp) is older than another's does not count and is written anew.
 #pragma once
 
 #include <functional>
@@ -18,6 +24,7 @@
 
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/copies.hpp"
+#include "common/primitives/versions.hpp"
 #include "common/structures/counter/copy_record.hpp"
 
 namespace mcds {
@@ -27,6 +34,7 @@ struct CounterCopiesValue {
   bool created = false;
   std::size_t server = 0;
   std::vector<CopyOutcome> copies;
+  bool exists = true;
 };
 
 class CounterCopies {
@@ -38,9 +46,11 @@ class CounterCopies {
   // NotApplied, UnknownOutcome, Contention, CorruptData.
   CounterCopiesValue incr(std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
 
-  // Merges what a read found, one reply per copy, and makes lost copies whole as far as they answer. nullopt: none of
-  // them is exact.
-  std::optional<CounterCopiesValue> heal(std::span<const Reply> replies);
+  // Merges what a read found and makes lost copies whole as far as they answer. nullopt: none of those that count is exact.
+  std::optional<CounterCopiesValue> heal(const VersionedItem& item);
+
+  // False: there was none, or another client removed it. Leaves in `item` what failed. nullopt: as above, nothing is done.
+  std::optional<bool> remove(VersionedItem& item);
 
  private:
   // One copy as last read.
@@ -51,6 +61,13 @@ class CounterCopies {
     std::optional<CounterCopyRecord> record;  // found, and exact
     std::optional<std::uint64_t> plain;       // found, and plain
     std::optional<Failure> failure;           // it did not answer
+    bool in_doubt = false;                    // a write to it had no reply, and it was not read since
+  };
+  struct Removal {
+    std::uint64_t mark;
+    CounterCopyRecord record = {};
+    std::set<std::string> ended = {};  // lives in which something was counted
+    bool written = false;              // perhaps
   };
   // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so that only one
   // of them can count.
@@ -65,10 +82,14 @@ class CounterCopies {
   };
 
   void read();
-  void take(Copy& copy, const Reply& reply);
+  void take(const VersionedItem& item);
+  void take(Copy& copy, const VersionedCopy& found);
+  void end_lives();
+  bool has_removed() const;
   bool any_exact() const;
   bool is_plain() const;
   bool none_found() const;
+  bool lacks(const Copy& copy) const;
   Copy* leader();
   bool settle_doubts();
   bool was_counted(const Doubt& doubt, const Copy& copy) const;
@@ -86,11 +107,14 @@ class CounterCopies {
   std::string key_;
   std::vector<std::size_t> servers_;
   std::vector<Copy> copies_;
+  std::uint32_t version_ = 0;      // of the copies that count
   std::set<std::size_t> refused_;  // servers that cannot be counted on
   CounterCopyRecord known_;        // all copies merged, and what was counted
-  std::vector<Doubt> doubts_;      // all on one server
+  std::optional<Removal> removal_;
+  std::vector<Doubt> doubts_;  // all on one server
   bool created_ = false;
   std::size_t counted_on_ = 0;
+  std::uint64_t counted_ = 0;  // the value then
 };
 
 }  // namespace mcds

@@ -31,7 +31,9 @@
 //                one copy look at the other servers if the flags tell of a life, 1 trip more, and are refused.
 //                Before the first set with copies nothing tells: then a set with fewer copies changes those,
 //                and others go on reading the largest, until a set with all copies.
-//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. They only count up: take,
+//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. remove, 2 trips, leaves in every copy
+//                for an hour that the counter was removed, so that no other copy restores it; an increment within
+//                that hour makes it an exact counter again, also without `exact`. They only count up: take,
 //                decr and set depend on the value, and copies that lose servers cannot agree on one. take is
 //                refused for plain counters too. Use `exact` with every increment: without it, a lost copy
 //                restarts as a plain counter if no other copy answers, and healing drops that.
@@ -177,6 +179,7 @@ class Counter {
                        std::span<const Reply> replies);
   static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
   std::vector<CounterRemoval> remove_copies(std::span<const std::string> names);
+  void remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const;
   SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent);
   void refuse_with_copies(const char* what) const;

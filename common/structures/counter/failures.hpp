@@ -1,7 +1,8 @@
-// What the counter's verbs refuse, and what becomes of a reply that is no answer.
+// What the counter's verbs refuse, how they read replies, and what becomes of one that is no answer.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,33 @@ void check_counter_value(std::uint64_t value, std::string_view what);
 
 // Throws what `reply`, which is no answer, means for a change of a counter.
 [[noreturn]] void fail_counter(const Context& context, const std::string& name, const Reply& reply);
+
+inline std::string in_quotes(const std::string& name) {
+  return '\'' + name + '\'';
+}
+
+inline bool is_stored(const Reply& reply) {
+  return reply.outcome == Outcome::stored;
+}
+inline bool is_hit(const Reply& reply) {
+  return reply.outcome == Outcome::hit;
+}
+inline bool is_miss(const Reply& reply) {
+  return reply.outcome == Outcome::miss || reply.outcome == Outcome::not_found;
+}
+
+inline Exptime expiry_in(const Context& context, std::optional<Duration> ttl) {
+  return ttl ? Exptime::after(*ttl, context.clock.wall()) : Exptime::never();
+}
+
+// Runs `work` and keeps its failure, if any, in the result.
+template <typename Result, typename Work>
+void keep_failure(Result& result, Work work) {
+  try {
+    work();
+  } catch (const Failure& failure) {
+    result.failure = failure;
+  }
+}
 
 }  // namespace mcds

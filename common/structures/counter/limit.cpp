@@ -14,10 +14,6 @@ namespace {
 
 constexpr int late_attempts = 20;  // at an answer that comes in time
 
-bool is_stored(const Reply& reply) {
-  return reply.outcome == Outcome::stored;
-}
-
 }  // namespace
 
 void Counter::check_limit(const std::string& name, std::uint64_t max, Duration period,

@@ -24,8 +24,12 @@ class Elements::Setting {
   std::vector<ElementResult> run(bool relist) {
     if (relist) static_cast<void>(elements_.elsewhere());
     if (relist) list(all([](const One&) { return true; }));
+    const bool guess = elements_.were_new_ && !several();
     for (int round = 0; round < most_rounds && !open().empty(); ++round) {
-      look();
+      if (guess && round == 0)
+        take_for_missing();
+      else
+        look();
       if (any_missing() && elements_.elsewhere()) {
         for (One* one : open()) {
           one->write.reset();
@@ -37,6 +41,8 @@ class Elements::Setting {
       write();
       list(all([](const One& one) { return one.written_late(); }));
     }
+    elements_.were_new_ =
+        !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
     return results();
   }
 
@@ -83,6 +89,12 @@ class Elements::Setting {
 
   void look() { several() ? read() : replace(); }
   void write() { several() ? write_copies() : add(); }
+
+  // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds it there, and
+  // the next round replaces it.
+  void take_for_missing() {
+    for (One* one : open()) one->missing = one->to_list = true;
+  }
 
   // The only copy: done are those that exist.
   void replace() {

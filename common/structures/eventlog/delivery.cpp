@@ -27,9 +27,9 @@ struct Damages {
 
 }  // namespace
 
-bool ChunkDelivery::deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left) {
+bool ChunkDelivery::deliver(const ChunkText& chunk, std::optional<std::uint64_t>& left) {
   std::vector<Part> parts = open_parts(chunk);
-  if (promised && !chunk.whole && report_losses(chunk, parts)) {
+  if (!chunk.whole && report_losses(chunk, parts)) {
     sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
   }
   std::vector<EventLine> events;
@@ -88,25 +88,40 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
   return parts;
 }
 
-// Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
-bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
-  const std::string unnamed(16, '0');
-  auto expected = chunk.named;
+// Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what was read and has
+// been replaced: its events may be there again.
+std::vector<std::pair<PartName, std::string>> ChunkDelivery::expected(const ChunkText& chunk,
+                                                                      const std::vector<Part>& parts) const {
+  const std::int64_t current = shape_.chunk_of(now_);
+  const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
+  std::vector<std::pair<PartName, std::string>> all;
+  const auto there = [&](const PartName& name) {
+    return std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return part.name == name; });
+  };
   for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
     if (known->first.chunk != chunk.chunk) break;
-    expected.emplace_back(known->first, known->second.incarnation);
+    if (promised || (shape_.expiry_of(chunk.chunk) > now_ && there(known->first)))
+      all.emplace_back(known->first, known->second.incarnation);
   }
+  if (!promised) return all;
+  all.insert(all.end(), chunk.named.begin(), chunk.named.end());
+  const std::string unnamed(16, '0');
   for (const Part& part : parts) {
     for (PartName before{chunk.chunk, part.name.part - 1, part.name.copy}; before.part >= 0; --before.part) {
       if (chunk.parts.contains({before.copy, before.part})) break;
       const auto reported = state_.lost.lower_bound({before, ""});
       const bool again = reported != state_.lost.end() && reported->first == before;
-      if (!again) expected.emplace_back(before, unnamed);
+      if (!again) all.emplace_back(before, unnamed);
     }
   }
-  if (chunk.directory_lost && chunk.parts.empty()) expected.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+  if (chunk.directory_lost && chunk.parts.empty()) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+  return all;
+}
+
+// Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
+bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
   bool lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.replaced; });
-  for (const auto& [name, incarnation] : expected) {
+  for (const auto& [name, incarnation] : expected(chunk, parts)) {
     const auto text = chunk.parts.find({name.copy, name.part});
     if (text != chunk.parts.end() && text->second.unreachable) continue;
     const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };

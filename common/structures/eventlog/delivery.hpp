@@ -14,16 +14,24 @@ namespace mcds {
 // sink or the limit ended the read.
 class ChunkDelivery {
  public:
-  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, CursorState& state,
-                LogSink& sink, LogSummary& summary)
-      : cluster_(cluster), shape_(shape), keys_(keys), state_(state), sink_(sink), summary_(summary) {}
+  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, WallTime now,
+                CursorState& state, LogSink& sink, LogSummary& summary)
+      : cluster_(cluster),
+        shape_(shape),
+        keys_(keys),
+        now_(now),
+        state_(state),
+        sink_(sink),
+        summary_(summary) {}
 
-  // `promised`: the chunk must still be there. Decreases `left` by the events delivered.
-  bool deliver(const ChunkText& chunk, bool promised, std::optional<std::uint64_t>& left);
+  // Decreases `left` by the events delivered.
+  bool deliver(const ChunkText& chunk, std::optional<std::uint64_t>& left);
 
  private:
   struct Part;
   std::vector<Part> open_parts(const ChunkText& chunk);
+  std::vector<std::pair<PartName, std::string>> expected(const ChunkText& chunk,
+                                                         const std::vector<Part>& parts) const;
   bool report_losses(const ChunkText& chunk, const std::vector<Part>& parts);
   std::vector<EventId> consumed_ids(const std::vector<Part>& parts) const;
   bool collect(Part& part, std::vector<EventLine>& events, std::optional<std::uint64_t>& left,
@@ -34,6 +42,7 @@ class ChunkDelivery {
   Cluster& cluster_;
   const RingShape& shape_;
   const LogKeys& keys_;
+  WallTime now_;
   CursorState& state_;
   LogSink& sink_;
   LogSummary& summary_;

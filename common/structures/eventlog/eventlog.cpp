@@ -23,13 +23,22 @@ class Unheard final : public LogSink {
   void damaged(const CorruptData&) override {}
 };
 
+// Of two conf values.
+bool share_a_shape(std::string_view one, std::string_view other) {
+  const auto shapes = parse_conf(one, WallTime{});
+  const auto others = parse_conf(other, WallTime{});
+  return std::any_of(shapes.begin(), shapes.end(), [&](const RingShape& shape) {
+    return std::find(others.begin(), others.end(), shape) != others.end();
+  });
+}
+
 }  // namespace
 
 EventLog::EventLog(Context context, std::string_view name, RingShape shape)
     : copies_(context),
       context_(std::move(context)),
       kept_(context_, "eventlog", name, ":conf",
-            [](const auto& one, const auto& other) { return one == other; }),
+            [](const auto& one, const auto& other) { return share_a_shape(one, other); }),
       shape_(shape),
       keys_(kept_.key(), shape),
       ids_(context_.random) {
@@ -41,6 +50,26 @@ void EventLog::take_keys() {
   writers_.clear();
   for (std::size_t i = 0; i < copies_.size(); ++i)
     writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size() == 1);
+  if (guessed_) guess_shape();
+}
+
+void EventLog::guess_shape() {
+  guessed_ = true;
+  for (LogWriter& writer : writers_) writer.guess();
+}
+
+void EventLog::use_shape(const RingShape& shape) {
+  guessed_ = false;
+  shape_ = shape;
+  take_keys();
+}
+
+std::optional<RingShape> EventLog::newest_in_use() const {
+  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
+    const auto shapes = parse_conf(conf.value, context_.clock.wall());
+    if (conf.outcome == Outcome::hit && !shapes.empty()) return shapes.back();
+  }
+  return std::nullopt;
 }
 
 std::string EventLog::unmarked_ring() const {
@@ -55,6 +84,19 @@ bool EventLog::elsewhere() {
   return found;
 }
 
+bool EventLog::is_kept(WallTime at) const {
+  const WallTime now = context_.clock.wall();
+  return at >= now - shape_.kept() && at <= now + std::chrono::seconds(shape_.chunk_s);
+}
+
+void EventLog::check_kept(WallTime at) const {
+  if (is_kept(at)) return;
+  throw InvalidInput("--at: " + format_time(at) + " is outside the time that this log keeps, from " +
+                     format_duration(shape_.kept()) + " ago to " +
+                     format_duration(std::chrono::seconds(shape_.chunk_s)) +
+                     " ahead; see --chunk and --chunks");
+}
+
 WallTime EventLog::time_of(std::optional<WallTime> at) {
   WallTime now = context_.clock.wall();
   if (!at) {
@@ -62,12 +104,10 @@ WallTime EventLog::time_of(std::optional<WallTime> at) {
     last_now_ = now;
     return now;
   }
-  if (*at < now - shape_.kept() || *at > now + std::chrono::seconds(shape_.chunk_s)) {
-    throw InvalidInput("--at: " + format_time(*at) + " is outside the time that this log keeps, from " +
-                       format_duration(shape_.kept()) + " ago to " +
-                       format_duration(std::chrono::seconds(shape_.chunk_s)) +
-                       " ahead; see --chunk and --chunks");
+  if (!is_kept(*at) && guessed_ && staged_events_ == 0) {
+    if (const auto shape = newest_in_use()) use_shape(*shape);
   }
+  check_kept(*at);
   return *at;
 }
 
@@ -101,8 +141,9 @@ EventLog::Flushed EventLog::flush() {
   staged_events_ = 0;
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
-  // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere.
-  for (int round = 0; round < 2; ++round) {
+  // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
+  // its own shape may be another.
+  for (int round = 0; round < 3; ++round) {
     const auto failed = copies_.run([&](std::size_t copy) {
       if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
     });
@@ -114,8 +155,17 @@ EventLog::Flushed EventLog::flush() {
       nowhere = nowhere || (!servers[i] && !failures[i]);
     }
     if (!nowhere) break;
+    std::optional<RingShape> meant;
+    for (LogWriter& writer : writers_) {
+      if (auto shape = writer.take_meant()) meant = shape;
+    }
     if (somewhere) {
-      for (LogWriter& writer : writers_) writer.may_begin();
+      for (LogWriter& writer : writers_) {
+        writer.settle();
+        writer.may_begin();
+      }
+    } else if (meant) {
+      return flush_as(*meant, lines);
     } else {
       static_cast<void>(elsewhere());
     }
@@ -124,6 +174,28 @@ EventLog::Flushed EventLog::flush() {
   refill_lost(failures);
   return {context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
+}
+
+// Another shape divides the lines into other chunks.
+EventLog::Flushed EventLog::flush_as(const RingShape& shape, std::string_view lines) {
+  use_shape(shape);
+  std::map<std::int64_t, std::pair<std::string, std::size_t>> chunks;
+  while (!lines.empty()) {
+    const std::string_view line = take_line(lines);
+    const auto id = EventId::parse(line.substr(0, event_id_size));
+    check_kept(id.value().time());
+    auto& [text, events] = chunks[shape.chunk_of(id.value().time())];
+    text.append(line).append("\n");
+    ++events;
+  }
+  Flushed flushed;
+  for (auto& [chunk, staged] : chunks) {
+    staged_chunk_ = chunk;
+    staged_lines_ = std::move(staged.first);
+    staged_events_ = staged.second;
+    flushed = flush();
+  }
+  return flushed;
 }
 
 // A copy whose chunk began with this put, while another went on with one, has lost what came before: it would vouch for the

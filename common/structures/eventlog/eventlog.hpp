@@ -6,7 +6,7 @@
 //                                        version 0.2 each was placed by its own bytes; a listed part that is
 //                                        missing is looked for there)
 //   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by incarnation
-//   eventlog:<name>:conf                 `P1 <C>x<N> *…`: the C and N last used to create a chunk
+//   eventlog:<name>:conf                 the C and N in use, the newest last: see common/primitives/in_use.hpp
 //   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see common/primitives/kept.hpp
 //   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
 //   eventlog:deploys:60x60:29920568,
@@ -34,6 +34,8 @@
 //   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
 //     no directory yet, because other numbers of copies are looked for; 3 more per lost reply, at most three
 //     times.
+//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the guess
+//     is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
 //   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
 //     is missing before another or is in no directory. Chunks are read 64 at a time.
 //
@@ -103,6 +105,7 @@ struct LogRange {
   std::optional<WallTime> last{};   // inclusive, to the millisecond
   std::optional<EventId> after{};   // only ids greater than this
   std::optional<std::uint64_t> limit{};
+  bool only_if_sole = false;  // nothing is delivered where other shapes are in use
 };
 
 // What a read found.
@@ -111,12 +114,16 @@ struct LogSummary {
   std::uint64_t chunks = 0;  // that hold something
   std::uint64_t parts = 0;
   std::uint64_t bytes = 0;
-  bool directory = false;  // one was there
-  bool flood = false;      // the chunks of one read exceed the memory limit
-  std::optional<RingShape> conf;
+  bool directory = false;         // one was there
+  bool flood = false;             // the chunks of one read exceed the memory limit
+  std::vector<RingShape> shapes;  // in use, the newest last; with several copies, of any of them
+  bool declined = false;          // see LogRange::only_if_sole
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
 
+  std::optional<RingShape> newest_shape() const {
+    return shapes.empty() ? std::nullopt : std::optional(shapes.back());
+  }
   bool found_nothing() const { return parts == 0 && !directory; }
 };
 
@@ -137,6 +144,9 @@ class EventLog {
     std::vector<CopyOutcome> copies;
   };
   Put put(std::string_view data, EventData kind, std::optional<WallTime> at = std::nullopt);
+
+  // The shape is a guess: where nothing of it is there yet, the newest in use is taken from then on.
+  void guess_shape();
 
   // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
   // that throws has dropped its lines.
@@ -176,7 +186,7 @@ class EventLog {
   std::pair<std::int64_t, std::int64_t> window(WallTime now) const;
   void forget_old(CursorState& state, WallTime now) const;
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-            std::optional<std::uint64_t> limit, bool tolerant, bool refills);
+            std::optional<std::uint64_t> limit, bool tolerant, bool refills, bool only_if_sole = false);
   void adopt(CursorState& state, WallTime now, LogSink& sink);
 
   void refill_lost(std::span<const std::optional<Failure>> failures);
@@ -185,6 +195,11 @@ class EventLog {
   void put_directories_right(std::span<const ChunkText* const> copies);
   bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
+  bool is_kept(WallTime at) const;
+  void check_kept(WallTime at) const;
+  std::optional<RingShape> newest_in_use() const;
+  void use_shape(const RingShape& shape);
+  Flushed flush_as(const RingShape& shape, std::string_view lines);
   void take_keys();
   bool elsewhere();
   std::string unmarked_ring() const;
@@ -197,6 +212,7 @@ class EventLog {
   std::vector<LogWriter> writers_;  // one per copy
   EventIdSource ids_;
   WallTime last_now_{};
+  bool guessed_ = false;
   std::string staged_lines_;
   std::int64_t staged_chunk_ = 0;
   std::size_t staged_events_ = 0;

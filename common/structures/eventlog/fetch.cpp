@@ -60,6 +60,10 @@ Failure too_large(const RingShape& shape, std::int64_t chunk) {
                                    "and use shorter chunks (--chunk)"};
 }
 
+bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
+  return std::all_of(shapes.begin(), shapes.end(), [&](const RingShape& one) { return one == shape; });
+}
+
 // Younger ones may be in transit to a copy that lacks them.
 constexpr auto young_event = std::chrono::milliseconds(50);
 
@@ -95,7 +99,10 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
   for (const LogSummary& one : summaries) {
     summary.flood = summary.flood || one.flood;
     summary.directory = summary.directory || one.directory;
-    if (one.conf) summary.conf = one.conf;
+    for (const RingShape& shape : one.shapes) {
+      if (std::find(summary.shapes.begin(), summary.shapes.end(), shape) == summary.shapes.end())
+        summary.shapes.push_back(shape);
+    }
     unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
   }
   if (summary.flood) return {};
@@ -149,10 +156,10 @@ void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
 }
 
 EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
-                              std::optional<std::uint64_t> limit, bool tolerant, bool refills) {
+                              std::optional<std::uint64_t> limit, bool tolerant, bool refills,
+                              bool only_if_sole) {
   Read read;
-  const std::int64_t current = shape_.chunk_of(context_.clock.wall());
-  ChunkDelivery delivery(context_.cluster, shape_, keys_, state, sink, read.summary);
+  ChunkDelivery delivery(context_.cluster, shape_, keys_, context_.clock.wall(), state, sink, read.summary);
   std::size_t at_once = chunks_per_read;
   for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
     count = std::min(at_once, chunks.size() - i);
@@ -164,10 +171,14 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
       count = 0;
       continue;
     }
+    if (only_if_sole && i == 0 && !is_sole(read.summary.shapes, shape_)) {
+      read.summary.declined = true;
+      for (const ChunkText& chunk : texts) read.summary.parts += chunk.parts.size();
+      return read;
+    }
     for (const ChunkText& chunk : texts) {
       const std::uint64_t bytes = read.summary.bytes;
-      const bool promised = chunk.chunk >= current - shape_.chunks && chunk.chunk <= current;
-      if (!delivery.deliver(chunk, promised, limit)) {
+      if (!delivery.deliver(chunk, limit)) {
         read.ended_in = chunk.chunk;
         return read;
       }
@@ -190,9 +201,12 @@ LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
   if (range.last) high = std::min(high, shape_.chunk_of(*range.last));
   CursorState state;
   RangeSink in_range(range, sink);
-  LogSummary summary = read(span_of(low, high), state, in_range, std::nullopt, false, true).summary;
-  if (summary.found_nothing() && elsewhere())
-    summary = read(span_of(low, high), state, in_range, std::nullopt, false, true).summary;
+  const auto all = [&] {
+    return read(span_of(low, high), state, in_range, std::nullopt, false, true, range.only_if_sole).summary;
+  };
+  LogSummary summary = all();
+  if (summary.declined) return summary;
+  if (summary.found_nothing() && elsewhere()) summary = all();
   summary.events = in_range.events();
   return summary;
 }

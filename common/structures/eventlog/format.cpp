@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/primitives/in_use.hpp"
 #include "common/primitives/record.hpp"
 
 namespace mcds {
@@ -271,14 +272,12 @@ std::optional<DirectoryLine> parse_directory_line(std::string_view line) {
   return DirectoryLine{true, *name, incarnation, WallTime(std::chrono::seconds(*at))};
 }
 
-std::string conf_value(const RingShape& shape) {
-  return sealed_line("P1 " + shape.text());
-}
-
-std::optional<RingShape> parse_conf(std::string_view value) {
-  const auto body = unseal(take_line(value));
-  if (!body || !body->starts_with("P1 ")) return std::nullopt;
-  return RingShape::parse(body->substr(3));
+std::vector<RingShape> parse_conf(std::string_view value, WallTime now) {
+  std::vector<RingShape> shapes;
+  for (const InUse& one : parse_in_use(value, now)) {
+    if (const auto shape = RingShape::parse(one.what)) shapes.push_back(*shape);
+  }
+  return shapes;
 }
 
 std::string_view take_line(std::string_view& text) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <vector>
 
 #include "common/base/clock.hpp"
 #include "common/base/random.hpp"
@@ -156,9 +157,8 @@ struct DirectoryLine {
 };
 std::optional<DirectoryLine> parse_directory_line(std::string_view line);
 
-// Value of the conf key: `P1 <C>x<N> *<checksum>\n`.
-std::string conf_value(const RingShape& shape);
-std::optional<RingShape> parse_conf(std::string_view value);
+// The shapes that the conf key's value (common/primitives/in_use.hpp) says are in use, the newest last.
+std::vector<RingShape> parse_conf(std::string_view value, WallTime now);
 
 // Takes the first line off `text`, without its line feed. The last line may lack one.
 std::string_view take_line(std::string_view& text);

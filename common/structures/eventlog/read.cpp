@@ -218,7 +218,7 @@ void ChunkReader::execute(std::vector<Request>& batch, const std::vector<Asked>&
       } else if (which < asked.size() + groups.size()) {
         take_directory(groups[which - asked.size()], replies[i]);
       } else if (replies[i].outcome == Outcome::hit) {
-        summary_.conf = parse_conf(replies[i].value);
+        summary_.shapes = parse_conf(replies[i].value, context_.clock.wall());
       }
     }
   }

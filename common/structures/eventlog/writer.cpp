@@ -48,22 +48,26 @@ std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std
     const PartName name{chunk, part};
     std::int64_t last_part = part;
     if (may_begin_ && std::exchange(missing_, std::nullopt) == name) {
-      if (create(name, lines) == Stored::yes)
-        return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
-      continue;
+      if (create(name, lines) != Stored::yes) continue;
+      guessed_ = false;
+      return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
     }
     Stored stored = append_to(name, lines);
     if (stored == Stored::refused) {
       const Look found = look(name, lines, last_part);
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
+      if (found == Look::elsewhere) return std::nullopt;
       if (found == Look::nowhere) {
         missing_ = name;
         return std::nullopt;
       }
       if (found == Look::missing) stored = create(name, lines);
     }
-    if (stored == Stored::yes) return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
+    if (stored == Stored::yes) {
+      guessed_ = false;
+      return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
+    }
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }
   throw Contention(
@@ -107,19 +111,23 @@ Request LogWriter::of_part(Request request, const PartName& name) const {
 LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   const Request touch = Request::touch(keys_.part(name), exptime_of(name.chunk));
   std::vector<Request> batch{of_part(touch, name), of_part(Request::append(keys_.part(name), lines), name),
-                             Request::get(keys_.directory(name.chunk / chunks_per_directory))};
+                             Request::get(keys_.directory(name.chunk / chunks_per_directory)),
+                             Request::gets(keys_.conf())};
   // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is another's.
   if (alone_ && context_->cluster.server_of(touch) != context_->cluster.server_of(batch[0]))
     batch.push_back(touch);
   const auto replies = context_->cluster.execute(batch);
+  conf_ = replies[3];
   // Not those that were lost and withdrawn: what is written behind a hole is found through the directory only.
   LogDirectory directory;
   directory.add(replies[2].value);
   for (const auto& [named, incarnation] : directory.named(name.chunk, WallTime::max()))
     last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
-  if (replies.size() > 3 && replies[3].outcome == Outcome::stored) return Look::full;
-  const auto missing = !may_begin_ && replies[2].outcome == Outcome::miss ? Look::nowhere : Look::missing;
+  if (replies.size() > 4 && replies[4].outcome == Outcome::stored) return Look::full;
+  const auto missing = means_another()                                      ? Look::elsewhere
+                       : !may_begin_ && replies[2].outcome == Outcome::miss ? Look::nowhere
+                                                                            : Look::missing;
   // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
   // everybody.
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
@@ -130,6 +138,15 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   }
   expect(context_->cluster, replies[1]);
   return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : missing;
+}
+
+// Nothing of a guessed shape is there: whether the newest in use is another.
+bool LogWriter::means_another() {
+  if (!guessed_ || conf_->outcome != Outcome::hit) return false;
+  const auto shapes = parse_conf(conf_->value, context_->clock.wall());
+  if (shapes.empty() || shapes.back() == shape_) return false;
+  meant_ = shapes.back();
+  return true;
 }
 
 // Refused: another client created it, and it has no room. Each attempt has another name, because one
@@ -168,10 +185,11 @@ void LogWriter::withdraw(const PartName& name, const std::string& incarnation) {
 void LogWriter::name_part(const PartName& name, const std::string& incarnation) {
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
+  const WallTime now = context_->clock.wall();
   std::vector<Request> batch{
-      Request::append_or_create(keys_.directory(group), "",
-                                named_line(name, incarnation, context_->clock.wall()), exptime),
-      Request::set(keys_.conf(), conf_value(shape_), exptime)};
+      Request::append_or_create(keys_.directory(group), "", named_line(name, incarnation, now), exptime)};
+  if (conf_ && !conf_->failed())
+    batch.push_back(note_in_use(keys_.conf(), *std::exchange(conf_, std::nullopt), in_use(name.chunk), now));
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context_->cluster.execute(batch).front();
     if (reply.outcome == Outcome::stored) return;
@@ -187,6 +205,10 @@ void LogWriter::name_part(const PartName& name, const std::string& incarnation) 
     }
     if (!reply.unknown()) expect(context_->cluster, reply);
   }
+}
+
+InUse LogWriter::in_use(std::int64_t chunk) const {
+  return {shape_.text(), shape_.expiry_of(chunk)};
 }
 
 Exptime LogWriter::exptime_of(std::int64_t chunk) const {

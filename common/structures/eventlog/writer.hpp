@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/primitives/context.hpp"
+#include "common/primitives/in_use.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -28,6 +29,11 @@ class LogWriter {
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
+  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns nullopt, and this
+  // has it. Until append() has stored something.
+  void guess() { guessed_ = true; }
+  void settle() { guessed_ = false; }
+  std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. Throws NotApplied.
@@ -37,7 +43,7 @@ class LogWriter {
 
  private:
   enum class Stored { yes, refused, again, nowhere };
-  enum class Look { stored, full, missing, again, nowhere };
+  enum class Look { stored, full, missing, again, nowhere, elsewhere };
 
   std::optional<std::size_t> append_whole(std::int64_t chunk, const std::string& lines);
   std::optional<std::size_t> append_halves(std::int64_t chunk, const std::string& lines);
@@ -47,6 +53,8 @@ class LogWriter {
   Stored create(const PartName& name, const std::string& lines);
   std::optional<std::string> read_back(const PartName& name);
   Exptime exptime_of(std::int64_t chunk) const;
+  InUse in_use(std::int64_t chunk) const;
+  bool means_another();
 
   Context* context_;
   RingShape shape_;
@@ -54,6 +62,9 @@ class LogWriter {
   bool alone_;
   bool may_begin_ = false;
   bool begun_ = false;
+  bool guessed_ = false;
+  std::optional<RingShape> meant_;
+  std::optional<Reply> conf_;                   // as the last look found it
   std::optional<PartName> missing_;             // certainly, when may_begin was asked for
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to
 };

@@ -106,10 +106,11 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
                                                 .fence_key = wish.fence ? fence_key_ : std::string(),
                                                 .clock = context_.clock,
                                                 .exptime = exptime_of(wish.ttl),
-                                                .fence_with_add = first});
+                                                .fence_with_add = first,
+                                                .adds_again = false});
     ballot.votes.emplace_back(server, context_.key_prefix, longest_ttl_, context_.clock);
   }
-  // Each vote behind its add: the sentinel must have been there after it.
+  // Each vote behind its add, the only one: the sentinel must have been there after it.
   std::vector<LockExchange*> exchanges;
   for (std::size_t i = 0; i < ballot.takes.size(); ++i) {
     exchanges.push_back(&ballot.takes[i]);

@@ -30,7 +30,7 @@ std::string new_lock_token(Random& random) {
 
 void AddTokens::spend(Random& random) {
   if (spent.size() >= most_spent) spent.erase(spent.begin());
-  spent.push_back(std::exchange(next, new_lock_token(random)));
+  spent.push_back(std::exchange(next, new_lock_token(random) + suffix));
 }
 
 bool AddTokens::is_ours(std::string_view token) const {
@@ -140,7 +140,7 @@ void AcquireCopy::take_read(const Reply& reply) {
     rival_ = std::move(stored);
     return settle(Result::busy);
   }
-  if (reply.outcome == Outcome::miss && !in_doubt_ && adds_ < most_adds) {
+  if (reply.outcome == Outcome::miss && !in_doubt_ && plan_.adds_again && adds_ < most_adds) {
     step_ = Step::add;
     return;
   }

@@ -33,7 +33,8 @@ void drive(Context& context, std::span<LockExchange* const> exchanges);
 struct AddTokens {
   std::string next;                // of the next add
   std::vector<std::string> spent;  // of adds that may have been applied, or may yet be; the latest last
-  bool vanished = false;  // an add without a reply left nothing: another add, with a new token, may succeed
+  bool vanished = false;    // an add without a reply left nothing: another add, with a new token, may succeed
+  std::string suffix = {};  // of every token: the slot, where the lock has several
 
   // What `next` may stand for is not known any more.
   void spend(Random& random);
@@ -56,6 +57,8 @@ class AcquireCopy final : public LockExchange {
     const Clock& clock;     // a missing fence starts from its microseconds
     Exptime exptime = Exptime::never();
     bool fence_with_add = true;  // otherwise only after the add succeeded
+    bool adds_again =
+        true;  // what is gone when it is read; not where the server's vote was read behind the add
   };
   enum class Result { pending, won, busy, failed };
 

@@ -9,6 +9,8 @@
 #include "common/base/units.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/lock/polling.hpp"
+#include "common/structures/lock/slots.hpp"
 
 namespace mcds {
 
@@ -16,8 +18,6 @@ namespace {
 
 // The server's tick, and one more second for a server stalled over it.
 constexpr Duration server_holds_longer = std::chrono::seconds(2);
-constexpr Duration first_poll = std::chrono::milliseconds(50);
-constexpr Duration slowest_poll = std::chrono::seconds(1);
 constexpr int most_splits = 8;    // in a row, each followed by a short pause
 constexpr int most_vanished = 3;  // adds of which nothing was found are followed by another at once
 constexpr std::string_view fence_part = ":fence";
@@ -32,12 +32,6 @@ std::string checked_key(const Context& context, std::string_view name) {
 
 Duration until(SteadyTime deadline, SteadyTime now) {
   return std::max(deadline - now, Duration::zero());
-}
-
-// Whether waiting may help.
-bool may_pass(ErrorCode code) {
-  return code == ErrorCode::unavailable || code == ErrorCode::refused || code == ErrorCode::try_again ||
-         code == ErrorCode::unknown_outcome;
 }
 
 template <typename Exchange>
@@ -77,6 +71,15 @@ Lock::Lock(Context context, std::string key, std::string fence_key, Duration lon
       fence_key_(std::move(fence_key)),
       longest_ttl_(longest_ttl) {}
 
+Lock Lock::of_slot(Context context, std::string_view name, std::size_t slot, Duration longest_ttl) {
+  Lock lock(std::move(context), name, longest_ttl);
+  if (slot == 0) return lock;
+  lock.key_ += ":slot:" + std::to_string(slot);
+  lock.fence_key_ = lock.key_ + std::string(fence_part);
+  lock.token_suffix_ = slot_suffix(slot);
+  return lock;
+}
+
 Lock Lock::at_key(Context context, std::string key) {
   return Lock(std::move(context), std::move(key), {}, default_longest_ttl);
 }
@@ -114,9 +117,9 @@ std::string Lock::address() const {
 
 Lock::Answer Lock::acquire(const Wish& wish) {
   check_ttl(wish.ttl);
-  AddTokens tokens{new_lock_token(context_.random), {}};
+  AddTokens tokens = new_tokens();
   try {
-    return poll_for(wish, tokens);
+    return poll(context_, wish.wait, [&](bool first) { return try_now(wish, tokens, first); });
   } catch (const Interrupted&) {
     withdraw(tokens);
     throw;
@@ -136,32 +139,34 @@ void Lock::withdraw(const AddTokens& tokens) {
   }
 }
 
-Lock::Answer Lock::poll_for(const Wish& wish, AddTokens& tokens) {
-  const SteadyTime started = context_.clock.steady();
-  Duration pause = first_poll;
+AddTokens Lock::new_tokens() const {
+  return {new_lock_token(context_.random) + token_suffix_, {}, false, token_suffix_};
+}
+
+Lock::Answer Lock::try_now(const Wish& wish, AddTokens& tokens, bool first) {
   int splits = 0;
   int vanished = 0;
-  for (bool first = true;; first = false) {
-    const auto waited = [&] { return context_.clock.steady() - started; };
+  for (;; first = false) {
     try {
-      Answer answer = context_.copies > 1 ? try_copies(wish, tokens, first) : try_once(wish, tokens, first);
+      Answer answer = try_servers(wish, tokens, first);
       // Rivals took a copy each: one of them is to have it.
-      if (answer.split && ++splits <= most_splits) {
-        back_off(context_, splits + 3);
-        continue;
-      }
-      if (answer.lease || waited() >= wish.wait) return answer;
-    } catch (const Failure& failure) {
-      if (std::exchange(tokens.vanished, false) && ++vanished <= most_vanished) continue;
-      if (!may_pass(failure.code()) || waited() >= wish.wait) throw;
+      if (!answer.split || ++splits > most_splits) return check_slots(wish, std::move(answer));
+      back_off(context_, splits + 3);
+    } catch (const Failure&) {
+      if (!std::exchange(tokens.vanished, false) || ++vanished > most_vanished) throw;
     }
-    const auto jittered = Duration(
-        static_cast<Duration::rep>(static_cast<double>(pause.count()) * (0.5 + context_.random.unit())));
-    const Duration left = wish.wait == Duration::max() ? jittered : wish.wait - waited();
-    const Duration nap = std::min(jittered, left);
-    context_.clock.sleep_for(nap);
-    pause = std::min(pause + pause / 2, slowest_poll);
   }
+}
+
+// Several numbers of slots under one name: the smaller one would not bound the holders.
+Lock::Answer Lock::check_slots(const Wish& wish, Answer answer) const {
+  const std::size_t slots = slots_of(answer.holder).value_or(wish.holder.slots);
+  if (!answer.lease && slots != wish.holder.slots) throw other_slots(wish.holder.slots, slots, address());
+  return answer;
+}
+
+Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) {
+  return context_.copies > 1 ? try_copies(wish, tokens, first) : try_once(wish, tokens, first);
 }
 
 std::string Lock::value_for(const Wish& wish, const std::string& token) const {
@@ -393,20 +398,26 @@ Lock::Freed Lock::force_release() {
 }
 
 std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const std::string> names) {
+  std::vector<Lock> locks;
+  for (const std::string& name : names) locks.emplace_back(context, name);
+  std::vector<Shown> all = show(context, locks);
+  for (std::size_t i = 0; i < names.size(); ++i) all[i].name = names[i];
+  return all;
+}
+
+std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const Lock> locks) {
   std::vector<Request> batch;
-  for (const std::string& name : names) batch.push_back(Request::probe(Lock(context, name).key(), 0));
+  for (const Lock& lock : locks) batch.push_back(Request::probe(lock.key(), 0));
   for (Request& request : batch) request.server.reset();
   const auto replies = execute_copies(context, batch);
-  std::vector<Shown> shown;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    shown.push_back(Lock(context, names[i]).shown(names[i], replies[i]));
-  return shown;
+  std::vector<Shown> all;
+  for (std::size_t i = 0; i < locks.size(); ++i) all.push_back(locks[i].shown(replies[i]));
+  return all;
 }
 
 // Whose token a majority has. Servers that do not answer make that unknown when they could decide it.
-Lock::Shown Lock::shown(const std::string& name, std::span<const Reply> replies) const {
+Lock::Shown Lock::shown(std::span<const Reply> replies) const {
   Shown one;
-  one.name = name;
   one.server = replies.front().server;
   std::map<std::string, std::size_t> votes;
   std::size_t silent = 0;

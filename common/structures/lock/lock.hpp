@@ -10,6 +10,7 @@
 //   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
 //   drawn in the same trip, after the add, and needs no second server.
 //   Names that end in ":fence" are refused: `lock:` + name could be the fence of another lock.
+//   slots.hpp describes locks that several may hold.
 //
 // Invariants
 //   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time. The
@@ -91,6 +92,9 @@ class Lock {
   // A lock under a whole key of another structure, without a fence: `cache:<key>:rebuild`.
   static Lock at_key(Context context, std::string key);
 
+  // One slot of a lock, as slots.hpp describes: slot 0 is the lock itself.
+  static Lock of_slot(Context context, std::string_view name, std::size_t slot, Duration longest_ttl);
+
   // Throws InvalidInput if a copy must not be held for that long.
   void check_ttl(Duration ttl) const;
 
@@ -112,6 +116,12 @@ class Lock {
   // Polls with jitter until `wish.wait` is over. While waiting, it also waits for a failing server.
   // Throws UnknownOutcome, NotApplied (also if the server was so slow that the lease would be over).
   Answer acquire(const Wish& wish);
+
+  // The same in steps, for a caller that tries several locks in turn: what one acquisition knows between its
+  // attempts, each of which ends within some round trips. Whoever gives up withdraws what may have been added.
+  AddTokens new_tokens() const;
+  Answer try_now(const Wish& wish, AddTokens& tokens, bool first);
+  void withdraw(const AddTokens& tokens);
 
   enum class Renewal { renewed, not_owner, not_held };
   // Not renewed: the lock is lost. Throws if the server did not answer: the lease is then as before, try
@@ -151,6 +161,8 @@ class Lock {
   };
   // Many locks in one trip.
   static std::vector<Shown> show(const Context& context, std::span<const std::string> names);
+  // Without their names.
+  static std::vector<Shown> show(const Context& context, std::span<const Lock> locks);
 
   const std::string& key() const { return key_; }
   // The server of the lock, and of its fence.
@@ -158,6 +170,8 @@ class Lock {
 
  private:
   Lock(Context context, std::string key, std::string fence_key, Duration longest_ttl);
+  Answer try_servers(const Wish& wish, AddTokens& tokens, bool first);
+  Answer check_slots(const Wish& wish, Answer answer) const;
   struct Ballot;
   Ballot vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first);
   Answer not_elected(const Ballot& ballot) const;
@@ -168,7 +182,7 @@ class Lock {
   Duration drift(Duration ttl) const;
   Answer try_copies(const Wish& wish, AddTokens& tokens, bool first);
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
-  Shown shown(const std::string& name, std::span<const Reply> replies) const;
+  Shown shown(std::span<const Reply> replies) const;
   std::vector<std::size_t> servers() const;
   Answer try_once(const Wish& wish, AddTokens& tokens, bool first);
   Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens);
@@ -177,15 +191,14 @@ class Lock {
   std::vector<Lease::Copy> unstamped() const;
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
   void give_back(const Lease& lease, AddTokens& tokens);
-  void withdraw(const AddTokens& tokens);
   struct Stored;
   Stored stored_under(std::string_view token) const;
-  Answer poll_for(const Wish& wish, AddTokens& tokens);
   std::string address() const;
 
   Context context_;
   std::string key_;
   std::string fence_key_;
+  std::string token_suffix_;
   Duration longest_ttl_;
 };
 

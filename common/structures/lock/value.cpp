@@ -36,6 +36,12 @@ LockValue LockValue::parse(std::string_view stored) {
   return value;
 }
 
+std::optional<std::size_t> slots_of(std::string_view holder) {
+  if (holder.empty()) return std::nullopt;
+  const auto field = json_field(holder, "slots");
+  return field ? static_cast<std::size_t>(parse_u64(*field).value_or(1)) : 1;
+}
+
 std::optional<Duration> ttl_of(const LockValue& stored) {
   const auto field = json_field(stored.holder, "ttl_s");
   const auto seconds = field ? parse_double(*field) : std::nullopt;
@@ -62,6 +68,7 @@ std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
   if (!holder.note.empty()) json.bytes("note", holder.note);
   json.time("acquired_at", now);
   add_ttl(json, ttl);
+  if (holder.slots > 1) json.number("slots", holder.slots);
   return json.text();
 }
 

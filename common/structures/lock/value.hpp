@@ -14,6 +14,7 @@ namespace mcds {
 struct LockHolder {
   std::string host, user, note;
   std::uint64_t pid = 0;
+  std::size_t slots = 1;  // of the lock; see slots.hpp
 };
 
 // `<token> <holder as JSON>`, as stored.
@@ -27,6 +28,8 @@ struct LockValue {
 
 // Throws InvalidInput for a note that is too long.
 std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
+// Of how many slots the lock is, as its holder says; nullopt if another program holds it.
+std::optional<std::size_t> slots_of(std::string_view holder);
 // The ttl that it contains.
 std::optional<Duration> ttl_of(const LockValue& stored);
 // A stored value with this ttl among the holder's fields; one without such fields as it is.

@@ -21,18 +21,19 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
 }
 
-// A token, a blank and a JSON object.
-bool is_lock(std::string_view value) {
-  return value.size() > 17 && value[16] == ' ' && value[17] == '{' && parse_hex64(value.substr(0, 16));
+// To the nearest second: a server's clock shows whole ones.
+Exptime exptime_of(WallTime end, WallTime now) {
+  if (end == never_ends) return Exptime::never();
+  return Exptime::at(end - std::chrono::milliseconds(500), now);
 }
 
-Failure failure_of(const Cluster& cluster, const Reply& reply) {
-  try {
-    static_cast<void>(expect(cluster, reply));
-  } catch (const Failure& failure) {
-    return failure;
-  }
-  return {ErrorCode::internal, "a reply that did not fail"};
+// A token, with the slot where the lock has several, a blank and a JSON object.
+bool is_lock(std::string_view value) {
+  const std::size_t blank = value.find(' ');
+  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
+  const std::string_view slot = value.substr(16, blank - 16);
+  return parse_hex64(value.substr(0, 16)) &&
+         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
 }
 
 }  // namespace
@@ -44,37 +45,12 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       map_(map),
       ledger_(ledger),
       options_(options),
-      report_(report),
-      watch_(watch),
+      tally_(report, watch),
       roots_(from, to),
+      settler_(from.clock, to, roots_, tally_),
       started_(from.clock.steady()),
       largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, most_items)
                                   : most_items) {}
-
-MovedPair& Copier::pair_of(const Item& item) {
-  return report_.pairs[{item.record.from, item.record.to}];
-}
-
-Copier::State Copier::left(const Item& item, const char* reason, std::string message) {
-  ++pair_of(item).left;
-  watch_.left({item.record.key, item.record.from, item.record.to, reason, std::move(message)});
-  return State::left;
-}
-
-Copier::State Copier::left(const Item& item, const Failure& failure) {
-  const char* reason = failure.code() == ErrorCode::refused           ? "refused"
-                       : failure.code() == ErrorCode::bad_data        ? "damaged"
-                       : failure.code() == ErrorCode::try_again       ? "busy"
-                       : failure.code() == ErrorCode::unknown_outcome ? "unknown"
-                                                                      : "unavailable";
-  const std::string at = failure.server().empty() ? "" : failure.server() + ": ";
-  return left(item, reason, at + failure.what());
-}
-
-void Copier::done(std::size_t count) {
-  report_.done += count;
-  watch_.progress(report_.done);
-}
 
 bool Copier::passed_over(const Item& item) const {
   if (!item.before || !item.before->settled) return false;
@@ -89,8 +65,8 @@ void Copier::take(Spooled record) {
   if (const Copied* before = ledger_.find(item.hash)) item.before = *before;
   item.record = std::move(record);
   if (passed_over(item)) {
-    ++pair_of(item).already;
-    return done(1);
+    ++tally_.pair_of(item).already;
+    return tally_.done(1);
   }
   item.key = map_.wire_key(item.record.key, item.record.to);
   next_bytes_ += reckoned_size(item.record);
@@ -119,47 +95,44 @@ void Copier::begin_reading() {
   std::vector<Request> probes;
   probes.reserve(next_.size());
   for (const Item& item : next_) probes.push_back(Request::probe(item.record.key, item.record.from));
-  reading_.push_back({std::move(next_), from_.cluster.begin(std::move(probes))});
+  reading_.push_back({std::move(next_), from_.clock.wall(), from_.cluster.begin(std::move(probes))});
   next_.clear();
   next_bytes_ = 0;
   if (reading_.size() > 1) begin_writing();
 }
 
-// False: it has ended.
-bool Copier::set_expiry(Item& item, const ItemAge& age) const {
-  std::int64_t left_s = -1;
-  if (age.ttl) {
-    left_s = age.ttl->count();
-  } else if (item.record.expires_s != 0) {
-    const auto now = std::chrono::floor<std::chrono::seconds>(from_.clock.wall()).time_since_epoch().count();
-    left_s = std::max<std::int64_t>(item.record.expires_s - now, 0);
-  }
-  if (left_s == 0) return false;
-  item.exptime =
-      left_s < 0 ? Exptime::never() : Exptime::after(std::chrono::seconds(left_s), from_.clock.wall());
-  return true;
+// By our clock; the server's answer is of some time between question and reply. nullopt: it has ended.
+std::optional<WallTime> Copier::end_of(const Item& item, const ItemAge& age, WallTime asked) const {
+  const WallTime now = from_.clock.wall();
+  WallTime end = never_ends;
+  if (age.ttl && age.ttl->count() >= 0) end = asked + (now - asked) / 2 + *age.ttl;
+  if (!age.ttl && item.record.expires_s != 0) end = WallTime(std::chrono::seconds(item.record.expires_s));
+  return end > now ? std::optional(end) : std::nullopt;
 }
 
 // What to store it by; nullopt: there is nothing to store.
-std::optional<Request> Copier::read(Item& item, Reply reply) {
+std::optional<Request> Copier::read(Item& item, Reply reply, WallTime asked) {
   if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit && Roots::has_segments(reply.value))
     reply = roots_.with_segments({item.record.key, item.record.from, item.record.to}, std::move(reply));
   if (reply.failed()) {
-    left(item, failure_of(from_.cluster, reply));
+    tally_.left(item, failure_of(from_.cluster, reply));
     return std::nullopt;
   }
-  if (reply.outcome != Outcome::hit || !set_expiry(item, reply.age)) {
-    ++pair_of(item).gone;
+  const auto end = end_of(item, reply.age, asked);
+  if (reply.outcome != Outcome::hit || !end) {
+    ++tally_.pair_of(item).gone;
     return std::nullopt;
   }
   if (item.record.kind == Kind::locklike && is_lock(reply.value)) {
-    ++pair_of(item).locks;
+    ++tally_.pair_of(item).locks;
     return std::nullopt;
   }
+  item.end = *end;
+  item.exptime = exptime_of(*end, from_.clock.wall());
   item.digest = digest_of(reply.value, reply.flags);
   const bool same = item.before && item.before->settled && item.before->digest == item.digest;
   if (same && same_expiry(item.before->expires_s, item.record.expires_s)) {
-    ++pair_of(item).already;
+    ++tally_.pair_of(item).already;
     return std::nullopt;
   }
   item.only_touched = same;
@@ -181,10 +154,10 @@ void Copier::begin_writing() {
     Item& item = reading.items[i];
     std::optional<Request> request;
     try {
-      request = read(item, std::move(replies[i]));
+      request = read(item, std::move(replies[i]), reading.asked);
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::cannot_write) throw;
-      left(item, failure);
+      tally_.left(item, failure);
     }
     if (!request) {
       ++nothing;
@@ -200,7 +173,7 @@ void Copier::begin_writing() {
   // They are known before the new servers are.
   ledger_.write();
   for (const Item& item : writing.items) requests.push_back(Request::get(item.key).on(item.record.to));
-  done(nothing);
+  tally_.done(nothing);
   if (writing.items.empty()) return;
   writing.pending = to_.begin(std::move(requests));
   writing_.push_back(std::move(writing));
@@ -212,131 +185,15 @@ void Copier::finish_writing() {
   writing_.pop_front();
   Items& items = writing.items;
   const std::vector<Reply> replies = writing.pending->finish();
-  const std::span<const Request> batch = writing.pending->batch();
-  const std::size_t seen = replies.size() - items.size();
-  std::vector<State> states;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto added = items[i].added;
-    states.push_back(judge(items[i], added ? &batch[*added] : nullptr, added ? &replies[*added] : nullptr,
-                           replies[seen + i]));
-  }
-  update(items, batch, states);
-  touch(items, states);
+  const std::vector<bool> settled = settler_.settle(items, writing.pending->batch(), replies);
   // What is left is tried again by the next run.
-  for (std::size_t from = 0; from < states.size();) {
+  for (std::size_t from = 0; from < settled.size();) {
     std::size_t to = from;
-    while (to < states.size() && states[to] == State::settled) ++to;
+    while (to < settled.size() && settled[to]) ++to;
     ledger_.settle(writing.first + from, to - from);
     from = to + 1;
   }
-  done(items.size());
-}
-
-Copier::State Copier::judge(const Item& item, const Request* add, const Reply* added, const Reply& seen) {
-  MovedPair& pair = pair_of(item);
-  if (added != nullptr && added->failed() && seen.outcome != Outcome::hit)
-    return left(item, failure_of(to_, *added));
-  if (seen.failed()) return left(item, failure_of(to_, seen));
-  const bool hit = seen.outcome == Outcome::hit;
-  const std::uint64_t digest = hit ? digest_of(seen.value, seen.flags) : 0;
-  if (added == nullptr) {
-    if (hit && digest == item.digest) return State::touched;
-    ++pair.already;  // the new pool's clients changed or removed it
-    return State::settled;
-  }
-  if (!hit && added->outcome == Outcome::stored)
-    return left(item, "lost", "it was stored but is gone again; is the server out of memory?");
-  if (!hit)
-    return left(item, "busy", "it was removed from its new server at the same moment; run the move again");
-  if (added->outcome == Outcome::stored) {
-    ++pair.copied;
-    return State::settled;
-  }
-  if (digest == item.digest) {
-    ++(added->failed() ? pair.copied : pair.already);
-    return State::settled;
-  }
-  if (added->failed()) return left(item, failure_of(to_, *added));
-  if (item.before && item.before->may_be(digest)) return State::changed;
-  return judge_other(item, *add, seen);
-}
-
-// Another value is there, which is not what this move stored.
-Copier::State Copier::judge_other(const Item& item, const Request& add, const Reply& seen) {
-  const Kind kind = item.record.kind;
-  if (!Roots::is_of(kind, add.value) || !Roots::is_of(kind, seen.value)) {
-    return left(item, "differs",
-                item.before ? "it was changed on both servers since it was copied; the new value stays"
-                            : "another value is on its new server and stays");
-  }
-  try {
-    roots_.unite({item.record.key, item.record.from, item.record.to}, kind, add.value);
-  } catch (const Failure& failure) {
-    return left(item, failure);
-  }
-  ++pair_of(item).united;
-  return State::settled;
-}
-
-// Changed on the old server since it was copied, and not on the new one.
-void Copier::update(Items& items, std::span<const Request> batch, std::vector<State>& states) {
-  std::vector<std::size_t> changed;
-  std::vector<Request> gets;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (states[i] != State::changed) continue;
-    changed.push_back(i);
-    gets.push_back(Request::gets(items[i].key).on(items[i].record.to));
-  }
-  if (changed.empty()) return;
-  const std::vector<Reply> now = to_.execute(gets);
-  std::vector<Request> changes;
-  for (std::size_t k = 0; k < changed.size(); ++k) {
-    const Item& item = items[changed[k]];
-    const Request& add = batch[*item.added];
-    Request request =
-        Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas).on(item.record.to);
-    request.flags = add.flags;
-    const bool still = now[k].outcome == Outcome::hit &&
-                       item.before->may_be(digest_of(now[k].value, now[k].flags)) && now[k].cas.value != 0;
-    // In vain on purpose: what is no more as it was copied stays.
-    if (!still) request = Request::get(item.key).on(item.record.to);
-    changes.push_back(std::move(request));
-  }
-  const std::vector<Reply> replies = to_.execute(changes);
-  for (std::size_t k = 0; k < changed.size(); ++k) {
-    const Item& item = items[changed[k]];
-    State& state = states[changed[k]];
-    if (replies[k].failed()) {
-      state = left(item, failure_of(to_, replies[k]));
-    } else if (replies[k].outcome == Outcome::stored) {
-      ++pair_of(item).updated;
-      state = State::settled;
-    } else {
-      state = judge_other(item, batch[*item.added], now[k]);
-    }
-  }
-}
-
-// The same value with another end.
-void Copier::touch(Items& items, std::vector<State>& states) {
-  std::vector<std::size_t> touched;
-  std::vector<Request> touches;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    if (states[i] != State::touched) continue;
-    touched.push_back(i);
-    touches.push_back(Request::touch(items[i].key, items[i].exptime).on(items[i].record.to));
-  }
-  if (touched.empty()) return;
-  const std::vector<Reply> replies = to_.execute(touches);
-  for (std::size_t k = 0; k < touched.size(); ++k) {
-    const Item& item = items[touched[k]];
-    if (replies[k].failed()) {
-      states[touched[k]] = left(item, failure_of(to_, replies[k]));
-      continue;
-    }
-    ++pair_of(item).updated;
-    states[touched[k]] = State::settled;
-  }
+  tally_.done(items.size());
 }
 
 }  // namespace mcds::moving

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
+#include "common/structures/move/clocks.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
@@ -26,24 +27,6 @@ std::string identity_of(const Placement& from, const Placement& to, const std::s
       append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
   }
   return text + key_prefix;
-}
-
-// How far each server's clock is ahead of ours, in seconds.
-std::vector<std::int64_t> clock_offsets(const Context& context) {
-  const std::size_t count = context.cluster.placement().pool().size();
-  std::vector<std::int64_t> offsets(count, 0);
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::stats(i));
-  for (const Reply& reply : context.cluster.execute(requests)) {
-    if (reply.failed()) continue;
-    const auto now =
-        std::chrono::floor<std::chrono::seconds>(context.clock.wall()).time_since_epoch().count();
-    for (const std::string_view line : split(reply.value, '\n')) {
-      if (!line.starts_with("time ")) continue;
-      if (const auto time = parse_i64(line.substr(5))) offsets[reply.server] = *time - now;
-    }
-  }
-  return offsets;
 }
 
 }  // namespace
@@ -124,16 +107,20 @@ Move::Move(const Context& from, Cluster& to, MoveOptions options)
 
 Move::~Move() = default;
 
+bool Move::continues() const {
+  return parts_->ledger->has_history();
+}
+
 const MoveReport& Move::report() const {
   return parts_->report;
 }
 
 std::uint64_t Move::list(const ReadKeys& read) {
   Parts& parts = *parts_;
-  const std::vector<std::int64_t> ahead_s = clock_offsets(parts.from);
+  const auto ahead_s = moving::clocks_ahead(parts.from.cluster, parts.from.clock);
   const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
   parts.report.dumps = read([&](const LiveKey& key) {
-    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server]);
+    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server].value_or(0));
     return true;
   });
   std::uint64_t count = 0;

@@ -97,6 +97,8 @@ class Move {
   Move(const Move&) = delete;
   Move& operator=(const Move&) = delete;
 
+  // Whether the journal has items of an earlier run.
+  bool continues() const;
   // Lists the old servers' keys; `take` is given a function that reads them. Returns how many are to be moved.
   using ReadKeys = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& take)>;
   std::uint64_t list(const ReadKeys& read);

@@ -24,17 +24,27 @@ struct Header {
   std::uint8_t key_size;
 };
 
+std::string folder() {
+  const char* set = std::getenv("TMPDIR");
+  return set == nullptr || *set == '\0' ? "/tmp" : set;
+}
+
+// Without a name, so that a process killed at any point leaves no file; some file systems (NFS) know only files with names.
+int open_unnamed(const std::string& folder) {
+  const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
+  if (descriptor >= 0) return descriptor;
+  std::string path = folder + "/mcds-move-XXXXXX";
+  const int named = mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) unlink(path.c_str());
+  return named;
+}
+
 }  // namespace
 
-Spool::Spool() {
-  const char* folder = std::getenv("TMPDIR");
-  std::string path =
-      std::string(folder == nullptr || *folder == '\0' ? "/tmp" : folder) + "/mcds-move-XXXXXX";
-  descriptor_ = mkostemp(path.data(), O_CLOEXEC);
+Spool::Spool() : descriptor_(open_unnamed(folder())) {
   if (descriptor_ < 0)
-    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys under " + path + ": " +
+    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + folder() + ": " +
                                                std::strerror(errno) + "; set TMPDIR to a writable directory");
-  unlink(path.c_str());
 }
 
 Spool::Spool(Spool&& other) noexcept

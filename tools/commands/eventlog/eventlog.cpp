@@ -92,7 +92,9 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog&
 }
 
 ExitStatus put(Session& session, const EventlogOptions& options) {
-  EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
+  const auto asked = asked_shape(options);
+  EventLog log(session.context_with_copies(), options.name, asked.value_or(RingShape{}));
+  if (!asked) log.guess_shape();
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
@@ -140,6 +142,9 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     answer.number("size_bytes", summary.bytes);
     if (sink.first) answer.time("first_at", sink.first->time()).time("last_at", sink.last->time());
     answer.objects("gaps", sink.gaps);
+    std::vector<std::string> shapes;
+    for (const RingShape& one : summary.shapes) shapes.push_back(one.text());
+    if (shapes.size() > 1) answer.strings("shapes", shapes);
   }
   session.output().answer(answer, std::to_string(summary.events));
   if (sink.damages.any()) return ExitStatus::bad_data;
@@ -157,9 +162,11 @@ Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
   return verb
       .option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
               &options->chunk)
-      .option("--chunks", "N", "number of chunks for which every event is kept; default 60",
+      .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
               &options->chunks);
 }
+
+constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
 
 void declare_put(Command& command, const Options& options) {
   Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
@@ -174,9 +181,8 @@ void declare_put(Command& command, const Options& options) {
       .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
       .option("--at", "T", "the time of the event; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_shape(verb, options, "default 1m").action([options](Session& session) {
-    return put(session, *options);
-  });
+  with_shape(verb, options, "default: as the log was last written, else 1m")
+      .action([options](Session& session) { return put(session, *options); });
 }
 
 void declare_fetch(Command& command, const Options& options) {
@@ -190,8 +196,9 @@ void declare_fetch(Command& command, const Options& options) {
       .option("--after", "ID", "only events with a greater id", &options->after)
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .child(options->child, false);
-  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
+  with_shape(verb, options, "default: all in use").action([options](Session& session) {
     return eventlog_fetch(session, *options);
   });
 }
@@ -201,12 +208,16 @@ void declare_tail(Command& command, const Options& options) {
   verb.example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
-      .argument("NAME", "the log", &options->name)
-      .option("-n,--lines", "N", "the number of events; default 10", &options->count)
+      .example("mcds eventlog tail deploys alerts -n 20")
+      .argument("NAME", "the logs; events of several are merged by time and have the log's name",
+                &options->names)
+      .option("-n,--lines", "N", "the number of events, of all logs together; default 10", &options->count)
       .flag("-f,--follow", "continue with new events", options->follow)
       .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
-      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor);
-  with_shape(verb, options, "default: that of the log's writers").action([options](Session& session) {
+      .option("--until", "T", "only events at or before T; -f ends then", &options->until)
+      .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status);
+  with_shape(verb, options, "default: all in use").action([options](Session& session) {
     return eventlog_tail(session, *options);
   });
 }

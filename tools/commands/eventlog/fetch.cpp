@@ -1,9 +1,11 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
+#include <algorithm>
 #include <memory>
 
 #include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -55,11 +57,32 @@ ExitStatus hand_over(Session& session, const EventlogOptions& options, const Rea
   return printer.saw_damage() ? ExitStatus::bad_data : ExitStatus::ok;
 }
 
+// Of a log that is written with another shape than the usual one, or with several.
+void fetch_shapes(Session& session, const EventlogOptions& options, LogRange range, const LogSummary& known,
+                  EventPrinter& printer) {
+  printer.drop_held();
+  range.only_if_sole = false;
+  std::vector<RingShape> shapes = known.shapes;
+  const bool usual = std::find(shapes.begin(), shapes.end(), RingShape{}) != shapes.end();
+  if (!known.found_nothing() && !usual) shapes.emplace_back();
+  if (shapes.size() == 1) {
+    EventLog(session.context_with_copies(), options.name, shapes.front()).fetch(range, printer);
+    return;
+  }
+  MergedLogs merged(printer);
+  merged.fetch(session, options.name, shapes, range);
+  merged.print_first(range.limit.value_or(UINT64_MAX));
+}
+
 ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
-  const LogRange range = range_of(session, options);
+  LogRange range = range_of(session, options);
   ShapeFinder finder(session, options, std::nullopt);
+  range.only_if_sole = !finder.fixed();
   return hand_over(session, options, [&](EventPrinter& printer) {
-    finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+    const LogSummary summary =
+        finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
+    if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
+    if (summary.found_nothing() && summary.shapes.empty()) warn_of_no_trace(session, options.name);
   });
 }
 
@@ -68,7 +91,10 @@ ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {
     throw InvalidInput(
         "--cursor reads what was not delivered yet, not a range of time; omit --first, --last and --after");
   }
-  CursorFile file(*options.cursor);
+  const ExitStatus busy = busy_exit(options.busy_status);
+  std::optional<CursorFile> opened;
+  if (!open_cursor(session, options, opened)) return busy;
+  CursorFile& file = *opened;
   const CursorState before = file.load();
   CursorState state = before;
   ShapeFinder finder(session, options, shape_of(before));

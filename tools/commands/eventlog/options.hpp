@@ -15,9 +15,10 @@ namespace mcds {
 
 struct EventlogOptions {
   std::string name;
-  std::optional<std::string> data, at, first, last, after, cursor;
+  std::vector<std::string> names;  // of tail
+  std::optional<std::string> data, at, first, last, until, after, cursor;
   std::optional<Duration> chunk;
-  std::optional<std::uint64_t> chunks, limit;
+  std::optional<std::uint64_t> chunks, limit, busy_status;
   std::uint64_t count = 10;
   Duration every = std::chrono::seconds(1);
   bool json = false, follow = false, fail_fast = false;
@@ -43,6 +44,8 @@ class EventPrinter final : public LogSink {
  public:
   explicit EventPrinter(Session& session, std::string* lines = nullptr) : session_(session), lines_(lines) {}
 
+  // What comes from now on is of this log, and is printed with its name; empty: without one.
+  void of(const std::string& log) { log_ = log; }
   bool event(const EventLine& event) override;
   void gap(const LogGap& gap) override;
   void damaged(const CorruptData& damage) override;
@@ -57,13 +60,19 @@ class EventPrinter final : public LogSink {
 
   Session& session_;
   std::string* lines_;
+  std::string log_;
   std::vector<LogGap> held_;
   DamageReport damages_;
   bool released_ = false;
   bool printed_ = false;
 };
 
-JsonObject gap_object(const LogGap& gap);
+JsonObject gap_object(const LogGap& gap, const std::string& log = {});
+
+// False: another run holds it, which was said unless -E says 0.
+bool open_cursor(Session& session, const EventlogOptions& options, std::optional<CursorFile>& file);
+
+void warn_of_no_trace(Session& session, const std::string& name);
 
 // Reads with the shape asked for; without one, with the usual one, or where that finds nothing with the one
 // that the log's conf key names. `read` is called once or twice and returns its summary. Warns of writers
@@ -74,15 +83,20 @@ class ShapeFinder {
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
-    if (summary.found_nothing() && !fixed_ && summary.conf && *summary.conf != log_->shape()) {
+    const auto newest = summary.newest_shape();
+    if (!summary.declined && summary.found_nothing() && !fixed_ && newest && *newest != log_->shape()) {
       again();
-      use(*summary.conf);
+      use(*newest);
       summary = read(*log_);
     }
     warn_of_others(summary);
     return summary;
   }
   EventLog& log() { return *log_; }
+  // The shape is not a guess.
+  bool fixed() const { return fixed_; }
+  // The caller reads the other shapes too.
+  void reads_all() { reads_all_ = true; }
 
  private:
   void use(const RingShape& shape);
@@ -91,6 +105,7 @@ class ShapeFinder {
   Session& session_;
   const EventlogOptions& options_;
   bool fixed_;
+  bool reads_all_ = false;
   std::optional<EventLog> log_;
 };
 

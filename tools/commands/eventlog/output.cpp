@@ -12,8 +12,9 @@ const char* name_of(LogGap::Reason reason) {
   return reason == LogGap::Reason::expired ? "expired" : "evicted";
 }
 
-JsonObject event_object(const EventLine& event) {
+JsonObject event_object(const EventLine& event, const std::string& log) {
   JsonObject object;
+  if (!log.empty()) object.bytes("eventlog", log);
   object.bytes("id", event.id.text()).time("at", event.id.time());
   if (event.foreign) {
     object.bytes("data_b64", base64(event.data));
@@ -45,16 +46,34 @@ std::optional<RingShape> shape_of(const CursorState& state) {
                                     : RingShape::parse(std::string_view(state.ring).substr(colon + 1));
 }
 
-JsonObject gap_object(const LogGap& gap) {
+JsonObject gap_object(const LogGap& gap, const std::string& log) {
   JsonObject object;
+  if (!log.empty()) object.bytes("eventlog", log);
   object.boolean("gap", true).time("from", gap.from).time("to", gap.to).bytes("reason", name_of(gap.reason));
   return object;
+}
+
+bool open_cursor(Session& session, const EventlogOptions& options, std::optional<CursorFile>& file) {
+  try {
+    file.emplace(*options.cursor);
+    return true;
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::try_again) throw;
+    if (options.busy_status != 0) session.output().error(failure);
+    return false;
+  }
+}
+
+void warn_of_no_trace(Session& session, const std::string& name) {
+  session.output().warning("there is no trace of an event log named " + name +
+                           "; it was never written, or all of it has expired");
 }
 
 bool EventPrinter::event(const EventLine& event) {
   release();
   const bool bare = session_.output().mode() == OutputMode::value;
-  print(event_object(event), bare ? event.bytes() : std::string());
+  const std::string name = log_.empty() ? log_ : log_ + '\t';
+  print(event_object(event, log_), bare ? name + event.bytes() : std::string());
   return true;
 }
 
@@ -63,10 +82,10 @@ void EventPrinter::gap(const LogGap& gap) {
     held_.push_back(gap);
     return;
   }
-  if (session_.output().mode() != OutputMode::value) return print(gap_object(gap), std::nullopt);
+  if (session_.output().mode() != OutputMode::value) return print(gap_object(gap, log_), std::nullopt);
   printed_ = true;
-  session_.output().warning("events from " + format_time(gap.from) + " to " + format_time(gap.to) +
-                            " are lost (" + name_of(gap.reason) + ")");
+  session_.output().warning((log_.empty() ? "" : log_ + ": ") + "events from " + format_time(gap.from) +
+                            " to " + format_time(gap.to) + " are lost (" + name_of(gap.reason) + ")");
 }
 
 void EventPrinter::damaged(const CorruptData& damage) {
@@ -110,10 +129,14 @@ void ShapeFinder::use(const RingShape& shape) {
 }
 
 void ShapeFinder::warn_of_others(const LogSummary& summary) const {
-  if (!summary.conf || *summary.conf == log_->shape()) return;
-  session_.output().warning("these are the events put with " + in_options(log_->shape()) +
-                            "; others are put with " + in_options(*summary.conf) +
-                            "; give those options to read them");
+  if (summary.declined || reads_all_) return;
+  for (const RingShape& shape : summary.shapes) {
+    if (shape == log_->shape()) continue;
+    session_.output().warning("these are the events put with " + in_options(log_->shape()) +
+                              "; others are put with " + in_options(shape) +
+                              "; give those options to read them");
+    return;
+  }
 }
 
 }  // namespace mcds

@@ -1,12 +1,10 @@
 // mcds eventlog tail: the last events, and with -f those that come.
-#include <poll.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <variant>
+#include <algorithm>
+#include <memory>
 
 #include "common/base/units.hpp"
+#include "tools/cli/pause.hpp"
+#include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -14,82 +12,6 @@ namespace mcds {
 namespace {
 
 constexpr auto save_at_least_every = std::chrono::seconds(30);
-
-// Keeps the last events, and the gaps between them.
-class LastEvents final : public LogSink {
- public:
-  LastEvents(std::uint64_t count, EventPrinter& printer) : count_(count), printer_(printer) {}
-
-  bool event(const EventLine& event) override {
-    items_.emplace_back(Kept{event.id, std::string(event.data), event.base64, event.foreign});
-    ++events_;
-    if (events_ > count_) forget_oldest();
-    return true;
-  }
-  void gap(const LogGap& gap) override { items_.emplace_back(gap); }
-  void damaged(const CorruptData& damage) override { printer_.damaged(damage); }
-  void clear() {
-    items_.clear();
-    events_ = 0;
-  }
-  void print() {
-    printer_.release();
-    for (const auto& item : items_) {
-      if (const auto* gap = std::get_if<LogGap>(&item)) {
-        printer_.gap(*gap);
-      } else {
-        const Kept& kept = std::get<Kept>(item);
-        printer_.event({kept.id, kept.data, kept.base64, kept.foreign});
-      }
-    }
-    clear();
-  }
-
- private:
-  struct Kept {
-    EventId id;
-    std::string data;
-    bool base64, foreign;
-  };
-  void forget_oldest() {
-    while (std::holds_alternative<LogGap>(items_.front())) items_.pop_front();
-    items_.pop_front();
-    --events_;
-  }
-
-  std::uint64_t count_;
-  EventPrinter& printer_;
-  std::uint64_t events_ = 0;
-  std::deque<std::variant<Kept, LogGap>> items_;
-};
-
-// Waits between polls, until the user or the reader of our output has had enough.
-class Pause {
- public:
-  Pause() {
-    sigemptyset(&signals_);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
-    sigprocmask(SIG_BLOCK, &signals_, nullptr);
-    descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC);
-    if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
-  }
-  ~Pause() { close(descriptor_); }
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
-
-  // False: it is time to end. Throws ClosedPipe.
-  bool wait(Duration duration) {
-    pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-    if (poll(descriptors, 2, static_cast<int>(std::min<std::int64_t>(ms, 1 << 30))) <= 0) return true;
-    if (descriptors[0].revents != 0) return false;
-    throw ClosedPipe{};
-  }
-
- private:
-  sigset_t signals_{};
-  int descriptor_ = -1;
-};
 
 // Says once that a server does not answer, and again only after it has.
 class Outage {
@@ -109,24 +31,88 @@ class Outage {
   bool told_ = false;
 };
 
+// What was put until then, of the sink behind it.
+class UntilSink final : public LogSink {
+ public:
+  UntilSink(LogSink& sink, const std::optional<WallTime>& until) : sink_(sink), until_(until) {}
+  bool event(const EventLine& event) override {
+    return (until_ && event.id.time() > *until_) || sink_.event(event);
+  }
+  void gap(const LogGap& gap) override {
+    if (!until_ || gap.from <= *until_) sink_.gap(gap);
+  }
+  void damaged(const CorruptData& damage) override { sink_.damaged(damage); }
+
+ private:
+  LogSink& sink_;
+  const std::optional<WallTime>& until_;
+};
+
+// One ring of one log.
+class Ring {
+ public:
+  // With a shape: that one only.
+  Ring(Session& session, EventlogOptions options, CursorState state, std::optional<RingShape> shape)
+      : options_(std::move(options)),
+        state_(std::move(state)),
+        outage_(session),
+        finder_(session, options_, shape) {}
+
+  const std::string& log() const { return options_.name; }
+  const RingShape& shape() { return finder_.log().shape(); }
+  CursorState& state() { return state_; }
+
+  LogSummary start(MergedLogs& merged, const std::optional<WallTime>& until, bool reads_all) {
+    if (reads_all) finder_.reads_all();
+    const CursorState before = state_;
+    UntilSink sink(merged, until);
+    const LogSummary summary =
+        finder_.read([&](EventLog& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
+                     [&] {
+                       state_ = before;
+                       merged.drop_ring();
+                     });
+    outage_.tell(summary);
+    return summary;
+  }
+
+  LogSummary poll(LogSink& to, const std::optional<WallTime>& until) {
+    UntilSink sink(to, until);
+    const LogSummary summary = finder_.log().poll(state_, sink);
+    outage_.tell(summary);
+    return summary;
+  }
+
+ private:
+  EventlogOptions options_;
+  CursorState state_;
+  Outage outage_;
+  ShapeFinder finder_;
+};
+
+// A log that is written with several shapes has a ring of each; a cursor counts in one.
 class Tail {
  public:
   Tail(Session& session, const EventlogOptions& options)
-      : session_(session), options_(options), printer_(session), outage_(session) {
+      : session_(session), options_(options), printer_(session), several_(options.names.size() > 1) {
     if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
-    if (options.cursor) file_.emplace(*options.cursor);
-    if (file_) state_ = file_->load();
-    saved_ = state_;
-    finder_.emplace(session, options, shape_of(state_));
+    if (options.until) until_ = parse_time(*options.until, session.clock().wall(), "--until");
+    if (options.cursor && several_)
+      throw InvalidInput("--cursor belongs to one log; run one tail for each log");
+    if (options.cursor && until_)
+      throw InvalidInput("--cursor and --until exclude each other: the cursor would skip what comes later");
+    reads_all_ = !options.cursor && !asked_shape(options);
   }
 
   ExitStatus run() {
+    const ExitStatus busy = busy_exit(options_.busy_status);
+    if (options_.cursor && !open_cursor(session_, options_, file_)) return busy;
     session_.output().buffered(true);
     std::optional<Pause> pause;
     if (options_.follow) pause.emplace();
     start();
-    while (pause && pause->wait(options_.every)) {
-      outage_.tell(finder_->log().poll(state_, printer_));
+    while (pause && wait(*pause)) {
+      poll();
       commit(false);
     }
     commit(true);
@@ -136,43 +122,92 @@ class Tail {
  private:
   // A used cursor continues where it was; everything else begins with the last events.
   void start() {
-    const bool fresh = state_.ring.empty();
-    LastEvents last(fresh ? options_.count : UINT64_MAX, printer_);
-    const CursorState before = state_;
-    const LogSummary summary =
-        finder_->read([&](EventLog& log) { return log.deliver(state_, last, std::nullopt, options_.follow); },
-                      [&] {
-                        state_ = before;
-                        last.clear();
-                      });
-    last.print();
-    unknown_ = fresh && summary.found_nothing() && !asked_shape(options_);
-    outage_.tell(summary);
+    const CursorState state = file_ ? file_->load() : CursorState();
+    saved_ = state;
+    const bool fresh = state.ring.empty();
+    const std::uint64_t most = fresh ? options_.count : UINT64_MAX;
+    MergedLogs merged(printer_, most);
+    for (const std::string& name : options_.names) {
+      EventlogOptions one = options_;
+      one.name = name;
+      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), state, shape_of(state)));
+      merged.of(label(name));
+      const LogSummary summary = rings_.back()->start(merged, until_, reads_all_);
+      const bool nothing = summary.found_nothing();
+      unknown_ = fresh && nothing && !asked_shape(options_);
+      if (nothing && summary.shapes.empty() && !options_.follow && summary.unreachable.empty())
+        warn_of_no_trace(session_, name);
+      add_rings(name, summary, merged);
+    }
+    merged.print_last(most);
     commit(true);
+  }
+
+  void poll() {
+    if (rings_.size() == 1) {
+      Ring& ring = *rings_.front();
+      const LogSummary summary = ring.poll(printer_, until_);
+      if (!reads_all_ || summary.shapes.size() < 2) return;
+    }
+    MergedLogs merged(printer_);
+    const std::size_t known = rings_.size();
+    for (std::size_t i = 0; i < known; ++i) {
+      const std::string name = rings_[i]->log();
+      merged.of(label(name));
+      add_rings(name, rings_[i]->poll(merged, until_), merged);
+    }
+    merged.print_last(UINT64_MAX);
+  }
+
+  // Those of the log's shapes in use that are not read yet.
+  void add_rings(const std::string& name, const LogSummary& summary, MergedLogs& merged) {
+    for (const RingShape& shape : summary.shapes) {
+      const auto is_read = [&](const auto& ring) { return ring->log() == name && ring->shape() == shape; };
+      if (!reads_all_ || std::any_of(rings_.begin(), rings_.end(), is_read)) continue;
+      EventlogOptions one = options_;
+      one.name = name;
+      rings_.push_back(std::make_unique<Ring>(session_, std::move(one), CursorState(), shape));
+      merged.of(label(name));
+      rings_.back()->start(merged, until_, reads_all_);
+    }
+  }
+
+  // False: it is time to end.
+  bool wait(Pause& pause) {
+    if (!until_) return pause.wait(options_.every);
+    const auto left = std::chrono::duration_cast<Duration>(*until_ - session_.clock().wall());
+    if (std::exchange(last_look_, left < Duration::zero())) return false;
+    return pause.wait(std::clamp(left, Duration(std::chrono::milliseconds(1)), options_.every));
   }
 
   void commit(bool at_once) {
     session_.output().flush();
+    if (!file_) return;
+    const CursorState& state = rings_.front()->state();
     const auto now = session_.clock().steady();
-    const bool moved = state_.parts != saved_.parts || state_.lost != saved_.lost;
+    const bool moved = state.parts != saved_.parts || state.lost != saved_.lost;
     unknown_ = unknown_ && !moved;
-    if (!file_ || unknown_ || state_ == saved_) return;
+    if (unknown_ || state == saved_) return;
     if (!moved && !at_once && now - saved_at_ < save_at_least_every) return;
-    file_->save(state_);
-    saved_ = state_;
+    file_->save(state);
+    saved_ = state;
     saved_at_ = now;
   }
+
+  std::string label(const std::string& name) const { return several_ ? name : std::string(); }
 
   Session& session_;
   const EventlogOptions& options_;
   EventPrinter printer_;
-  Outage outage_;
+  bool several_;
+  bool reads_all_ = false;
+  std::optional<WallTime> until_;
+  bool last_look_ = false;  // the time is over
   std::optional<CursorFile> file_;
-  CursorState state_;
+  std::vector<std::unique_ptr<Ring>> rings_;
   CursorState saved_;
   SteadyTime saved_at_{};
   bool unknown_ = false;  // nothing has been written yet, so the parameters are unknown
-  std::optional<ShapeFinder> finder_;
 };
 
 }  // namespace

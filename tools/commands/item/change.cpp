@@ -1,7 +1,7 @@
 // mcds item set and touch.
 #include <algorithm>
 
-#include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/item/places.hpp"
@@ -26,11 +26,7 @@ void check_size(Session& session, const Request& request) {
   const std::size_t size = request.key.size() + request.value.size() + item_overhead;
   if (request.value.size() <= max_value_size) return;
   const Reply reply = session.cluster().execute(Request::stats(*request.server, "settings"));
-  const std::string_view name = "item_size_max ";
-  const std::size_t at = reply.value.find(name);
-  const std::string_view line =
-      at == std::string::npos ? std::string_view() : std::string_view(reply.value).substr(at + name.size());
-  const auto most = parse_u64(line.substr(0, line.find('\n')));
+  const auto most = statistic_number(reply.value, "item_size_max");
   if (most && size <= *most) return;
   throw NotApplied(ErrorCode::refused,
                    "a value of " + std::to_string(request.value.size()) +

@@ -1,4 +1,4 @@
-// mcds item: an application's own items. Parsing; what the verbs do stands in read, change, remove and list.cpp.
+// mcds item: an application's own items. Parsing; what the verbs do stands in read, change, remove, list and hot.cpp.
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/item/options.hpp"
@@ -35,6 +35,19 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
           .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
                   "print the names of these structures instead of keys", &options->names),
       options, item_list);
+}
+
+void declare_hot(Command& command, const ItemOptionsPtr& options) {
+  finish(command.verb("hot", "watch which keys are read, missed, stored and evicted most")
+             .example("mcds item hot -n 5 -o text")
+             .example("mcds item hot --for 30s --sort misses --prefix page:")
+             .option("--for", "D", "how long to watch; default 5s", &options->watched)
+             .option("-n,--count", "N", "at most N keys; default 20", &options->count)
+             .option("--prefix", "P", "only keys that begin with this", &options->prefix)
+             .option("--on", "SERVER", "only this server", &options->on)
+             .choice("--sort", {"gets", "misses", "stores", "evictions"},
+                     "the keys with the most of these; default: of all events", &options->sort),
+         options, item_hot);
 }
 
 }  // namespace
@@ -82,6 +95,7 @@ void declare_item(Command& command) {
              .flag("-y,--yes", "remove the items that item list printed", options->yes),
          options, item_remove);
   declare_list(command, options);
+  declare_hot(command, options);
 }
 
 }  // namespace mcds

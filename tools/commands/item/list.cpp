@@ -3,7 +3,7 @@
 
 #include <unordered_set>
 
-#include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
@@ -63,11 +63,9 @@ class Lister {
       if (!on_ || *on_ == i) requests.push_back(Request::stats(i));
     }
     for (const Reply& reply : session_.cluster().execute(requests)) {
-      const std::string lines = "\n" + reply.value;
-      const std::size_t at = lines.find("\ntime ");
-      if (reply.failed() || at == std::string::npos) continue;
-      const std::string_view text = std::string_view(lines).substr(at + 6);
-      if (const auto time = parse_i64(text.substr(0, text.find('\n')))) times_[reply.server] = *time;
+      if (reply.failed()) continue;
+      if (const auto time = statistic_number(reply.value, "time"))
+        times_[reply.server] = static_cast<std::int64_t>(*time);
     }
   }
 

@@ -16,6 +16,7 @@ struct ItemOptions {
   std::vector<std::string> keys;
   std::string key, value;
   std::optional<Duration> ttl;
+  Duration watched = std::chrono::seconds(5);
   std::optional<std::uint64_t> flags, if_cas, count;
   std::optional<std::string> on, prefix, match, sort, names;
   std::string separator = ":";
@@ -34,5 +35,7 @@ ExitStatus item_touch(Session& session, const ItemOptions& options);
 ExitStatus item_remove(Session& session, const ItemOptions& options);
 // list.cpp
 ExitStatus item_list(Session& session, const ItemOptions& options);
+// hot.cpp
+ExitStatus item_hot(Session& session, const ItemOptions& options);
 
 }  // namespace mcds

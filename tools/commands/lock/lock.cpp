@@ -13,6 +13,7 @@
 #include "tools/cli/program.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/options.hpp"
 
 namespace mcds {
@@ -39,16 +40,21 @@ void add_lease(JsonObject& answer, const Lease& lease, Duration ttl) {
   if (lease.fence) answer.bytes("fence", std::to_string(*lease.fence));
 }
 
+Duration longest_ttl(Session& session, const LockOptions& options) {
+  return session.longest_lock_ttl(options.longest_ttl).value_or(default_longest_ttl);
+}
+
 ExitStatus acquire(Session& session, const LockOptions& options) {
   const Duration ttl = options.ttl.value_or(usual_lock_ttl);
   Lock::Wish wish = wish_of(options, ttl, options.fence);
   wish.wait = std::min(wish.wait, time_left(session));
   HeldSignals held;
   InterruptibleClock clock(session.clock(), held);
-  Lock lock = lock_of(session, options, clock);
-  const Lock::Answer answer = lock.acquire(wish);
+  LockSlots slots = slots_of(session, options, clock);
+  const auto [answer, slot] = slots.acquire(wish);
   JsonObject line = answer_for(options.name);
   line.boolean("acquired", answer.lease.has_value());
+  add_slot(line, options, slot);
   if (answer.lease)
     add_lease(line, *answer.lease, ttl);
   else
@@ -56,15 +62,16 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   line.bytes("server", session.server_address(answer.server));
   add_copies(line, session, answer.copies, "held");
   if (!answer.lease) {
-    if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
-    return busy_status(options);
+    if (session.output().mode() == OutputMode::value) return tell_busy(session, options, answer);
+    session.output().answer(line, {});
+    return busy_exit(options.busy_status);
   }
   try {
     held.check();
     session.output().answer(line, answer.lease->token);
   } catch (...) {
     // The caller never saw the token, so release the lock instead of blocking others until it expires.
-    give_up(lock, *answer.lease);
+    give_up(slots.at(slot), *answer.lease);
     throw;
   }
   held.keep();
@@ -81,7 +88,7 @@ const std::string& token_of(const LockOptions& options) {
 ExitStatus renew(Session& session, const LockOptions& options) {
   const std::string& token = token_of(options);
   const HeldSignals held;
-  Lock lock = lock_of(session, options);
+  Lock lock = lock_of(session, options, slot_of(token));
   const auto [renewal, lease, ttl] = lock.renew(token, options.ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
   JsonObject line = answer_for(options.name);
@@ -97,9 +104,13 @@ ExitStatus renew(Session& session, const LockOptions& options) {
 
 ExitStatus release(Session& session, const LockOptions& options) {
   if (options.force == options.token.has_value()) throw InvalidInput("give either --token T or --force");
-  if (!options.force) token_of(options);
+  if (!options.force && options.slot)
+    throw InvalidInput("--slot belongs to --force: a token says which slot it is of");
+  if (options.slot.value_or(0) >= most_lock_slots)
+    throw InvalidInput("--slot: give a number from 0 to " + std::to_string(most_lock_slots - 1));
+  const std::size_t slot = options.force ? options.slot.value_or(0) : slot_of(token_of(options));
   const HeldSignals held;
-  Lock lock = lock_of(session, options);
+  Lock lock = lock_of(session, options, slot);
   const Lock::Freed freed = options.force ? lock.force_release() : lock.release(*options.token);
   const bool released = freed.result == Lock::Freed::Result::released;
   JsonObject line = answer_for(options.name);
@@ -113,9 +124,10 @@ ExitStatus release(Session& session, const LockOptions& options) {
   return released ? ExitStatus::ok : ExitStatus::no;
 }
 
-ExitStatus show_one(Session& session, const Lock::Shown& shown) {
+ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<std::size_t> slot = {}) {
   JsonObject line = answer_for(shown.name);
   line.boolean("held", shown.held);
+  if (slot) line.number("slot", *slot);
   add_holder(line, shown.holder);
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
@@ -133,10 +145,31 @@ ExitStatus for_locks(Session& session, const LockOptions& options, NameTasks::Ac
   return for_names(session, options.names, {check, std::move(act)});
 }
 
+// A line per slot; held if any is.
+ExitStatus show_slots(Session& session, const LockOptions& options, const std::string& name) {
+  const auto all = LockSlots(session.context_with_copies(), name, *options.slots).show();
+  ExitStatus status = ExitStatus::no;
+  for (std::size_t slot = 0; slot < all.size(); ++slot) {
+    if (all[slot].failure) throw Failure(*all[slot].failure);
+    if (show_one(session, all[slot], slot) == ExitStatus::ok) status = ExitStatus::ok;
+  }
+  return status;
+}
+
 ExitStatus show(Session& session, const LockOptions& options) {
   return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
-    const auto all = Lock::show(session.context_with_copies(), names);
     ExitStatus worst = ExitStatus::ok;
+    if (options.slots) {
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        try {
+          worst = worse(worst, show_slots(session, options, names[i]));
+        } catch (const Failure& failure) {
+          fail(i, failure);
+        }
+      }
+      return worst;
+    }
+    const auto all = Lock::show(session.context_with_copies(), names);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i].failure)
         fail(i, *all[i].failure);
@@ -150,7 +183,14 @@ ExitStatus show(Session& session, const LockOptions& options) {
 ExitStatus where(Session& session, const LockOptions& options) {
   return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail&) {
     std::vector<std::string> keys;
-    for (const std::string& name : names) keys.push_back(Lock(session.context_with_copies(), name).key());
+    for (const std::string& name : names) {
+      if (options.slots) {
+        LockSlots slots(session.context_with_copies(), name, *options.slots);
+        for (std::size_t slot = 0; slot < slots.size(); ++slot) keys.push_back(slots.at(slot).key());
+      } else {
+        keys.push_back(Lock(session.context_with_copies(), name).key());
+      }
+    }
     return print_where(session, keys);
   });
 }
@@ -163,6 +203,9 @@ void act(Verb& verb, const std::shared_ptr<LockOptions>& options, Run run) {
 
 void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
   verb.argument("NAME", "the lock", &options->name)
+      .option("--slots", "N",
+              "let up to N hold the lock at a time; all who use it must give the same N; default 1",
+              &options->slots)
       .option("--ttl", "D", ttl_help, &options->ttl)
       .option("-w,--wait", "D", "wait up to this long for the lock, or inf; default: do not wait",
               &options->wait)
@@ -177,7 +220,8 @@ void declare_run(Command& command) {
   Verb& verb = command.verb("run", "run a command while holding a lock");
   verb.example("mcds lock run nightly -- /usr/local/bin/backup.sh")
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
-      .example("mcds lock run report --once-per 23h -E 0 -- ./send-report");
+      .example("mcds lock run report --once-per 23h -E 0 -- ./send-report")
+      .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv");
   declare_taking(verb, options, "how long the lock lives without a renewal; default 30s");
   verb.choice("--on-lost", {"term", "warn"},
               "when the lock is lost: stop the command, or only print a warning; default term",
@@ -200,7 +244,8 @@ void declare_acquire(Command& command) {
   Verb& verb = command.verb("acquire", "take a lock and print its token");
   verb.example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
-      .example("mcds lock acquire ledger --fence --note \"month end\"");
+      .example("mcds lock acquire ledger --fence --note \"month end\"")
+      .example("mcds lock acquire encoder --slots 3");
   declare_taking(verb, options, "time until the lock expires; default 60s");
   verb.flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence);
   act(verb, options, acquire);
@@ -221,7 +266,8 @@ void declare_owned(Command& command) {
       .example("mcds lock release nightly --force")
       .argument("NAME", "the lock", &releasing->name)
       .option("--token", "T", "the token printed by acquire", &releasing->token)
-      .flag("--force", "release it regardless of its holder", releasing->force);
+      .flag("--force", "release it regardless of its holder", releasing->force)
+      .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &releasing->slot);
   act(release_verb, releasing, release);
 }
 
@@ -230,21 +276,20 @@ void declare_looking(Command& command) {
   Verb& show_verb = command.verb("show", "print who holds a lock; exit 1 if it is not held");
   show_verb.example("mcds lock show nightly")
       .argument("NAME", "the locks; - reads one per line", &showing->names)
-      .dash();
+      .dash()
+      .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
+              &showing->slots);
   act(show_verb, showing, show);
   auto finding = std::make_shared<LockOptions>();
   Verb& where_verb = command.verb("where", "print the key and server of a lock");
   where_verb.example("mcds lock where nightly")
       .argument("NAME", "the locks; - reads one per line", &finding->names)
-      .dash();
+      .dash()
+      .option("--slots", "N", "a line for each slot of a lock that has several", &finding->slots);
   act(where_verb, finding, where);
 }
 
 }  // namespace
-
-Lock lock_of(Session& session, const LockOptions& options) {
-  return lock_of(session, options, session.clock());
-}
 
 Duration time_left(Session& session) {
   return session.deadline() == SteadyTime::max() ? Duration::max()
@@ -261,16 +306,35 @@ void give_up(Lock& lock, const Lease& lease) {
   }
 }
 
-Lock lock_of(Session& session, const LockOptions& options, Clock& clock) {
+Lock lock_of(Session& session, const LockOptions& options, std::size_t slot) {
   session.try_always();
-  const Duration longest = session.longest_lock_ttl(options.longest_ttl).value_or(default_longest_ttl);
-  Context context = session.context_with_copies();
-  return Lock({context.cluster, clock, context.random, context.key_prefix, context.copies}, options.name,
-              longest);
+  return Lock::of_slot(session.context_with_copies(), options.name, slot, longest_ttl(session, options));
 }
 
-ExitStatus busy_status(const LockOptions& options) {
-  return options.busy_status ? static_cast<ExitStatus>(*options.busy_status) : ExitStatus::try_again;
+LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock) {
+  session.try_always();
+  Context context = session.context_with_copies();
+  return {{context.cluster, clock, context.random, context.key_prefix, context.copies},
+          options.name,
+          options.slots.value_or(1),
+          longest_ttl(session, options)};
+}
+
+ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer) {
+  const ExitStatus status = busy_exit(options.busy_status);
+  if (status == ExitStatus::ok) return status;
+  const std::string holder = describe_holder(answer.holder);
+  const std::string held = options.slots.value_or(1) == 1
+                               ? "the lock " + options.name + " is held by " + holder
+                               : "all " + std::to_string(*options.slots) + " slots of the lock " +
+                                     options.name + " are held, one of them by " + holder;
+  session.output().error(
+      Failure(ErrorCode::try_again, held + "; wait for it with -w", session.server_address(answer.server)));
+  return status;
+}
+
+void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) {
+  if (options.slots) object.number("slot", slot).number("slots", *options.slots);
 }
 
 void add_seconds(JsonObject& object, std::string_view name, Duration duration) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/structures/lock/lock.hpp"
+#include "common/structures/lock/slots.hpp"
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/session.hpp"
 
@@ -16,7 +16,7 @@ struct LockOptions {
   std::vector<std::string> names;
   std::optional<Duration> ttl, longest_ttl;
   std::optional<std::string> wait;
-  std::optional<std::uint64_t> busy_status;
+  std::optional<std::uint64_t> busy_status, slots, slot;
   std::string note;
   bool fence = false;
   std::optional<std::string> token;
@@ -32,14 +32,18 @@ struct LockOptions {
 // What is asked of the lock; throws InvalidInput.
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence);
 Lock lock_of(Session& session, const LockOptions& options);
-// The same on another clock: one that signals interrupt.
-Lock lock_of(Session& session, const LockOptions& options, Clock& clock);
+// The one that this token is of.
+Lock lock_of(Session& session, const LockOptions& options, std::size_t slot);
+// As many as --slots says, on a clock that signals interrupt.
+LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock);
+// "slot" and "slots", where --slots was given.
+void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot);
 // Until the command's deadline.
 Duration time_left(Session& session);
 // The lock must not stay taken: the command is interrupted. Throws UnknownOutcome, which names the token, when that fails.
 void give_up(Lock& lock, const Lease& lease);
-// 75, or what -E says.
-ExitStatus busy_status(const LockOptions& options);
+// 75, or what -E says, with the holder on standard error.
+ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer);
 // Whole seconds when they are, so that scripts read `30`.
 void add_seconds(JsonObject& object, std::string_view name, Duration duration);
 

@@ -55,6 +55,8 @@ class LockedRun {
         report_(options.report),
         wish_(wish_of(options, times_.ttl, true)) {
     record_.bytes("lock", options.name);
+    // Those of a lock around us are not this one's.
+    for (const char* name : {"MCDS_LOCK_TOKEN", "MCDS_LOCK_FENCE", "MCDS_LOCK_SLOT"}) unsetenv(name);
     // A name that is too long is reported before the command runs.
     for (const auto& hold : {options.min_hold, options.once_per}) {
       if (hold) Exptime::after(*hold + times_.ttl, session.clock().wall());
@@ -64,13 +66,16 @@ class LockedRun {
   ExitStatus run() {
     try {
       // Here, so that a wrong server list is reported as such.
-      lock_.emplace(lock_of(session_, options_));
+      lock_.emplace(lock_of(session_, options_, 0));
       for (const auto& hold : {options_.min_hold, options_.once_per}) {
         if (hold && *hold > Duration::zero()) lock_->check_ttl(*hold);
       }
       InterruptibleClock clock(session_.clock(), held_);
       wish_.wait = std::min(wish_.wait, time_left(session_));
-      answer_ = lock_of(session_, options_, clock).acquire(wish_);
+      LockSlots::Answer taken = slots_of(session_, options_, clock).acquire(wish_);
+      answer_ = std::move(taken.lock);
+      slot_ = taken.slot;
+      lock_.emplace(lock_of(session_, options_, slot_));
     } catch (const Failure& failure) {
       if (!is_down(failure) || options_.if_down != "run") throw;
       session_.output().warning(std::string("running without the lock: ") + failure.what());
@@ -87,22 +92,14 @@ class LockedRun {
 
   ExitStatus busy() {
     record_.boolean("acquired", false);
+    add_slot(record_, options_, slot_);
     if (!answer_.holder.empty()) record_.raw("holder", answer_.holder);
     record_.bytes("server", session_.server_address(answer_.server));
     report_.write(record_);
-    const ExitStatus status = busy_status(options_);
-    if (status != ExitStatus::ok) {
-      session_.output().error(Failure(ErrorCode::try_again,
-                                      "the lock " + options_.name + " is held by " +
-                                          describe_holder(answer_.holder) + "; wait for it with -w",
-                                      session_.server_address(answer_.server)));
-    }
-    return status;
+    return tell_busy(session_, options_, answer_);
   }
 
   ExitStatus run_without_lock() {
-    // Those of a lock around us are not this one's.
-    for (const char* name : {"MCDS_LOCK_TOKEN", "MCDS_LOCK_FENCE"}) unsetenv(name);
     const Guardian guardian;
     record_.boolean("acquired", false).boolean("without_lock", true);
     const ChildTime its_own(session_);
@@ -114,9 +111,9 @@ class LockedRun {
   ExitStatus run_with_lock() {
     const Lease& lease = *answer_.lease;
     const SteadyTime started = lease.deadline - times_.ttl;
-    record_.boolean("acquired", true)
-        .bytes("token", lease.token)
-        .bytes("fence", std::to_string(*lease.fence));
+    record_.boolean("acquired", true);
+    add_slot(record_, options_, slot_);
+    record_.bytes("token", lease.token).bytes("fence", std::to_string(*lease.fence));
     record_.bytes("server", session_.server_address(answer_.server))
         .time("started_at", session_.clock().wall());
     const ChildResult result = [&] {
@@ -143,6 +140,7 @@ class LockedRun {
     ChildOptions child = child_options(options_, times_.grace);
     child.environment.emplace_back("MCDS_LOCK_TOKEN", lease.token);
     child.environment.emplace_back("MCDS_LOCK_FENCE", std::to_string(*lease.fence));
+    if (options_.slots) child.environment.emplace_back("MCDS_LOCK_SLOT", std::to_string(slot_));
     const ChildTime its_own(session_);
     const ChildResult result = run_child(child, session_.clock(), guardian, held_, &keeper);
     answer_.lease = keeper.finish();
@@ -191,6 +189,7 @@ class LockedRun {
   Lock::Wish wish_;
   std::optional<Lock> lock_;
   Lock::Answer answer_;
+  std::size_t slot_ = 0;
   bool lost_ = false;
   JsonObject record_;
 };
@@ -198,8 +197,7 @@ class LockedRun {
 }  // namespace
 
 Lock::Wish wish_of(const LockOptions& options, Duration ttl, bool fence) {
-  if (options.busy_status && *options.busy_status > 255)
-    throw InvalidInput("-E: give an exit code from 0 to 255");
+  static_cast<void>(busy_exit(options.busy_status));
   Lock::Wish wish{.ttl = ttl, .holder = holder_here(options.note), .fence = fence};
   // The holder of a lock taken by `acquire` is the script, beyond that command's end.
   if (options.command.empty()) wish.holder.pid = static_cast<std::uint64_t>(getppid());

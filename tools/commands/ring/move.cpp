@@ -8,18 +8,15 @@
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
+#include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/program.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/ring/options.hpp"
 
 namespace mcds {
 
 namespace {
-
-// Of what is left, unless --list asks for all.
-constexpr std::uint64_t shown_lines = 20;
 
 struct RingMoveOptions {
   ChangedPool to;
@@ -71,28 +68,20 @@ class Mover {
 
  private:
   void copy(std::uint64_t keys) {
-    Progress progress(session_.clock(), "items", keys);
-    std::uint64_t before = 0;
-    const Move::Watch watch{[&](const LeftItem& item) {
-                              if (++left_ > shown_lines && !options_.list) return;
-                              progress.hide();
-                              print_left(item);
-                            },
-                            [&](std::uint64_t done) {
-                              progress.advance(done - before, done);
-                              before = done;
-                            }};
-    move_.copy(watch);
-    if (left_ > 0) status_ = worse(status_, ExitStatus::problem);
+    LeftItems left(session_.clock(), "items", keys, options_.list,
+                   [this](const LeftItem& item) { print_left(item); });
+    move_.copy(left.watch());
+    if (left.count() > 0) status_ = worse(status_, ExitStatus::problem);
   }
 
   // Servers whose keys are not known, or not for sure.
   void warn() {
     const MoveReport& report = move_.report();
-    std::uint64_t keys = 0, astray = 0;
+    std::uint64_t keys = 0, astray = 0, arrived = 0;
     for (std::size_t i = 0; i < report.dumps.size(); ++i) {
       keys += report.servers[i].keys;
       astray += report.servers[i].astray;
+      arrived += report.servers[i].arrived;
       if (report.dumps[i].failure != nullptr) {
         const Failure failure = unlisted(report.dumps[i], from_pool_[i]);
         session_.output().error(failure);
@@ -103,6 +92,12 @@ class Mover {
             ": before 1.6.9 a server may omit keys that are in use; move again with --journal and --again");
       }
     }
+    if (arrived > 0 && !options_.again && !move_.continues())
+      session_.output().warning(
+          std::to_string(arrived) +
+          " keys are already where only clients of the new list look, and are not overwritten; if an earlier "
+          "change of "
+          "the pool left them, remove them first with mcds where --prune --live --moved-from");
     if (astray * 2 > keys)
       session_.output().warning(
           "most keys are not where " + std::string(session_.placement()->profile()) +
@@ -181,7 +176,6 @@ class Mover {
   const Pool& to_pool_;
   const Pool& from_pool_;
   Move move_;
-  std::uint64_t left_ = 0;
   ExitStatus status_ = ExitStatus::ok;
 };
 

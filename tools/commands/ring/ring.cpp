@@ -136,6 +136,27 @@ std::vector<std::string> problems_of(Session& session, const std::vector<std::ui
   return problems;
 }
 
+// As the user named it: a pool of the config, or a file of another program.
+std::string name_of_pool(Session& session) {
+  const GlobalOptions& options = session.options();
+  if (options.servers) return {};
+  if (options.servers_from) return *options.servers_from;
+  if (options.pool) return "pool " + *options.pool;
+  for (const char* name : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
+    if (std::getenv(name) != nullptr) return {};
+  }
+  const char* named = std::getenv("MCDS_POOL");
+  const std::string name = named != nullptr ? named : session.config().pool.value_or("");
+  return name.empty() ? name : "pool " + name;
+}
+
+// `2026-11-21 08:30 UTC`
+std::string date_now(Session& session) {
+  std::string text = format_time(session.clock().wall()).substr(0, 16);
+  text[10] = ' ';
+  return text + " UTC";
+}
+
 ExitStatus show_shares(Session& session, const SharesOptions& options) {
   if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   const Placement& placement = *session.placement();
@@ -144,6 +165,8 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   if (options.svg && !to_stdout) file.emplace(*options.svg);
   const RingShares shares = ring_shares(placement, session.key_prefix());
   RingDrawing drawing = draw_ring(placement, shares);
+  drawing.pool = name_of_pool(session);
+  drawing.date = date_now(session);
   std::vector<std::uint64_t> counts;
   ExitStatus status = ExitStatus::ok;
   if (options.keys || options.live) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "common/base/bytes.hpp"
@@ -21,7 +22,8 @@ constexpr double ring_radius = 262, ring_width = 62;          // the circle as i
 constexpr double gathered_radius = 190, gathered_width = 46;  // each server's arcs side by side
 constexpr double dots_from = 302, dot_size = 2.3, dot_step = 5.6;
 constexpr std::size_t most_layers = 11;
-constexpr double legend_x = 770, legend_width = 400;
+constexpr double legend_x = 770, legend_width = 400, keys_width = 84;
+constexpr std::size_t label_length = 22;
 constexpr double rows_height = 700;
 constexpr double picture_height = 880, problem_height = 22;
 
@@ -131,10 +133,39 @@ std::string text_at(double x, double y, std::string_view style, std::string_view
          escaped(text) + "</text>\n";
 }
 
-std::string shortened(const std::string& text, std::size_t most) {
+// Of texts of one byte for each character.
+std::string without_the_middle(const std::string& text, std::size_t most) {
   if (text.size() <= most || !std::all_of(text.begin(), text.end(), [](char c) { return c > 0; }))
     return text;
   return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
+}
+
+// How many characters all of these have in common at their ends, up to where a part of the name begins.
+struct CommonEnds {
+  std::size_t head = 0, tail = 0;
+
+  explicit CommonEnds(const std::vector<const std::string*>& labels) {
+    const std::string& first = *labels.front();
+    head = tail = first.size();
+    for (const std::string* label : labels) {
+      const auto [a, b] = std::mismatch(first.begin(), first.end(), label->begin(), label->end());
+      head = std::min(head, static_cast<std::size_t>(a - first.begin()));
+      const auto [c, d] = std::mismatch(first.rbegin(), first.rend(), label->rbegin(), label->rend());
+      tail = std::min(tail, static_cast<std::size_t>(c - first.rbegin()));
+    }
+    const auto divides = [](char c) { return std::string_view(".:-_/").find(c) != std::string_view::npos; };
+    while (head > 0 && !divides(first[head - 1])) --head;
+    while (tail > 0 && !divides(first[first.size() - tail])) --tail;
+  }
+};
+
+std::string short_label(const std::string& label, const CommonEnds& common, std::size_t most) {
+  if (label.size() <= most) return label;
+  const std::string front = label.substr(0, label.size() - common.tail);
+  if (common.tail > 0 && front.size() < most) return front + "…";
+  if (common.head >= front.size()) return without_the_middle(label, most);
+  const std::string telling = front.substr(common.head);
+  return (common.head > 0 ? "…" : "") + without_the_middle(telling, most - 2) + (common.tail > 0 ? "…" : "");
 }
 
 // In lines of about so many characters.
@@ -158,6 +189,10 @@ class Writer {
     columns_ = (servers_ + rows - 1) / rows;
     rows_ = (servers_ + columns_ - 1) / columns_;
     row_height_ = std::min(34.0, rows_height / static_cast<double>(rows_));
+    names_ = short_labels(drawing.labels, label_length);
+    keys_.resize(servers_);
+    for (const DrawnKey& key : drawing.keys) ++keys_[key.server];
+    if (!drawing.keys.empty()) legend_width_ += keys_width;
     legend_top_ = centre_y + 6 - row_height_ * static_cast<double>(rows_) / 2;
     for (const std::string& problem : drawing.problems) {
       for (std::string& line : wrapped(problem, 130 + 50 * (columns_ - 1)))
@@ -182,7 +217,7 @@ class Writer {
 
  private:
   void start() {
-    const double width = legend_x + static_cast<double>(columns_) * (legend_width + 30) + 10;
+    const double width = legend_x + static_cast<double>(columns_) * (legend_width_ + 30) + 10;
     const double below = problems_.empty() ? 0 : 16 + problem_height * static_cast<double>(problems_.size());
     const std::string height = px(picture_height + below);
     const std::string size = "width=\"" + px(width) + "\" height=\"" + height + '"';
@@ -201,13 +236,16 @@ class Writer {
            "}\n</style>\n<rect " +
            size + " fill=\"#fbfcfe\"/>\n";
     svg_ += text_at(48, 62, "title", drawing_.title) + text_at(48, 90, "sub", drawing_.subtitle);
+    if (!drawing_.pool.empty()) svg_ += text_at(width - 40, 62, "sub end", drawing_.pool);
+    if (!drawing_.date.empty()) svg_ += text_at(width - 40, 90, "sub end", drawing_.date);
   }
 
   double label_size() const { return std::min(15.0, row_height_ * 0.66); }
 
   std::string tip(std::size_t server) const {
     return "<title>" + escaped(drawing_.labels[server]) + ": " +
-           format_percent(drawing_.shares.shares[server]) + "</title>";
+           format_percent(drawing_.shares.shares[server]) +
+           (drawing_.keys.empty() ? "" : ", " + std::to_string(keys_[server]) + " keys") + "</title>";
   }
 
   std::string path(std::size_t server, const std::string& shape) const {
@@ -308,14 +346,18 @@ class Writer {
   void legend() {
     svg_ += "<g id=\"legend\">\n";
     for (std::size_t column = 0; column < columns_; ++column) {
-      const double x = legend_x + static_cast<double>(column) * (legend_width + 30);
+      const double x = legend_x + static_cast<double>(column) * (legend_width_ + 30);
       svg_ += text_at(x, legend_top_ - 8, "head", "server") +
               text_at(x + 290, legend_top_ - 8, "head end", "share");
-      svg_ += text_at(x + 302, legend_top_ - 8, "head", "against fair");
+      if (!drawing_.keys.empty()) svg_ += text_at(x + bar_x() - 12, legend_top_ - 8, "head end", "keys");
+      svg_ += text_at(x + bar_x(), legend_top_ - 8, "head", "against fair");
     }
     for (std::size_t i = 0; i < servers_; ++i) legend_row(i);
     svg_ += "</g>\n";
   }
+
+  // Behind the key counts, if there are any.
+  double bar_x() const { return legend_width_ - 98; }
 
   void problems() {
     if (!problems_.empty()) svg_ += "<style>.problem { font-size: 14px; fill: #b42318 }</style>\n";
@@ -324,7 +366,7 @@ class Writer {
   }
 
   void legend_row(std::size_t server) {
-    const double x = legend_x + static_cast<double>(server / rows_) * (legend_width + 30);
+    const double x = legend_x + static_cast<double>(server / rows_) * (legend_width_ + 30);
     const double y = legend_top_ + (static_cast<double>(server % rows_) + 0.5) * row_height_;
     const double swatch = std::min(22.0, row_height_ * 0.72), base = y + label_size() * 0.36;
     const Colour colour = colour_of(server, servers_);
@@ -333,9 +375,11 @@ class Writer {
             "\" class=\"" + number_class(server) +
             "\" style=\"font-size:" + px(std::min(12.0, swatch * 0.78)) + "px\">" + std::to_string(server) +
             "</text>\n";
-    svg_ += text_at(x + 36, base, "label", shortened(drawing_.labels[server], 22));
+    svg_ += text_at(x + 36, base, "label", names_[server]);
     svg_ += text_at(x + 290, base, "label share end", format_percent(drawing_.shares.shares[server]));
-    bar(x + 302, y, server, colour);
+    if (!drawing_.keys.empty())
+      svg_ += text_at(x + bar_x() - 12, base, "label end", std::to_string(keys_[server]));
+    bar(x + bar_x(), y, server, colour);
   }
 
   // The share, and a line where the fair one would end.
@@ -361,6 +405,9 @@ class Writer {
   const RingDrawing& drawing_;
   std::size_t servers_, columns_ = 1, rows_ = 1;
   double row_height_ = 0, legend_top_ = 0;
+  double legend_width_ = legend_width;
+  std::vector<std::string> names_;     // the labels, short
+  std::vector<std::size_t> keys_;      // of each server
   std::vector<std::string> problems_;  // in lines
   std::string svg_;
 };
@@ -401,9 +448,31 @@ UnitVector unit_vector(double turn) {
   }
 }
 
+// First what all share is left out; then, of those that still read alike, what these share.
+std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most) {
+  std::vector<const std::string*> all;
+  for (const std::string& label : labels) all.push_back(&label);
+  std::map<std::string, std::vector<std::size_t>> alike;
+  std::vector<std::string> names;
+  if (all.empty()) return names;
+  const CommonEnds common(all);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    names.push_back(short_label(labels[i], common, most));
+    alike[names.back()].push_back(i);
+  }
+  for (const auto& [name, group] : alike) {
+    if (group.size() == 1) continue;
+    std::vector<const std::string*> these;
+    for (const std::size_t i : group) these.push_back(&labels[i]);
+    const CommonEnds of_these(these);
+    for (const std::size_t i : group) names[i] = short_label(labels[i], of_these, most);
+  }
+  return names;
+}
+
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {
   const Pool& pool = placement.pool();
-  RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}, {}};
+  RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}, {}, {}, {}};
   for (const Server& server : pool)
     drawing.labels.push_back(server.name.empty() ? server.address() : server.name);
   double from = 0;

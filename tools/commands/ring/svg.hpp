@@ -27,6 +27,8 @@ struct RingDrawing {
   std::vector<DrawnArc> arcs;
   std::vector<DrawnKey> keys;
   std::vector<std::string> problems;  // sentences, below the picture
+  std::string pool = {};              // its name, if it has one
+  std::string date = {};              // when it was drawn
 };
 
 // Where the client has no circle, every server is one arc, in the order of the pool.
@@ -35,6 +37,9 @@ RingDrawing draw_ring(const Placement& placement, const RingShares& shares);
 DrawnKey draw_key(const Placement& placement, const RingDrawing& drawing, std::string_view key);
 
 std::string svg_of(const RingDrawing& drawing);
+
+// Labels of at most `most` characters: what all of them share at an end is left out before what tells them apart.
+std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most);
 
 // The point of the unit circle at `turn` (0…1, clockwise from the top; x to the right, y down).
 struct UnitVector {

@@ -8,7 +8,6 @@
 
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/parts.hpp"
-#include "common/primitives/structure_names.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/progress.hpp"
@@ -52,12 +51,6 @@ bool Audit::all_owners(std::span<const Listing> group) {
   return std::all_of(group.begin(), group.end(), [](const Listing& listing) { return listing.owner; });
 }
 
-// Each copy of a journal or log has a life of its own; only elements are the same bytes everywhere.
-bool Audit::differ_by_nature(const std::string& key) const {
-  const auto ours = structure_named(std::string_view(key).substr(session_.key_prefix().size()));
-  return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
-}
-
 // A key that one server lists, or several that are all there is to it.
 ExitStatus Audit::judge(std::span<const Listing> group) {
   const auto name = names_.find(group.front().hash);
@@ -66,7 +59,7 @@ ExitStatus Audit::judge(std::span<const Listing> group) {
     probe_.count_ok();
     return ExitStatus::ok;
   }
-  if (group.size() > 1 && !(all_owners(group) && differ_by_nature(name->second)))
+  if (group.size() > 1 && !(all_owners(group) && probe_.differ_by_nature(name->second)))
     return probe_.add(name->second);
   KeyCopies copies(placement_.pool().size());
   for (std::size_t i = 0; i < copies.size(); ++i) copies[i] = {.state = KeyCopy::State::missing, .server = i};

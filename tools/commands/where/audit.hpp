@@ -32,7 +32,6 @@ class Audit {
   };
   void take(const LiveKey& key);
   static bool all_owners(std::span<const Listing> group);
-  bool differ_by_nature(const std::string& key) const;
   ExitStatus judge(std::span<const Listing> group);
   std::vector<JsonObject> pairs() const;
 

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "common/cluster/keys/live.hpp"
+#include "tools/cli/live_dump.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 
@@ -44,19 +45,19 @@ bool silent(const LiveKeysOfServer& result) {
   return result.failure != nullptr && result.keys == 0;
 }
 
-const std::string unlisted = "its keys cannot be listed: ";
-
-// Says which servers could not be asked; throws when none could.
-void report(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
+// Throws when no server lists its keys.
+void expect_some(const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
   if (std::all_of(results.begin(), results.end(), silent)) {
-    const ReplyFailure& failure = *results.front().failure;
-    const bool refused = failure.kind == ReplyFailure::Kind::refused;
-    throw NotApplied(refused ? ErrorCode::refused : error_code_of_silence(failure),
-                     unlisted + failure.message, pool.front().address());
+    const Failure failure = unlisted(results.front(), pool.front());
+    throw NotApplied(failure.code(), failure.what(), failure.server());
   }
+}
+
+void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (silent(results[i]))
-      session.output().warning(pool[i].address() + ": " + unlisted + results[i].failure->message);
+    if (!silent(results[i])) continue;
+    const Failure failure = unlisted(results[i], pool[i]);
+    session.output().warning(failure.server() + ": " + failure.what());
   }
 }
 
@@ -67,26 +68,29 @@ LiveKeysOptions reading(Session& session) {
 
 }  // namespace
 
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted) {
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
   const auto results = read_live_keys(pool, reading(session), session.clock(), [&](const LiveKey& key) {
     of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;
   });
-  report(session, pool, results);
+  expect_some(pool, results);
+  if (warns) warn(session, pool, results);
   return merged(interleaved(std::move(of_servers)));
 }
 
-std::vector<std::string> all_live_keys(Session& session, const Pool& pool) {
+std::vector<std::string> all_live_keys(Session& session, ExitStatus& status) {
+  const Pool& pool = session.placement()->pool();
   std::unordered_set<std::string> known;
   std::vector<std::string> keys;
   const std::string& prefix = session.key_prefix();
-  const auto results = read_live_keys(pool, reading(session), session.clock(), [&](const LiveKey& key) {
+  const auto results = LiveDump(session).results([&](const LiveKey& key) {
     if (key.key.starts_with(prefix) && known.emplace(key.key).second) keys.emplace_back(key.key);
     return true;
   });
-  report(session, pool, results);
+  expect_some(pool, results);
+  status = worse(status, report_unlisted(session, results));
   return keys;
 }
 

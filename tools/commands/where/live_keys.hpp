@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/placement/guess.hpp"
+#include "tools/cli/exit_status.hpp"
 
 namespace mcds {
 
@@ -13,11 +14,12 @@ class Session;
 
 using Sightings = std::vector<Sighting>;
 
-// About `wanted` keys, alternating between the servers, each with the server it was listed by. Warns of servers that
-// list none; throws NotApplied when none does.
-Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted);
+// About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws NotApplied when
+// none lists any; `warns` of those that do not.
+Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true);
 
-// Every key of the session's namespace, once.
-std::vector<std::string> all_live_keys(Session& session, const Pool& pool);
+// Every key of the session's namespace, once. What servers do not list makes the answer incomplete: each is an error and
+// worsens the status. Throws NotApplied when none lists any.
+std::vector<std::string> all_live_keys(Session& session, ExitStatus& status);
 
 }  // namespace mcds

@@ -1,17 +1,15 @@
 // mcds where --prune --live --moved-from: old places after a move.
 #include "common/structures/move/move.hpp"
 #include "tools/cli/changed_pool.hpp"
+#include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/output.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
 
 namespace {
-
-constexpr std::uint64_t shown_lines = 20;
 
 class OldPlacePruner {
  public:
@@ -52,18 +50,9 @@ class OldPlacePruner {
 
  private:
   void remove(std::uint64_t keys) {
-    Progress progress(session_.clock(), "keys", keys);
-    std::uint64_t before = 0;
-    const Move::Watch watch{[&](const LeftItem& item) {
-                              if (++left_ > shown_lines && !options_.list) return;
-                              progress.hide();
-                              print_left(item);
-                            },
-                            [&](std::uint64_t done) {
-                              progress.advance(done - before, done);
-                              before = done;
-                            }};
-    places_.remove(options_.even_last, watch);
+    LeftItems left(session_.clock(), "keys", keys, options_.list,
+                   [this](const LeftItem& item) { print_left(item); });
+    places_.remove(options_.even_last, left.watch());
   }
 
   void print_left(const LeftItem& item) {
@@ -90,7 +79,6 @@ class OldPlacePruner {
   ChangedSession before_;
   std::unique_ptr<Cluster> from_;
   OldPlaces places_;
-  std::uint64_t left_ = 0;
   ExitStatus status_ = ExitStatus::ok;
 };
 

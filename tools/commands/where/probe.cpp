@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/primitives/parts.hpp"
+#include "common/primitives/structure_names.hpp"
 #include "tools/cli/output.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -16,6 +17,7 @@ struct Findings {
   Owners owners;  // the key's server first
   const std::string& key;
   const KeyCopies& copies;
+  bool compares;                    // whether copies that agree are the same bytes
   std::vector<std::size_t> strays;  // to be pruned, or that would be
   std::vector<RemovedCopy> removed;
 
@@ -44,8 +46,8 @@ bool nobody_there(const KeyCopies& copies) {
 
 ExitStatus status_of(const Findings& findings) {
   if (nobody_there(findings.copies)) return ExitStatus::unavailable;
-  ExitStatus status =
-      status_of(verdict_of(after_removal(findings.copies, findings.removed), findings.owners));
+  ExitStatus status = status_of(
+      verdict_of(after_removal(findings.copies, findings.removed), findings.owners, findings.compares));
   for (const RemovedCopy& copy : findings.removed) {
     if (copy.removal == Removal::unknown) status = ExitStatus::unknown_outcome;
   }
@@ -125,13 +127,15 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
 }
 
 void print(Session& session, const Findings& findings) {
-  const char* verdict = name_of(verdict_of(findings.copies, findings.owners));
+  const char* verdict = name_of(verdict_of(findings.copies, findings.owners, findings.compares));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
   JsonObject line = placed_line(session, findings.placement, findings.key, findings.place);
   std::vector<JsonObject> copies;
   for (const KeyCopy& copy : findings.copies) copies.push_back(describe(findings, copy));
   add_owners(session, line, findings.placement, findings.key);
-  line.bytes("verdict", verdict).objects("copies", copies);
+  line.bytes("verdict", verdict);
+  if (!findings.compares) line.boolean("compared", false);
+  line.objects("copies", copies);
   session.output().answer(line, verdict);
 }
 
@@ -171,7 +175,7 @@ void Probe::look_again(std::vector<KeyCopies>& copies) {
     std::vector<std::size_t> differing;
     std::vector<std::string> keys;
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      if (!copies_differ(copies[i])) continue;
+      if (!copies_differ(copies[i]) || differ_by_nature(keys_[i])) continue;
       differing.push_back(i);
       keys.push_back(keys_[i]);
     }
@@ -208,7 +212,8 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
 ExitStatus Probe::finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
   const PlacedKey part = placed(key, session_.key_prefix());
   const Placement::Place place = placement.place_of(part.placed_by());
-  Findings findings{placement, place, owners_of(placement, part.placed_by()), key, copies, {}, {}};
+  Findings findings{
+      placement, place, owners_of(placement, part.placed_by()), key, copies, !differ_by_nature(key), {}, {}};
   if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
   if (!options_.dry_run && !findings.strays.empty()) {
     findings.removed =
@@ -220,7 +225,7 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
 }
 
 ExitStatus Probe::count(const Findings& findings) {
-  const Verdict verdict = verdict_of(findings.copies, findings.owners);
+  const Verdict verdict = verdict_of(findings.copies, findings.owners, findings.compares);
   // Gone since it was listed.
   if (verdict == Verdict::missing) return ExitStatus::ok;
   ++counts_[verdict];
@@ -246,6 +251,13 @@ JsonObject Probe::summary() const {
 
 ExitStatus Probe::judge(const std::string& key, const KeyCopies& copies) {
   return finish(*placements_.front(), key, copies);
+}
+
+bool Probe::differ_by_nature(const std::string& key) const {
+  const std::string& prefix = session_.key_prefix();
+  if (!key.starts_with(prefix)) return false;
+  const auto ours = structure_named(std::string_view(key).substr(prefix.size()));
+  return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
 }
 
 Owners Probe::owners_of(const Placement& placement, const std::string& key) {

@@ -49,11 +49,12 @@ std::string doubt_of(const PruneEvidence& evidence, const WhereOptions& options,
   return "";
 }
 
-std::vector<std::string> other_keys(Session& session, const Pool& pool,
+std::vector<std::string> other_keys(Session& session, const WhereOptions& options, const Pool& pool,
                                     const std::vector<std::string>& keys) {
   std::set<std::string> others;
   try {
-    for (const Sighting& sighting : live_sample(session, pool, evidence_sample)) others.insert(sighting.key);
+    for (const Sighting& sighting : live_sample(session, pool, evidence_sample, !options.live))
+      others.insert(sighting.key);
   } catch (const NotApplied&) {
     return {};  // no server lists its keys
   }
@@ -69,7 +70,7 @@ std::string doubt_of(Session& session, Probe& probe, const WhereOptions& options
   const std::string_view profile = placements.front()->profile();
   if (evidence.keys() == 0) return "";
   if (evidence.keys() >= enough_evidence) return doubt_of(evidence, options, profile);
-  const std::vector<std::string> others = other_keys(session, placements.front()->pool(), keys);
+  const std::vector<std::string> others = other_keys(session, options, placements.front()->pool(), keys);
   probe.gather(others, evidence);
   return doubt_of(evidence, options, profile);
 }
@@ -84,7 +85,7 @@ std::vector<std::string> all_keys(Session& session, const WhereOptions& options,
     }
     return sample;
   }
-  if (options.live) return all_live_keys(session, pool);
+  if (options.live) return all_live_keys(session, status);
   std::vector<std::string> keys;
   status = for_each_key(
       session, placements, options,

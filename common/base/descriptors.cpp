@@ -1,0 +1,37 @@
+#include "common/base/descriptors.hpp"
+
+#include <sys/resource.h>
+
+#include <atomic>
+
+namespace mcds {
+
+namespace {
+
+std::atomic<rlim_t> soft_at_first = 0;  // 0: never raised
+
+}  // namespace
+
+bool raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return false;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
+  soft_at_first = before;
+  return true;
+}
+
+void restore_descriptor_limit() {
+  rlimit limit{};
+  if (soft_at_first == 0 || getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = soft_at_first;
+  static_cast<void>(setrlimit(RLIMIT_NOFILE, &limit));
+}
+
+unsigned long descriptor_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+}  // namespace mcds

@@ -1,0 +1,105 @@
+// One server's long answer, line by line, over a connection of its own. Connecting, TLS, the login and the time limits
+// are here; what is asked and what the lines mean is for those who derive from it to say.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.hpp"
+#include "common/cluster/login.hpp"
+#include "common/cluster/reply.hpp"
+#include "common/cluster/tls/options.hpp"
+#include "common/cluster/wire/socket.hpp"
+#include "common/placement/pools/pool.hpp"
+
+namespace mcds {
+
+struct LineStreamOptions {
+  Duration timeout = std::chrono::seconds(1);  // longest silence of one server
+  Duration connect_timeout = std::chrono::milliseconds(500);
+  TlsOptions tls = {};
+  std::optional<Login> login = {};
+  std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
+};
+
+class LineStream {
+ public:
+  LineStream(const Server& server, const LineStreamOptions& options, const tls::Context* tls)
+      : options_(options), socket_(server, tls) {}
+  virtual ~LineStream() = default;
+  LineStream(const LineStream&) = delete;
+  LineStream& operator=(const LineStream&) = delete;
+
+  void start(SteadyTime now);
+  bool busy() const { return busy_; }
+  // What to wait for, in poll's words, and how long at most; descriptor -1: the time alone.
+  int descriptor() const { return paused_ ? -1 : socket_.descriptor(); }
+  short events() const;
+  SteadyTime wakes_at() const { return std::min(deadline_, acts_at_); }
+  // Poll's answer (0: nothing happened).
+  void proceed(short happened, SteadyTime now);
+  // The time for all of them is over.
+  virtual void time_is_up() = 0;
+  // Set when it failed: unreachable (no connection), denied, refused (this server does not do it), unknown (it broke off).
+  const std::shared_ptr<const ReplyFailure>& failure() const { return failure_; }
+
+ protected:
+  using Kind = ReplyFailure::Kind;
+
+  // Connected and logged in: to send(), and to set a deadline.
+  virtual void ask(SteadyTime now) = 0;
+  // Without its line end.
+  virtual void take_line(std::string_view line, SteadyTime now) = 0;
+  // Bytes came, and all whole lines of them were taken.
+  virtual void received(SteadyTime) {}
+  // The server has closed the connection.
+  virtual void take_close() = 0;
+  // The deadline has passed.
+  virtual void take_late() = 0;
+  // The time set by act_at() has come; it is not set any more.
+  virtual void act(SteadyTime) {}
+
+  void send(std::string_view text);
+  void set_deadline(SteadyTime when) { deadline_ = when; }
+  void act_at(SteadyTime when) { acts_at_ = when; }
+  // Nothing is read until act().
+  void pause_until(SteadyTime when);
+  void finish();
+  void fail(Kind kind, std::string message);
+  const LineStreamOptions& options() const { return options_; }
+  std::size_t received_bytes() const { return received_; }
+
+ private:
+  void connected(SteadyTime now);
+  void finish_connecting(SteadyTime now);
+  void fail_connecting() { fail(socket_.denied() ? Kind::denied : Kind::unreachable, socket_.complaint()); }
+  void send_more();
+  void read(SteadyTime now);
+  void read_lines(SteadyTime now);
+
+  const LineStreamOptions& options_;
+  meta::Socket socket_;
+  bool busy_ = true;
+  bool awaits_login_ = false;
+  bool paused_ = false;
+  std::string unsent_;
+  SteadyTime deadline_{};
+  SteadyTime acts_at_ = SteadyTime::max();
+  std::size_t received_ = 0;
+  std::string input_;
+  std::shared_ptr<const ReplyFailure> failure_;
+};
+
+// What the servers of a pool need for TLS; nullopt: none has it. Throws Failure for files of TlsOptions.
+std::optional<tls::Context> tls_context_for(const Pool& pool, const TlsOptions& options);
+
+// Runs all of them side by side to their ends, which are after `longest` at the latest, and as soon as `goes_on`, asked
+// several times a second, says false.
+void run_streams(std::span<LineStream* const> streams, const std::optional<Duration>& longest,
+                 const Clock& clock, const std::function<bool()>& goes_on = {});
+
+}  // namespace mcds

@@ -1,0 +1,13 @@
+// The lives of a counter with several copies.
+#pragma once
+
+#include <cstdint>
+
+#include "common/primitives/versions.hpp"
+
+namespace mcds {
+
+// A counter's life begins with a set, or a removal that did not reach every copy: its number is the copies' version.
+std::uint32_t life_of(const VersionedItem& item);
+
+}  // namespace mcds

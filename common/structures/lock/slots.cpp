@@ -1,0 +1,154 @@
+#include "common/structures/lock/slots.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/structures/lock/polling.hpp"
+
+namespace mcds {
+
+namespace {
+
+bool is_slot(std::string_view name) {
+  constexpr std::string_view mark = ":slot:";
+  const std::size_t at = name.rfind(mark);
+  return at != std::string_view::npos && parse_u64(name.substr(at + mark.size())).has_value();
+}
+
+std::vector<Lock> locks_of(const Context& context, std::string_view name, std::size_t slots,
+                           Duration longest_ttl) {
+  if (slots == 0 || slots > most_lock_slots) {
+    throw InvalidInput("--slots: give a number from 1 to " + std::to_string(most_lock_slots));
+  }
+  if (is_slot(name)) {
+    throw InvalidInput(
+        "a lock's name must not end in \":slot:\" and a number, because that key could be a slot of another "
+        "lock");
+  }
+  std::vector<Lock> locks;
+  for (std::size_t slot = 0; slot < slots; ++slot)
+    locks.push_back(Lock::of_slot(context, name, slot, longest_ttl));
+  return locks;
+}
+
+}  // namespace
+
+std::size_t slot_of(std::string_view token) {
+  const std::size_t point = token.find('.');
+  if (point == std::string_view::npos) return 0;
+  const auto slot = parse_u64(token.substr(point + 1));
+  return slot && *slot < most_lock_slots ? static_cast<std::size_t>(*slot) : 0;
+}
+
+std::string slot_suffix(std::size_t slot) {
+  return '.' + std::to_string(slot);
+}
+
+Failure other_slots(std::size_t asked, std::size_t held, const std::string& server) {
+  const auto as_option = [](std::size_t slots) {
+    return slots == 1 ? std::string("without --slots") : "with --slots " + std::to_string(slots);
+  };
+  return {ErrorCode::bad_data,
+          "the lock is in use " + as_option(held) + ", not " + as_option(asked) +
+              "; all who use a lock must give the same number",
+          server};
+}
+
+LockSlots::LockSlots(Context context, std::string_view name, std::size_t slots, Duration longest_ttl)
+    : context_(std::move(context)), name_(name), locks_(locks_of(context_, name, slots, longest_ttl)) {}
+
+LockSlots::Answer LockSlots::acquire(Lock::Wish wish) {
+  wish.holder.slots = size();
+  locks_.front().check_ttl(wish.ttl);
+  tokens_.clear();
+  for (const Lock& lock : locks_) tokens_.push_back(lock.new_tokens());
+  try {
+    Lock::Answer answer = poll(context_, wish.wait, [&](bool first) { return try_all(wish, first); });
+    return {std::move(answer), answered_};
+  } catch (const Interrupted&) {
+    for (std::size_t slot = 0; slot < size(); ++slot) locks_[slot].withdraw(tokens_[slot]);
+    throw;
+  } catch (const UnknownOutcome& failure) {
+    // It names the tokens of the slot it is of.
+    std::string message = failure.what();
+    for (std::size_t slot = 0; slot < size(); ++slot) {
+      if (slot == answered_ || tokens_[slot].spent.empty()) continue;
+      message += "; the same holds for --token " + tokens_[slot].text();
+    }
+    throw UnknownOutcome(message, failure.server());
+  }
+}
+
+std::vector<Lock::Shown> LockSlots::show() const {
+  std::vector<Lock::Shown> all = Lock::show(context_, locks_);
+  for (Lock::Shown& shown : all) shown.name = name_;
+  return all;
+}
+
+Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
+  if (size() == 1) return locks_.front().try_now(wish, tokens_.front(), first);
+  const std::vector<Lock::Shown> shown = show();
+  for (const Lock::Shown& one : shown) {
+    const std::size_t slots = slots_of(one.holder).value_or(size());
+    if (one.held && slots != size())
+      throw other_slots(size(), slots, context_.cluster.address_of(one.server));
+  }
+  std::optional<Lock::Answer> busy;
+  std::exception_ptr failed;
+  bool unknown = false;
+  for (const std::size_t slot : order()) {
+    const Lock::Shown& seen = shown[slot];
+    const bool in_doubt = !tokens_[slot].spent.empty();
+    if (!in_doubt && seen.failure) {
+      if (!failed) failed = std::make_exception_ptr(*seen.failure);
+      continue;
+    }
+    if (!unknown) answered_ = slot;
+    if (!in_doubt && seen.held) {
+      busy = {std::nullopt, seen.holder, seen.server, seen.copies};
+      continue;
+    }
+    try {
+      Lock::Answer answer = locks_[slot].try_now(wish, tokens_[slot], !in_doubt);
+      if (answer.lease) {
+        answered_ = slot;
+        withdraw_others();
+        return answer;
+      }
+      busy = std::move(answer);
+    } catch (const Failure& failure) {
+      if (!may_pass(failure)) throw;
+      const bool is_unknown = failure.code() == ErrorCode::unknown_outcome;
+      if (!failed || (is_unknown && !unknown)) failed = std::current_exception();
+      unknown = unknown || is_unknown;
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
+  return std::move(*busy);
+}
+
+// Those in doubt first, then from a random one on.
+std::vector<std::size_t> LockSlots::order() const {
+  std::vector<std::size_t> slots;
+  const auto start = static_cast<std::size_t>(context_.random.below(size()));
+  for (std::size_t i = 0; i < size(); ++i) slots.push_back((start + i) % size());
+  std::stable_partition(slots.begin(), slots.end(),
+                        [&](std::size_t slot) { return !tokens_[slot].spent.empty(); });
+  return slots;
+}
+
+// One slot is enough. What cannot be given back now expires.
+void LockSlots::withdraw_others() {
+  for (std::size_t slot = 0; slot < size(); ++slot) {
+    if (slot == answered_) continue;
+    try {
+      locks_[slot].withdraw(tokens_[slot]);
+    } catch (const Failure&) {
+      continue;
+    }
+  }
+}
+
+}  // namespace mcds

@@ -1,0 +1,139 @@
+#include "common/structures/move/settler.hpp"
+
+#include "common/base/errors.hpp"
+
+namespace mcds::moving {
+
+std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
+                                  std::span<const Reply> replies) {
+  const std::size_t seen = replies.size() - items.size();
+  std::vector<State> states;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto added = items[i].added;
+    states.push_back(judge(items[i], added ? &batch[*added] : nullptr, added ? &replies[*added] : nullptr,
+                           replies[seen + i]));
+  }
+  update(items, batch, states);
+  touch(items, states);
+  std::vector<bool> settled;
+  for (const State state : states) settled.push_back(state == State::settled);
+  return settled;
+}
+
+Settler::State Settler::judge(const Item& item, const Request* add, const Reply* added, const Reply& seen) {
+  MovedPair& pair = tally_.pair_of(item);
+  if (added != nullptr && added->failed() && seen.outcome != Outcome::hit)
+    return left(item, failure_of(to_, *added));
+  if (seen.failed()) return left(item, failure_of(to_, seen));
+  const bool hit = seen.outcome == Outcome::hit;
+  const std::uint64_t digest = hit ? digest_of(seen.value, seen.flags) : 0;
+  if (added == nullptr) {
+    if (hit && digest == item.digest) return State::touched;
+    ++pair.already;  // the new pool's clients changed or removed it
+    return State::settled;
+  }
+  if (!hit && has_ended(item)) {
+    ++pair.gone;
+    return State::settled;
+  }
+  if (!hit && added->outcome == Outcome::stored)
+    return left(item, "lost", "it was stored but is gone again; is the server out of memory?");
+  if (!hit)
+    return left(item, "busy", "it was removed from its new server at the same moment; run the move again");
+  if (added->outcome == Outcome::stored) {
+    ++pair.copied;
+    return State::settled;
+  }
+  if (digest == item.digest) {
+    ++(added->failed() ? pair.copied : pair.already);
+    return State::settled;
+  }
+  if (added->failed()) return left(item, failure_of(to_, *added));
+  if (item.before && item.before->may_be(digest)) return State::changed;
+  return judge_other(item, *add, seen);
+}
+
+// Or is about to: the second that the server is in may have been its last.
+bool Settler::has_ended(const Item& item) const {
+  return item.end != never_ends && item.end <= clock_.wall() + std::chrono::seconds(2);
+}
+
+// Another value is there, which is not what this move stored.
+Settler::State Settler::judge_other(const Item& item, const Request& add, const Reply& seen) {
+  const Kind kind = item.record.kind;
+  if (!Roots::is_of(kind, add.value) || !Roots::is_of(kind, seen.value)) {
+    return left(item, "differs",
+                item.before ? "it was changed on both servers since it was copied; the new value stays"
+                            : "another value is on its new server and stays");
+  }
+  try {
+    roots_.unite({item.record.key, item.record.from, item.record.to}, kind, add.value);
+  } catch (const Failure& failure) {
+    return left(item, failure);
+  }
+  ++tally_.pair_of(item).united;
+  return State::settled;
+}
+
+// Changed on the old server since it was copied, and not on the new one.
+void Settler::update(Items& items, std::span<const Request> batch, std::vector<State>& states) {
+  std::vector<std::size_t> changed;
+  std::vector<Request> gets;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (states[i] != State::changed) continue;
+    changed.push_back(i);
+    gets.push_back(Request::gets(items[i].key).on(items[i].record.to));
+  }
+  if (changed.empty()) return;
+  const std::vector<Reply> now = to_.execute(gets);
+  std::vector<Request> changes;
+  for (std::size_t k = 0; k < changed.size(); ++k) {
+    const Item& item = items[changed[k]];
+    const Request& add = batch[*item.added];
+    Request request =
+        Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas).on(item.record.to);
+    request.flags = add.flags;
+    const bool still = now[k].outcome == Outcome::hit &&
+                       item.before->may_be(digest_of(now[k].value, now[k].flags)) && now[k].cas.value != 0;
+    // In vain on purpose: what is no more as it was copied stays.
+    if (!still) request = Request::get(item.key).on(item.record.to);
+    changes.push_back(std::move(request));
+  }
+  const std::vector<Reply> replies = to_.execute(changes);
+  for (std::size_t k = 0; k < changed.size(); ++k) {
+    const Item& item = items[changed[k]];
+    State& state = states[changed[k]];
+    if (replies[k].failed()) {
+      state = left(item, failure_of(to_, replies[k]));
+    } else if (replies[k].outcome == Outcome::stored) {
+      ++tally_.pair_of(item).updated;
+      state = State::settled;
+    } else {
+      state = judge_other(item, batch[*item.added], now[k]);
+    }
+  }
+}
+
+// The same value with another end.
+void Settler::touch(Items& items, std::vector<State>& states) {
+  std::vector<std::size_t> touched;
+  std::vector<Request> touches;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (states[i] != State::touched) continue;
+    touched.push_back(i);
+    touches.push_back(Request::touch(items[i].key, items[i].exptime).on(items[i].record.to));
+  }
+  if (touched.empty()) return;
+  const std::vector<Reply> replies = to_.execute(touches);
+  for (std::size_t k = 0; k < touched.size(); ++k) {
+    const Item& item = items[touched[k]];
+    if (replies[k].failed()) {
+      states[touched[k]] = left(item, failure_of(to_, replies[k]));
+      continue;
+    }
+    ++tally_.pair_of(item).updated;
+    states[touched[k]] = State::settled;
+  }
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Servers that do not list their keys (-X) or cannot be watched (-W), beside one that does both: named, exit code 76, and the other's
+answers are there.
+
+Usage: refusals_test.py BUILD_DIR
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+
+NO_LIST = "its keys cannot be listed: listing keys is switched off; start the server without -X, or give a file of keys instead"
+NO_WATCH = "its keys cannot be watched: watching is switched off; start the server without -W"
+# What is run, which server refuses it, why, and a field of the lines that the other answers with.
+REFUSED = [
+    (["item", "list"], "-X", NO_LIST, "key"),
+    (["item", "list", "--sort", "size"], "-X", NO_LIST, "key"),
+    (["item", "list", "--by-prefix"], "-X", NO_LIST, "prefix"),
+    (["item", "list", "--names", "counter"], "-X", NO_LIST, "counter"),
+    (["ring", "move", "--as-to", "gomemcache", "--dry-run"], "-X", NO_LIST, "server"),
+    (["ring", "move", "--as-to", "gomemcache"], "-X", NO_LIST, "server"),
+    (["where", "--probe", "--live"], "-X", NO_LIST, "verdicts"),
+    (["where", "--prune", "--live", "--dry-run"], "-X", NO_LIST, "verdicts"),
+    (["item", "hot", "--for", "100ms"], "-W", NO_WATCH, "coverage"),
+]
+# What none of them refuses.
+ANSWERED = [["item", "show", "app:1", "app:2"], ["servers", "--every", "100ms", "-n", "1"], ["servers", "--stats"], ["servers", "--stats", "items"]]
+
+
+def run(pool, words):
+    done = subprocess.run([mcds, "-s", pool, "--as", "gomemcache" if words[:2] != ["ring", "move"] else "ketama", *words],
+                          capture_output=True, text=True, check=False)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        paths = {name: os.path.join(directory, name) for name in ("plain", "-X", "-W")}
+        servers = [start_memcached(path, *([name] if name.startswith("-") else [])) for name, path in paths.items()]
+        for path in paths.values():
+            with connected(path) as file:
+                for number in range(20):
+                    file.write(b"set app:%d 0 0 1 noreply\r\n1\r\n" % number)
+                file.write(b"set counter:c 0 0 1\r\n1\r\n")
+                file.flush()
+                file.readline()
+        addresses = {name: "unix:" + path for name, path in paths.items()}
+        for words, refuser, why, field in REFUSED:
+            status, lines, errors = run(f"{addresses['plain']},{addresses[refuser]}", words)
+            what = f"{words} on {refuser}: {status} {lines} {errors}"
+            check(status == 76, what)
+            told = [json.loads(line)["error"] for line in errors.splitlines() if "error" in json.loads(line)]
+            check(told == [{"code": "refused", "message": why, "server": addresses[refuser]}], what)
+            check(any(field in line for line in lines), what)
+        for refuser in ("-X", "-W"):
+            for words in ANSWERED:
+                status, lines, errors = run(f"{addresses['plain']},{addresses[refuser]}", words)
+                check(status == 0 and len(lines) >= 2 and errors == "", f"{words} on {refuser}: {status} {lines} {errors}")
+        for server in servers:
+            server.kill()
+            server.wait()
+
+
+if __name__ == "__main__":
+    main()
+    finish()

@@ -1,0 +1,34 @@
+// What a move or a prune leaves: the progress line, and a line of output for each of the first items, or for all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/structures/move/move.hpp"
+#include "tools/cli/progress.hpp"
+
+namespace mcds {
+
+class LeftItems {
+ public:
+  using Print = std::function<void(const LeftItem&)>;
+  // `unit` and `total` are the progress line's. `all`: --list was given; else the first 20 are printed.
+  LeftItems(Clock& clock, std::string unit, std::uint64_t total, bool all, Print print);
+
+  // Valid as long as this object.
+  Move::Watch watch();
+  std::uint64_t count() const { return count_; }
+
+ private:
+  void take(const LeftItem& item);
+  void advance(std::uint64_t done);
+
+  Progress progress_;
+  bool all_;
+  Print print_;
+  std::uint64_t count_ = 0;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace mcds

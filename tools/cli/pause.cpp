@@ -1,0 +1,34 @@
+#include "tools/cli/pause.hpp"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "common/base/errors.hpp"
+#include "tools/cli/output.hpp"
+
+namespace mcds {
+
+Pause::Pause() {
+  sigemptyset(&signals_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+  sigprocmask(SIG_BLOCK, &signals_, nullptr);
+  descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC);
+  if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
+}
+
+Pause::~Pause() {
+  close(descriptor_);
+}
+
+bool Pause::wait(Duration duration) {
+  pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
+  if (poll(descriptors, 2, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) return true;
+  if (descriptors[0].revents != 0) return false;
+  throw ClosedPipe{};
+}
+
+}  // namespace mcds

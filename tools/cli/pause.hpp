@@ -1,0 +1,26 @@
+// Waits between looks at something that goes on, until the user or the reader of our output has had enough.
+#pragma once
+
+#include <csignal>
+
+#include "common/base/clock.hpp"
+
+namespace mcds {
+
+class Pause {
+ public:
+  // From now on INT, TERM and HUP end a wait instead of the program.
+  Pause();
+  ~Pause();
+  Pause(const Pause&) = delete;
+  Pause& operator=(const Pause&) = delete;
+
+  // False: it is time to end. Throws ClosedPipe.
+  bool wait(Duration duration);
+
+ private:
+  sigset_t signals_{};
+  int descriptor_ = -1;
+};
+
+}  // namespace mcds

@@ -1,0 +1,206 @@
+// mcds item hot: which keys are asked for, missed, stored and evicted now.
+#include <algorithm>
+
+#include "common/base/units.hpp"
+#include "common/cluster/statistics.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/pause.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/hot_keys.hpp"
+#include "tools/commands/item/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t usual_count = 20;
+constexpr auto shortest_watch = std::chrono::milliseconds(100);
+constexpr double poor_coverage = 0.9;
+
+HotKeys::Order order_of(const std::optional<std::string>& word) {
+  using Order = HotKeys::Order;
+  if (!word) return Order::events;
+  if (*word == "gets") return Order::gets;
+  if (*word == "misses") return Order::misses;
+  return *word == "stores" ? Order::stores : Order::evictions;
+}
+
+void check(Session& session, const ItemOptions& options) {
+  if (options.count == 0) throw InvalidInput("-n must be at least 1");
+  if (options.watched < shortest_watch) throw InvalidInput("--for must be at least 100ms");
+  if (session.clock().steady() + options.watched > session.deadline())
+    throw InvalidInput("--for must be shorter than --deadline");
+}
+
+class HotWatch {
+ public:
+  HotWatch(Session& session, const ItemOptions& options) : session_(session), options_(options) {
+    const Pool& pool = session.placement()->pool();
+    for (std::size_t i = 0; i < pool.size(); ++i) servers_.push_back(i);
+    if (options.on) servers_ = {server_named(pool, *options.on, "--on")};
+    counts_.resize(pool.size());
+    seconds_.resize(pool.size());
+    tells_deletes_.resize(pool.size());
+    proxies_.resize(pool.size());
+  }
+
+  ExitStatus run() {
+    Pause pause;
+    const auto before = dropped();
+    const std::vector<WatchedServer> results = watch(pause);
+    const auto after = dropped();
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      seconds_[servers_[i]] = std::chrono::duration<double>(results[i].watched).count();
+      tells_deletes_[servers_[i]] = results[i].deletions;
+    }
+    print_keys();
+    ExitStatus status = ExitStatus::ok;
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      std::optional<std::uint64_t> lost;
+      if (before[servers_[i]] && after[servers_[i]]) lost = *after[servers_[i]] - *before[servers_[i]];
+      status = worse(status, print_server(servers_[i], results[i], lost));
+    }
+    if (keys_.uncounted() > 0) {
+      session_.output().warning("there were more keys than are counted at a time; a key may have had up to " +
+                                std::to_string(keys_.uncounted()) + " events more than are shown");
+    }
+    return status;
+  }
+
+ private:
+  std::vector<WatchedServer> watch(Pause& pause) {
+    const ConnectOptions connect = session_.connect_options();
+    const LineStreamOptions reading{connect.timeout, connect.connect_timeout, connect.tls, connect.login,
+                                    options_.watched};
+    Pool pool;
+    for (const std::size_t server : servers_) pool.push_back(session_.placement()->pool()[server]);
+    Progress progress(session_.clock(), "events",
+                      std::chrono::duration_cast<std::chrono::milliseconds>(options_.watched).count());
+    const SteadyTime started = session_.clock().steady();
+    std::uint64_t events = 0, shown = 0;
+    return watch_keys(
+        pool, reading, session_.clock(),
+        [&](const KeyEvent& event) {
+          ++events;
+          take(event);
+        },
+        [&] {
+          const auto elapsed =
+              std::chrono::duration_cast<std::chrono::milliseconds>(session_.clock().steady() - started);
+          progress.advance(events - shown, static_cast<std::uint64_t>(elapsed.count()));
+          shown = events;
+          return pause.wait(Duration::zero());
+        });
+  }
+
+  void take(const KeyEvent& event) {
+    const std::string& prefix = session_.key_prefix();
+    if (!event.key.starts_with(prefix)) return;
+    const std::string_view name = event.key.substr(prefix.size());
+    if (options_.prefix && !name.starts_with(*options_.prefix)) return;
+    KeyEvent placed = event;
+    placed.server = servers_[event.server];
+    counts_[placed.server].add(event.what);
+    keys_.add(placed, name);
+  }
+
+  // How many events each server has lost so far, of all who watch it; nullopt: it does not say.
+  std::vector<std::optional<std::uint64_t>> dropped() {
+    std::vector<std::optional<std::uint64_t>> result(counts_.size());
+    std::vector<Request> requests;
+    for (const std::size_t server : servers_) requests.push_back(Request::stats(server));
+    for (const Reply& reply : session_.cluster().execute(requests)) {
+      if (reply.failed()) continue;
+      const auto worker = statistic_number(reply.value, "log_worker_dropped");
+      const auto watcher = statistic_number(reply.value, "log_watcher_skipped");
+      if (worker && watcher) result[reply.server] = *worker + *watcher;
+      proxies_[reply.server] = statistic(reply.value, "proxy_conn_requests").has_value();
+    }
+    return result;
+  }
+
+  void add_rates(JsonObject& line, const KeyCounts& counts, std::size_t server) const {
+    const auto rate = [&](const char* name, std::uint64_t count) {
+      const double seconds = seconds_[server];
+      line.raw(name, format_fixed(seconds > 0 ? static_cast<double>(count) / seconds : 0, 1));
+    };
+    rate("events_per_s", counts.events());
+    rate("gets_per_s", counts.gets);
+    rate("misses_per_s", counts.misses);
+    rate("stores_per_s", counts.stores);
+    if (tells_deletes_[server])
+      rate("deletes_per_s", counts.deletes);
+    else
+      line.raw("deletes_per_s", "null");
+    rate("evictions_per_s", counts.evictions);
+  }
+
+  void print_keys() {
+    for (const HotKey& hot : keys_.hottest(order_of(options_.sort),
+                                           static_cast<std::size_t>(options_.count.value_or(usual_count)))) {
+      JsonObject line;
+      line.bytes("key", hot.key);
+      add_rates(line, hot.counts, hot.server);
+      if (hot.size_bytes)
+        line.number("size_bytes", *hot.size_bytes);
+      else
+        line.raw("size_bytes", "null");
+      line.bytes("server", session_.server_address(hot.server));
+      session_.output().answer(line, hot.key);
+    }
+  }
+
+  ExitStatus print_server(std::size_t server, const WatchedServer& result,
+                          const std::optional<std::uint64_t>& lost) {
+    const std::string& address = session_.server_address(server);
+    ExitStatus status = ExitStatus::ok;
+    if (result.failure == nullptr && result.events == 0 && proxies_[server]) {
+      session_.output().error(Failure(
+          ErrorCode::refused,
+          "it is a proxy, which does not log the keys of the servers behind it; give those", address));
+      return ExitStatus::refused;
+    }
+    if (result.failure != nullptr) {
+      const bool refused = result.failure->kind == ReplyFailure::Kind::refused;
+      const Failure failure(refused ? ErrorCode::refused : error_code_of_silence(*result.failure),
+                            "its keys cannot be watched: " + result.failure->message, address);
+      session_.output().error(failure);
+      status = status_of(failure.code());
+      if (result.watched == Duration::zero()) return status;
+    }
+    const std::uint64_t dropped = lost.value_or(result.skipped);
+    const double seen = static_cast<double>(result.events), all = seen + static_cast<double>(dropped);
+    if (all > 0 && seen / all < poor_coverage) {
+      session_.output().warning("only " + format_percent(seen / all) + " of the events of " + address +
+                                " were seen; it drops what its log has no room for");
+    }
+    if (session_.output().mode() == OutputMode::value) return status;
+    JsonObject line;
+    line.bytes("server", address);
+    add_rates(line, counts_[server], server);
+    line.raw("coverage", all > 0 ? format_fixed(seen / all, 4) : "null");
+    line.number("dropped", dropped).raw("watched_s", format_fixed(seconds_[server], 3));
+    session_.output().answer(line, {});
+    return status;
+  }
+
+  Session& session_;
+  const ItemOptions& options_;
+  std::vector<std::size_t> servers_;  // that are watched
+  HotKeys keys_;
+  // Of each server of the pool.
+  std::vector<KeyCounts> counts_;
+  std::vector<double> seconds_;
+  std::vector<bool> tells_deletes_;
+  std::vector<bool> proxies_;  // memcached's own
+};
+
+}  // namespace
+
+ExitStatus item_hot(Session& session, const ItemOptions& options) {
+  check(session, options);
+  return HotWatch(session, options).run();
+}
+
+}  // namespace mcds

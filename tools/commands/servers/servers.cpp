@@ -1,0 +1,78 @@
+// mcds servers: one line per server, the dead ones too.
+#include <memory>
+
+#include "common/cluster/statistics.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/servers/condition.hpp"
+#include "tools/commands/servers/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+// One at a time, so that no server's time contains another's.
+void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions) {
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (!conditions[i].up || !conditions[i].error.empty()) continue;
+    const SteadyTime before = clock.steady();
+    if (cluster.execute(Request::version(i)).failed()) continue;
+    conditions[i].round_trip = std::chrono::duration_cast<std::chrono::microseconds>(clock.steady() - before);
+  }
+}
+
+void number(JsonObject& line, std::string_view name, const Condition& condition, std::string_view stat) {
+  if (const auto value = statistic_number(condition.stats.front(), stat)) line.number(name, *value);
+}
+
+JsonObject describe(const Server& server, std::size_t index, const Condition& condition) {
+  JsonObject line = server_line(server, index, condition);
+  if (condition.up) line.bytes("version", condition.version);
+  number(line, "uptime_s", condition, "uptime");
+  number(line, "items", condition, "curr_items");
+  number(line, "used_bytes", condition, "bytes");
+  number(line, "limit_bytes", condition, "limit_maxbytes");
+  number(line, "evictions", condition, "evictions");
+  number(line, "connections", condition, "curr_connections");
+  number(line, "max_connections", condition, "max_connections");
+  if (condition.round_trip) line.number("rtt_us", static_cast<std::uint64_t>(condition.round_trip->count()));
+  if (!condition.error.empty()) line.bytes("error", condition.error);
+  return line;
+}
+
+ExitStatus show_servers(Session& session) {
+  const Pool& pool = session.placement()->pool();
+  std::vector<Condition> conditions = ask_servers(session.cluster(), {""});
+  measure(session.cluster(), session.clock(), conditions);
+  for (std::size_t i = 0; i < pool.size(); ++i)
+    session.output().answer(describe(pool[i], i, conditions[i]), conditions[i].up ? "up" : "down");
+  return status_of(conditions);
+}
+
+ExitStatus run(Session& session, const ServersOptions& options) {
+  if (options.stats && options.every) throw InvalidInput("give either --every or --stats, not both");
+  if (options.argument && !options.stats)
+    throw InvalidInput("'" + *options.argument +
+                       "' is not expected here; --stats takes the name of statistics");
+  if (options.count && !options.every) throw InvalidInput("-n needs --every");
+  if (options.stats) return servers_stats(session, options);
+  return options.every ? servers_every(session, options) : show_servers(session);
+}
+
+}  // namespace
+
+void declare_servers(Command& command) {
+  const auto options = std::make_shared<ServersOptions>();
+  command.itself()
+      .example("mcds servers -o text")
+      .example("mcds servers --every 1s -n 2")
+      .example("mcds servers --stats settings")
+      .example("mcds -s 10.0.0.1,10.0.0.2:11212 servers --connect-timeout 100ms")
+      .option("--every", "D", "print rates over each interval of this length", &options->every)
+      .option("-n,--count", "N", "with --every: end after N intervals", &options->count)
+      .flag("--stats", "print all statistics as the servers give them", options->stats)
+      .optional_argument("ARG", "with --stats: which statistics: settings, items, slabs, ...",
+                         &options->argument)
+      .action([options](Session& session) { return run(session, *options); });
+}
+
+}  // namespace mcds

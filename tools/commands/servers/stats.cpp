@@ -1,0 +1,111 @@
+// mcds servers --stats: the statistics as the servers give them.
+#include <algorithm>
+#include <set>
+
+#include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
+#include "tools/commands/servers/condition.hpp"
+#include "tools/commands/servers/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t largest_exact = 1ULL << 53;
+
+// What changes something, or lists keys.
+constexpr std::array refused{"reset", "detail", "sizes_enable", "sizes_disable", "cachedump"};
+
+void check(const std::string& argument) {
+  const bool word = !argument.empty() && std::all_of(argument.begin(), argument.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_';
+  });
+  if (!word)
+    throw InvalidInput("--stats: '" + visible(argument) + "' is not the name of statistics, such as items");
+  if (std::find(refused.begin(), refused.end(), argument) != refused.end())
+    throw InvalidInput("--stats only reads; `stats " + argument + "` does something else");
+}
+
+struct Statistic {
+  std::string_view name, value;
+};
+
+std::vector<Statistic> statistics_in(std::string_view lines) {
+  std::vector<Statistic> all;
+  for (const std::string_view line : split(lines, '\n')) {
+    const std::size_t space = std::min(line.find(' '), line.size());
+    if (space > 0) all.push_back({line.substr(0, space), line.substr(std::min(space + 1, line.size()))});
+  }
+  return all;
+}
+
+// Numbers as numbers, as far as JSON's readers keep them exactly.
+void add(JsonObject& line, const Statistic& statistic) {
+  const auto number = parse_u64(statistic.value);
+  const bool exact = number ? *number <= largest_exact && std::to_string(*number) == statistic.value
+                            : statistic.value.find('.') != std::string_view::npos &&
+                                  parse_double(std::string(statistic.value)) && is_json(statistic.value);
+  if (exact)
+    line.raw(statistic.name, statistic.value);
+  else
+    line.bytes(statistic.name, statistic.value);
+}
+
+void print_lines(Session& session, const std::vector<Condition>& conditions) {
+  const Pool& pool = session.placement()->pool();
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    JsonObject line = server_line(pool[i], i, conditions[i]);
+    if (!conditions[i].error.empty()) line.bytes("error", conditions[i].error);
+    for (const Statistic& statistic : statistics_in(conditions[i].stats[0])) add(line, statistic);
+    std::string_view bare = conditions[i].stats[0];
+    if (bare.ends_with('\n')) bare.remove_suffix(1);
+    session.output().answer(line, bare);
+  }
+}
+
+// For people: a row for each statistic, a column for each server.
+void print_table(Session& session, const std::vector<Condition>& conditions) {
+  const Pool& pool = session.placement()->pool();
+  std::vector<std::vector<Statistic>> columns;
+  std::vector<std::string_view> names;
+  std::set<std::string_view> known;
+  for (const Condition& condition : conditions) {
+    columns.push_back(statistics_in(condition.stats[0]));
+    for (const Statistic& statistic : columns.back()) {
+      if (known.insert(statistic.name).second) names.push_back(statistic.name);
+    }
+  }
+  const auto column_name = [&](std::size_t i) {
+    return pool[i].name.empty() ? pool[i].address() : pool[i].name;
+  };
+  for (const std::string_view name : names) {
+    JsonObject row;
+    row.bytes("statistic", name);
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const auto found = std::find_if(columns[i].begin(), columns[i].end(),
+                                      [&](const Statistic& statistic) { return statistic.name == name; });
+      if (found != columns[i].end()) row.bytes(column_name(i), found->value);
+    }
+    session.output().answer(row, {});
+  }
+  for (std::size_t i = 0; i < conditions.size(); ++i) {
+    if (conditions[i].error.empty()) continue;
+    JsonObject line = server_line(pool[i], i, conditions[i]);
+    session.output().answer(line.bytes("error", conditions[i].error), {});
+  }
+}
+
+}  // namespace
+
+ExitStatus servers_stats(Session& session, const ServersOptions& options) {
+  if (options.argument) check(*options.argument);
+  const std::vector<Condition> conditions = ask_servers(session.cluster(), {options.argument.value_or("")});
+  session.output().mode() == OutputMode::text ? print_table(session, conditions)
+                                              : print_lines(session, conditions);
+  ExitStatus status = status_of(conditions);
+  for (const Condition& condition : conditions)
+    if (condition.refused) status = worse(status, ExitStatus::refused);
+  return status;
+}
+
+}  // namespace mcds
