@@ -176,7 +176,7 @@ std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>&
 void Kept::refuse(std::size_t copies) const {
   throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
                                          "; give --copies " + std::to_string(copies) +
-                                         ", or change the number with recopy");
+                                         (complete_ ? ", or change the number with recopy" : ""));
 }
 
 }  // namespace mcds
