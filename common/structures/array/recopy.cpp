@@ -13,7 +13,7 @@ namespace {
 constexpr int most_rounds = 100;
 
 // The roots to be, one for each new copy: `<size> <root>` after another.
-std::string joined(std::span<const std::string> roots) {
+std::string listed(std::span<const std::string> roots) {
   std::string text;
   for (const std::string& root : roots) append_all(text, {std::to_string(root.size()), " ", root});
   return text;
@@ -51,7 +51,10 @@ class JournalMove {
   void run() {
     recopying_.settle();
     take_staged();
-    for (int round = 0; hold(); ++round) {
+    // First without holding up anybody, so that little is left to be staged while the roots are full.
+    bool found = read();
+    if (found) stage();
+    for (int round = 0; found && (found = hold()); ++round) {
       if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
       stage();
       if (let_go()) break;
@@ -69,12 +72,23 @@ class JournalMove {
       contents[copy] = Journal(new_.at(copy), new_key_, options_).read_staged(roots_[copy]);
     }));
     for (const JournalContents& copy : contents) take(copy);
+    staged_ = lines_;
+    staged_whole_ = whole_;
   }
 
   void take(const JournalContents& contents) {
     if (!contents.found) return;
     whole_ = whole_ || (contents.lost_segments == 0 && contents.foreign == 0);
     lines_ = unite(lines_, contents.lines);
+  }
+
+  // False: nothing is there.
+  bool read() {
+    std::vector<JournalContents> contents(old_.size());
+    expect_all(old_.run(
+        [&](std::size_t copy) { contents[copy] = Journal(old_.at(copy), old_key_, options_).read(); }));
+    for (const JournalContents& copy : contents) take(copy);
+    return std::any_of(contents.begin(), contents.end(), [](const auto& copy) { return copy.found; });
   }
 
   // False: nothing is there any more.
@@ -88,16 +102,52 @@ class JournalMove {
     return found;
   }
 
+  // What is new, behind what is staged already; or all anew, in its place.
   void stage() {
+    const bool behind = !roots_.empty() && staged_whole_ == whole_ && begins_with(lines_, staged_);
+    if (behind && lines_.size() == staged_.size()) return;
     Journal::Options options = options_;
-    options.lossy = !whole_;
+    options.lossy = !whole_ && !behind;
+    const std::span<const JournalLine> added = std::span(lines_).subspan(behind ? staged_.size() : 0);
+    const std::vector<std::string> before = roots_;
     std::vector<std::string> roots(new_.size());
     for (std::size_t copy = 0; copy < roots.size(); ++copy) {
-      roots[copy] = Journal(new_.at(copy), new_key_, options).stage(lines_);
+      roots[copy] = Journal(new_.at(copy), new_key_, options).stage(added);
+      if (behind) roots[copy] = joined(before[copy], roots[copy]);
       recopying_.keep_alive();
     }
-    recopying_.write(joined(roots));
+    recopying_.write(listed(roots));
+    if (!behind) remove_staged(before);
     roots_ = std::move(roots);
+    staged_ = lines_;
+    staged_whole_ = whole_;
+  }
+
+  static bool begins_with(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& first) {
+    return lines.size() >= first.size() &&
+           std::equal(first.begin(), first.end(), lines.begin(), [](const auto& one, const auto& other) {
+             return one.id == other.id && one.change == other.change;
+           });
+  }
+
+  static std::string joined(const std::string& root, const std::string& next) {
+    const auto first = decode_journal_root(root);
+    const auto second = decode_journal_root(next);
+    JournalRoot both{first->incarnation, first->segments, {}};
+    both.segments.insert(both.segments.end(), second->segments.begin(), second->segments.end());
+    return encode(both);
+  }
+
+  // Otherwise they would take memory until they are evicted, or others are.
+  void remove_staged(const std::vector<std::string>& roots) {
+    if (roots.empty()) return;
+    static_cast<void>(new_.run([&](std::size_t copy) {
+      const auto root = decode_journal_root(roots[copy]);
+      std::vector<Request> batch;
+      for (std::size_t i = 0; root && i < root->segments.size(); ++i)
+        batch.push_back(Request::remove(new_key_ + ":s:" + root->segments[i].id).lying_with(new_key_));
+      if (!batch.empty()) static_cast<void>(new_.at(copy).cluster.execute(batch));
+    }));
   }
 
   // False: one was changed.
@@ -126,7 +176,9 @@ class JournalMove {
   Journal::Options options_;
   Copies old_, new_;
   std::vector<std::string> roots_;
-  std::vector<JournalLine> lines_;
+  std::vector<JournalLine> lines_;   // of all that was read
+  std::vector<JournalLine> staged_;  // those that roots_ name
+  bool staged_whole_ = false;
   bool whole_ = false;  // a copy had lost nothing
   std::vector<Journal::Held> held_;
 };
