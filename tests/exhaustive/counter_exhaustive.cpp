@@ -257,6 +257,26 @@ TEST_CASE("exhaustive counter: every change against every other") {
   }
 }
 
+TEST_CASE("exhaustive counter: three clients") {
+  using exhaustive::holds_for_three;
+  for (const Kind kind : {Kind::plain, Kind::exact}) {
+    for (const std::vector<std::string>& three : {std::vector<std::string>{"i", "i", "i"},
+                                                  {"i", "t", "t"},
+                                                  {"i", "d", "t"},
+                                                  {"i", "s", "t"},
+                                                  {"i", "r", "i"}}) {
+      const std::string name = three[0] + " | " + three[1] + " | " + three[2];
+      holds_for_three((kind == Kind::plain ? "counter, plain: " : "counter, exact: ") + name,
+                      tellers(three, {.kind = kind, .before = 5}), {.faults = 1});
+    }
+  }
+  for (const std::vector<std::string>& three :
+       {std::vector<std::string>{"i", "i", "i"}, {"i", "r", "gg"}, {"r", "r", "g"}, {"i", "i", "gg"}})
+    holds_for_three("counter, 2 copies, exact: " + three[0] + " | " + three[1] + " | " + three[2],
+                    tellers(three, {.kind = Kind::exact, .before = 5, .copies = 2, .one_removes = true}),
+                    {.servers = 2});
+}
+
 TEST_CASE("exhaustive counter: two copies") {
   using exhaustive::holds;
   const auto pair = [](const std::vector<std::string>& lives, Kind kind, std::uint64_t before, int faults) {

@@ -165,6 +165,19 @@ TEST_CASE("exhaustive lock: acquire, renew, release against each other") {
   holds("lock: force | acquire renew release", lives({"x", "arf"}), bounds);
 }
 
+TEST_CASE("exhaustive lock: three clients") {
+  using exhaustive::holds_for_three;
+  for (const std::vector<std::string>& three : {std::vector<std::string>{"a", "a", "a"},
+                                                {"af", "af", "a"},
+                                                {"ar", "a", "a"},
+                                                {"a", "x", "a"},
+                                                {"aF", "at", "a"}}) {
+    const std::string name = "lock: " + three[0] + " | " + three[1] + " | " + three[2];
+    holds_for_three(name, lives(three), {.faults = 1});
+    holds_for_three(name + ", a lapse anywhere", lives(three), {.pauses = {lapse}, .most_pauses = 1});
+  }
+}
+
 TEST_CASE("exhaustive lock: a lease that lapsed, between two others") {
   using exhaustive::holds;
   // A request that arrives when its client has long been told otherwise.

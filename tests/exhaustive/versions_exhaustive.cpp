@@ -163,6 +163,14 @@ TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader
   holds("versions, 2 copies: s | g | g", users({"s", "g", "g"}, 2), copies_on(2, 0));
 }
 
+TEST_CASE("exhaustive versions: three clients") {
+  using exhaustive::holds_for_three;
+  for (const std::vector<std::string>& three :
+       {std::vector<std::string>{"s", "s", "s"}, {"s", "r", "s"}, {"s", "s", "gg"}, {"s", "r", "gg"}})
+    holds_for_three("versions, 2 copies: " + three[0] + " | " + three[1] + " | " + three[2], users(three, 2),
+                    copies_on(2, 0));
+}
+
 TEST_CASE("exhaustive versions: three copies") {
   using exhaustive::holds;
   holds("versions, 3 copies: s | s", users({"s", "s"}, 3), copies_on(3, 0));
