@@ -279,6 +279,7 @@ TEST_CASE("exhaustive counter: three clients") {
 
 TEST_CASE("exhaustive counter: two copies") {
   using exhaustive::holds;
+  // A second fault may take a plain counter the only copy that has lived and been reached from the start.
   const auto pair = [](const std::vector<std::string>& lives, Kind kind, std::uint64_t before, int faults) {
     holds(
         std::string("counter, 2 copies, ") + (kind == Kind::plain ? "plain: " : "exact: ") + lives[0] +
@@ -286,7 +287,7 @@ TEST_CASE("exhaustive counter: two copies") {
         tellers(
             lives,
             {.kind = kind, .before = before, .copies = 2, .one_removes = kind == Kind::exact && faults == 0}),
-        {.faults = faults, .servers = 2});
+        {.faults = faults, .servers = 2}, kind == Kind::plain ? 0 : 1);
   };
   for (const std::uint64_t before : {0, 5}) {
     for (const Kind kind : {Kind::plain, Kind::exact}) {
@@ -303,8 +304,9 @@ TEST_CASE("exhaustive counter: two copies") {
       pair({lives.substr(0, 1), lives.substr(4)}, Kind::plain, before, 0);
     }
     for (const char* other : {"r", "ri", "rg", "gr", "ir"}) pair({"r", other}, Kind::exact, before, 0);
-    for (const char* other : {"gg", "i", "ig", "r", "ri"}) pair({"r", other}, Kind::exact, before, 1);
-    for (const char* other : {"g", "gg", "i"}) pair({"ir", other}, Kind::exact, before, 1);
+    for (const char* other : {"gg", "i", "ig", "r"}) pair({"r", other}, Kind::exact, before, 1);
+    pair({"ir", "g"}, Kind::exact, before, 1);
+    for (const char* other : {"gg", "i"}) pair({"ir", other}, Kind::exact, before, 0);
   }
 }
 

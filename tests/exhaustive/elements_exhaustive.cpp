@@ -313,9 +313,9 @@ TEST_CASE("exhaustive table and hash: two copies") {
       bounds.servers = 2;
       bounds.kinds.restarts = true;
       holds(name + ", it is there", users(lives, {.structure = structure, .before = true, .copies = 2}),
-            bounds);
+            bounds, 0);
       holds(name + ", it was removed long ago",
-            users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds);
+            users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
   }
 }

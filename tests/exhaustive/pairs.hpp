@@ -18,7 +18,7 @@ inline bool full() {
 
 inline std::uint64_t most_steps() {
   const char* steps = std::getenv("MCDS_TEST_STEPS");
-  return steps == nullptr ? 8'000'000 : std::strtoull(steps, nullptr, 10);
+  return steps == nullptr ? 5'000'000 : std::strtoull(steps, nullptr, 10);
 }
 
 // MCDS_TEST_PAIR: only those whose line has this in its name.
