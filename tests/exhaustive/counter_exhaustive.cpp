@@ -2,6 +2,7 @@
 // several copies answer racing increments no order: there only what is read counts.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
@@ -222,6 +223,12 @@ void cas_loop_repeating_after_unknown(Context& context, std::uint64_t delta) {
   });
 }
 
+// An exact counter's copies, as a plain one's.
+void remove_without_a_trace(Request& request) {
+  const auto record = request.op == Op::cas ? CounterCopyRecord::parse(request.value) : std::nullopt;
+  if (record && !record->exists()) request.op = Op::remove;
+}
+
 // The article's: read, add, write.
 void get_and_set(Context& context, std::uint64_t delta) {
   const Reply found = expect_read(context.cluster, context.cluster.execute(Request::get(key)));
@@ -326,6 +333,9 @@ TEST_CASE("exhaustive counter: caught when broken") {
          {.servers = 2});
   const Setting created{.kind = Kind::exact, .copies = 2, .spoil = test::add_over_what_is_there};
   caught("counter, 2 exact copies, broken: created over what is there", tellers({"i", "i"}, created),
+         {.servers = 2});
+  const Setting removed{.kind = Kind::exact, .before = 5, .copies = 2, .spoil = remove_without_a_trace};
+  caught("counter, 2 exact copies, broken: removed without a trace", tellers({"r", "gg"}, removed),
          {.servers = 2});
   caught("counter, the articles': get, add, set", tellers({"i", "i"}, {.increment = get_and_set}), {});
 }
