@@ -286,7 +286,8 @@ TEST_CASE("exhaustive counter: three clients") {
 
 TEST_CASE("exhaustive counter: two copies") {
   using exhaustive::holds;
-  // A second fault may take a plain counter the only copy that has lived and been reached from the start.
+  // A second fault may take a plain counter the only copy that has lived and been reached from the start, and show a reader
+  // only the copy that a change has not reached.
   const auto pair = [](const std::vector<std::string>& lives, Kind kind, std::uint64_t before, int faults) {
     holds(
         std::string("counter, 2 copies, ") + (kind == Kind::plain ? "plain: " : "exact: ") + lives[0] +
@@ -294,7 +295,7 @@ TEST_CASE("exhaustive counter: two copies") {
         tellers(
             lives,
             {.kind = kind, .before = before, .copies = 2, .one_removes = kind == Kind::exact && faults == 0}),
-        {.faults = faults, .servers = 2}, kind == Kind::plain ? 0 : 1);
+        {.faults = faults, .servers = 2}, kind == Kind::plain || lives[1] == "gg" ? 0 : 1);
   };
   for (const std::uint64_t before : {0, 5}) {
     for (const Kind kind : {Kind::plain, Kind::exact}) {
