@@ -266,7 +266,7 @@ TEST_CASE("exhaustive array: two copies") {
   bounds.faults = 1;
   for (const char* pair : {"aa", "am", "ad", "af", "mm", "md", "mf", "dd"})
     holds(std::string("array, 2 copies: ") + pair[0] + " | " + pair[1] + "f",
-          writers({{pair[0]}, {pair[1], 'f'}}, {.copies = 2, .ordered = false}), bounds);
+          writers({{pair[0]}, {pair[1], 'f'}}, {.copies = 2, .ordered = false}), bounds, 0);
 }
 
 TEST_CASE("exhaustive array: the JSON encoding") {

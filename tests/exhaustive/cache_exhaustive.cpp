@@ -226,6 +226,20 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
         {.faults = 1});
 }
 
+TEST_CASE("exhaustive cache: three clients") {
+  using exhaustive::holds_for_three;
+  for (const std::vector<std::string>& three : {std::vector<std::string>{"a", "a", "a"},
+                                                {"a", "a", "e"},
+                                                {"a", "ea", "r"},
+                                                {"a", "e", "r"},
+                                                {"f", "a", "e"}}) {
+    const std::string name = "cache: " + three[0] + " | " + three[1] + " | " + three[2];
+    for (const Before before : {Before::nothing, Before::stale})
+      holds_for_three(name + (before == Before::nothing ? ", missing" : ", stale"),
+                      callers(three, {.before = before}), {});
+  }
+}
+
 // Two may then rebuild at the same time: no value is wrong for it.
 TEST_CASE("exhaustive cache: no invalidation is undone although items are lost") {
   using exhaustive::holds;

@@ -93,10 +93,14 @@ class Holder {
 
   void release(bool by_token) {
     if (!lease_) return;
+    // Also if it dies meanwhile.
+    struct End {
+      Holder& holder;
+      ~End() { holder.tenures_.end(holder.client_, holder.client_.begun()); }
+    } const end{*this};
     client_.operation("release", [&] {
       return told((by_token ? lock_.release(lease_->token) : lock_.release(*lease_)).result);
     });
-    tenures_.end(client_, client_.begun());
   }
 
   Lock lock_;
@@ -163,6 +167,16 @@ TEST_CASE("exhaustive lock: acquire, renew, release against each other") {
   holds("lock: acquire release by token | acquire renew", lives({"aF", "ar"}), bounds);
   holds("lock: acquire waiting | acquire release", lives({"wf", "af"}), {.faults = 1});
   holds("lock: force | acquire renew release", lives({"x", "arf"}), bounds);
+}
+
+TEST_CASE("exhaustive lock: three clients") {
+  using exhaustive::holds_for_three;
+  for (const std::vector<std::string>& three :
+       {std::vector<std::string>{"a", "a", "a"}, {"af", "af", "a"}, {"ar", "a", "a"}, {"aF", "at", "a"}}) {
+    const std::string name = "lock: " + three[0] + " | " + three[1] + " | " + three[2];
+    holds_for_three(name, lives(three), {.faults = 1});
+    holds_for_three(name + ", a lapse anywhere", lives(three), {.pauses = {lapse}, .most_pauses = 1});
+  }
 }
 
 TEST_CASE("exhaustive lock: a lease that lapsed, between two others") {
