@@ -226,6 +226,20 @@ TEST_CASE("exhaustive cache: askers, rebuilders and invalidations against each o
         {.faults = 1});
 }
 
+TEST_CASE("exhaustive cache: three clients") {
+  using exhaustive::holds_for_three;
+  for (const std::vector<std::string>& three : {std::vector<std::string>{"a", "a", "a"},
+                                                {"a", "a", "e"},
+                                                {"a", "ea", "r"},
+                                                {"a", "e", "r"},
+                                                {"f", "a", "e"}}) {
+    const std::string name = "cache: " + three[0] + " | " + three[1] + " | " + three[2];
+    for (const Before before : {Before::nothing, Before::stale})
+      holds_for_three(name + (before == Before::nothing ? ", missing" : ", stale"),
+                      callers(three, {.before = before}), {});
+  }
+}
+
 // Two may then rebuild at the same time: no value is wrong for it.
 TEST_CASE("exhaustive cache: no invalidation is undone although items are lost") {
   using exhaustive::holds;
@@ -253,7 +267,8 @@ TEST_CASE("exhaustive cache: two copies") {
 TEST_CASE("exhaustive cache: caught when broken") {
   using exhaustive::caught;
   exhaustive::holds("cache, two copies: ask, while a rebuild has the second server's lock",
-                    callers({"a"}, {.copies = 2, .behind = true}), {.servers = 2});
+                    callers({"a"}, {.copies = 2, .behind = true}), {.servers = 2},
+                    0);  // if that server does not answer, nobody knows of its lock
   caught("cache, two copies, broken: nobody looks for a lock behind the first server's",
          callers({"a"}, {.copies = 2, .behind = true, .spoil = look_elsewhere}), {.servers = 2});
   caught("cache, broken: stored by set", callers({"a", "e"}, {.spoil = test::store_by_set}), {});

@@ -289,6 +289,7 @@ TEST_CASE("exhaustive table and hash: every change against every other, and agai
 
 TEST_CASE("exhaustive table and hash: what is lost is told") {
   using exhaustive::holds;
+  // Nobody knows of a list that is lost whole: of one fault only.
   Bounds losing = small_items(1);
   losing.kinds = Happenings::none();
   losing.kinds.evictions = losing.kinds.restarts = true;
@@ -296,7 +297,7 @@ TEST_CASE("exhaustive table and hash: what is lost is told") {
     for (const char* pair : {"sf", "sg", "rf", "so"}) {
       const std::vector<std::string> lives{std::string(1, pair[0]), std::string(1, pair[1])};
       holds(structure + ", data lost: " + pair[0] + " | " + pair[1],
-            users(lives, {.structure = structure, .before = true}), losing);
+            users(lives, {.structure = structure, .before = true}), losing, 0);
     }
   }
 }
@@ -313,9 +314,9 @@ TEST_CASE("exhaustive table and hash: two copies") {
       bounds.servers = 2;
       bounds.kinds.restarts = true;
       holds(name + ", it is there", users(lives, {.structure = structure, .before = true, .copies = 2}),
-            bounds);
+            bounds, 0);
       holds(name + ", it was removed long ago",
-            users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds);
+            users(lives, {.structure = structure, .removed = true, .copies = 2}), bounds, 0);
     }
   }
 }

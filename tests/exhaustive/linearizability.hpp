@@ -57,9 +57,10 @@ class Acts {
     one.apply = std::move(apply);
   }
 
-  // It may have been done to the state at any time, by nobody that was asked: what servers lose.
-  void perhaps(std::function<void(State&)> effect) {
-    acts_.push_back({.apply = [effect = std::move(effect)](State& state) { return effect(state), true; }});
+  // It may have been done to the state at any time, by nobody that was asked, once for each of two faults: what servers lose.
+  void perhaps(const std::function<void(State&)>& effect) {
+    for (int fault = 0; fault < 2; ++fault)
+      acts_.push_back({.apply = [effect](State& state) { return effect(state), true; }});
   }
 
   bool explained(const State& before, const std::function<bool(State&)>& final) const {

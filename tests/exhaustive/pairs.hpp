@@ -10,9 +10,15 @@
 
 namespace mcds::exhaustive {
 
-// MCDS_TEST_FULL (`tests/run --full`): one fault more, as far as so many steps reach.
+// MCDS_TEST_FULL (`tests/run --full`): one fault more, and pairs that meet a third client, as far as so many steps of each
+// pair reach. MCDS_TEST_STEPS: another number of them.
 inline bool full() {
   return std::getenv("MCDS_TEST_FULL") != nullptr;
+}
+
+inline std::uint64_t most_steps() {
+  const char* steps = std::getenv("MCDS_TEST_STEPS");
+  return steps == nullptr ? 5'000'000 : std::strtoull(steps, nullptr, 10);
 }
 
 // MCDS_TEST_PAIR: only those whose line has this in its name.
@@ -28,11 +34,11 @@ inline Context in_copies(Context context, std::size_t copies) {
 }
 
 // Complete within a million schedules, and no violation.
-inline void holds(const std::string& name, const Scenario& scenario, Bounds bounds) {
+inline void holds(const std::string& name, const Scenario& scenario, Bounds bounds, int more_faults = 1) {
   if (!chosen(name)) return;
   if (full()) {
-    ++bounds.faults;
-    bounds.effort = 8'000'000;
+    bounds.faults += more_faults;
+    bounds.effort = most_steps();
   }
   const Verdict verdict = explore(scenario, bounds);
   std::printf("%-64s %s: %s\n", name.c_str(), bounds.told().c_str(), verdict.line().c_str());
@@ -40,6 +46,11 @@ inline void holds(const std::string& name, const Scenario& scenario, Bounds boun
   INFO(name, ": ", verdict.told());
   CHECK(!verdict.violation);
   if (!full()) CHECK(verdict.complete);
+}
+
+// Three clients, under `tests/run --full` only.
+inline void holds_for_three(const std::string& name, const Scenario& scenario, const Bounds& bounds) {
+  if (full()) holds(name, scenario, bounds, 0);
 }
 
 // Broken on purpose: found, with the shortest story.

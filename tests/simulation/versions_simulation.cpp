@@ -124,8 +124,10 @@ class Client {
     const std::set<std::size_t> missed = missed_by(result);
     const std::set<std::size_t> before = std::exchange(history_.missed[name], missed);
     if (result.failure) return;
-    // With two copies, one each: nothing tells which was later, until one reaches both.
-    if (result.copies.size() == 2 && !missed.empty() && !before.empty() && missed != before)
+    // With two copies, one each: nothing tells which was later, until one reaches both. A copy that got the element but
+    // not its line in the index counts as missed as well, so of two that were missed it is not known which has it.
+    const bool same_copy = missed == before && missed.size() == 1;
+    if (result.copies.size() == 2 && !missed.empty() && !before.empty() && !same_copy)
       history_.undecided.insert(name);
     if (missed.empty()) history_.undecided.erase(name);
     if (history_.undecided.contains(name)) return;

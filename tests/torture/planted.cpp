@@ -59,6 +59,8 @@ class Planted final : public Decorator {
     if (fault_ == "eventlog" || fault_ == "array") return appends(request) && one_in(20);
     if (fault_ == "hash") return is_element(request) && request.op == Op::replace && one_in(20);
     if (fault_ == "table") return is_element(request) && request.op == Op::remove && one_in(20);
+    // Of stores and of invalidations.
+    if (fault_ == "cache") return request.op == Op::cas && one_in(5);
     return false;
   }
   static bool appends(const Request& request) {

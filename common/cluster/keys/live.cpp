@@ -67,8 +67,7 @@ class Dump final : public LineStream {
   // The deadline of a busy server stays: one that is busy with other dumps is as good as silent.
   void act(SteadyTime now) override {
     if (std::exchange(retries_, false)) {
-      act_at(std::max(now, ends_at_.value_or(SteadyTime::max())));
-      return send(command_);
+      return ask_for_keys(now);
     }
     ends_at_.reset();
     send(end_question);
@@ -87,6 +86,8 @@ class Dump final : public LineStream {
       key->server = index_;
       ++result_.keys;
       if (!take_(*key)) finish();
+    } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {
+      --refused_ends_;
     } else if (line == "END" || (!ends_at_ && line.starts_with("VERSION "))) {
       result_.complete = true;
       result_.by_table = command_ == by_table;
@@ -95,6 +96,8 @@ class Dump final : public LineStream {
       return;  // what 1.6.43 and later begin with
     } else if (line.starts_with("BUSY") && result_.keys == 0) {
       retries_ = true;
+      // An end that was asked for is that of this answer, not of the dump to come.
+      refused_ends_ += ends_at_ ? 0 : 1;
       pause_until(now + before_retry);
     } else if (result_.keys == 0 && command_ == by_table && line.starts_with("BADCLASS")) {
       command_ = by_lru;
@@ -144,6 +147,7 @@ class Dump final : public LineStream {
   std::string_view command_ = by_table;
   SteadyTime asked_at_{};
   bool retries_ = false;
+  int refused_ends_ = 0;               // answers to come that end no dump
   std::optional<SteadyTime> ends_at_;  // unset: it was asked for
   std::string buffer_;
   LiveKeysOfServer result_;

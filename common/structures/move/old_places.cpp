@@ -15,6 +15,8 @@ using moving::Spooled;
 
 constexpr std::size_t most_items = 512;
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
+// Of a removal whose compare fails: the item was written, or the connection was another one by then.
+constexpr int most_attempts = 4;
 
 }  // namespace
 
@@ -35,7 +37,7 @@ struct OldPlaces::Parts {
   }
 
   void take(const LiveKey& key);
-  void remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch);
+  void remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch, int attempt = 1);
 
   Context from;
   Cluster& to;
@@ -65,7 +67,8 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   spool.add(record);
 }
 
-void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch) {
+void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch,
+                              int attempt) {
   std::vector<Request> here, there;
   for (const Spooled& record : batch) {
     here.push_back(Request::gets(record.key).on(record.from));
@@ -100,14 +103,22 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last,
     }
   }
   const std::vector<Reply> replies = from.cluster.execute(removals);
+  std::vector<Spooled> again;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (replies[i].failed()) {
       ++report.failed;
       left(*removed[i], replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
-    } else {
+    } else if (replies[i].outcome != Outcome::exists) {
       ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
+    } else if (attempt < most_attempts) {
+      again.push_back(*removed[i]);
+    } else {
+      ++report.failed;
+      left(*removed[i], "changed",
+           "it is written on its old server all the time; a client still uses the old list");
     }
   }
+  if (!again.empty()) remove(again, even_last, watch, attempt + 1);
 }
 
 OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options)
