@@ -77,6 +77,7 @@
 #include "common/primitives/copies.hpp"
 #include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/eventlog/writer.hpp"
@@ -117,7 +118,10 @@ struct LogSummary {
   bool directory = false;         // one was there
   bool flood = false;             // the chunks of one read exceed the memory limit
   std::vector<RingShape> shapes;  // in use, the newest last; with several copies, of any of them
-  bool declined = false;          // see LogRange::only_if_sole
+  // What the conf key says, of all copies that answered.
+  bool conf_answered = false;
+  std::vector<InUse> conf;
+  bool declined = false;  // see LogRange::only_if_sole
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
 
@@ -125,6 +129,7 @@ struct LogSummary {
     return shapes.empty() ? std::nullopt : std::optional(shapes.back());
   }
   bool found_nothing() const { return parts == 0 && !directory; }
+  bool conf_missing() const { return conf_answered && conf.empty(); }
 };
 
 struct ChunkText;
@@ -171,6 +176,14 @@ class EventLog {
   // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 
+  // From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that it is; then it can
+  // be repeated.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;
+  };
+  Recopied recopy();
+
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
   // The keys a put now would use, and those of the readable window that can exist.
@@ -188,10 +201,22 @@ class EventLog {
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
             std::optional<std::uint64_t> limit, bool tolerant, bool refills, bool only_if_sole = false);
   void adopt(CursorState& state, WallTime now, LogSink& sink);
+  void follow(CursorState& state);
+  bool take_over(CursorState& state) const;
 
   void refill_lost(std::span<const std::optional<Failure>> failures);
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
+  // Its copies united.
+  std::vector<ChunkText> read_ring(const Copies& copies, const LogKeys& keys,
+                                   std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
+                                   bool tolerant, bool refills);
+  void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
+                   bool tolerant);
+  void remember(std::span<const InUse> conf);
+  void repair_confs(std::span<const LogSummary> copies);
+  std::string key_of(const PartName& name) const;
+  LogKeys keys_of(const FormerRing& former) const;
   void put_directories_right(std::span<const ChunkText* const> copies);
   bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
@@ -202,10 +227,17 @@ class EventLog {
   Flushed flush_as(const RingShape& shape, std::string_view lines);
   void take_keys();
   bool elsewhere();
+  std::optional<LogMove> complete_left(bool everywhere);
+  std::vector<InUse> read_conf() const;
+  void refuse_if_left(const LogSummary& summary);
+  [[noreturn]] void refuse(const LogMove& move);
+  std::optional<Failure> refusal_of_writers();
   std::string unmarked_ring() const;
+  bool is_numbered_otherwise(std::string_view ring) const;
 
   Copies copies_;
   Context context_;
+  std::string name_;
   Kept kept_;
   RingShape shape_;
   LogKeys keys_;
@@ -213,6 +245,7 @@ class EventLog {
   EventIdSource ids_;
   WallTime last_now_{};
   bool guessed_ = false;
+  std::vector<FormerRing> formers_;  // of all shapes, as far as is known
   std::string staged_lines_;
   std::int64_t staged_chunk_ = 0;
   std::size_t staged_events_ = 0;
