@@ -136,6 +136,8 @@ void EventLog::refuse(const LogMove& move) {
   } catch (const Failure&) {
     // Who gives the new number completes it.
   }
+  // It may have been changed again since.
+  static_cast<void>(kept_.elsewhere());
   kept_.refuse(move.to);
 }
 
@@ -158,8 +160,9 @@ EventLog::Recopied EventLog::recopy() {
   for (int attempt = 0; attempt < most_recopies; ++attempt) {
     const auto place = kept_.only_place();
     if (!place) {
-      if (!complete_left(true)) return {};
-      continue;
+      if (complete_left(true)) continue;
+      recopy.expect_answers();
+      return {};
     }
     if (place->copies == copies_.size()) {
       // Whoever began it may not have come to its end.

@@ -128,36 +128,45 @@ void LogRecopy::complete(const LogNumber& from, bool everywhere) const {
   }
 }
 
-// Fills the last part of every chunk that a put can be for now, so that the next one looks at the conf.
+// Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a writer may still append
+// to one that has no room for others' batches.
 void LogRecopy::close(const LogNumber& number, std::span<const InUse> conf) const {
   const Copies copies(number.in(context_));
   const auto failures = copies.run([&](std::size_t copy) {
-    Cluster& cluster = copies.at(copy).cluster;
     for (const InUse& one : conf) {
       const auto shape = RingShape::parse(one.what);
       if (!shape) continue;
       const LogKeys keys(number.key(context_, name_), *shape);
       const std::int64_t now = shape->chunk_of(context_.clock.wall());
-      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) {
-        LogDirectory directory;
-        directory.add(
-            expect_read(cluster, cluster.execute(Request::get(keys.directory(chunk / chunks_per_directory))))
-                .value);
-        const auto named = directory.named(chunk, WallTime::max());
-        if (named.empty()) continue;
-        const PartName last = named.back().first;
-        std::vector<Request> batch;
-        for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
-          batch.push_back(keys.of_part(Request::append(keys.part(last), filler_line(size)), last));
-        for (int round = 0; round < most_fill_rounds; ++round) {
-          const auto replies = cluster.execute(batch);
-          if (replies.back().outcome != Outcome::stored) break;
-        }
-      }
+      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) close_chunk(copies.at(copy), keys, chunk);
     }
   });
   for (const auto& failure : failures) {
     if (failure) throw Failure(*failure);
+  }
+}
+
+void LogRecopy::close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const {
+  const Request ask = Request::get(keys.directory(chunk / chunks_per_directory));
+  LogDirectory directory;
+  directory.add(expect_read(copy.cluster, copy.cluster.execute(ask)).value);
+  for (const auto& [name, incarnation] : directory.named(chunk, WallTime::max())) {
+    std::vector<Request> batch;
+    for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
+      batch.push_back(keys.of_part(Request::append(keys.part(name), filler_line(size)), name));
+    for (int round = 0; round < most_fill_rounds; ++round) {
+      if (copy.cluster.execute(batch).back().outcome != Outcome::stored) break;
+    }
+  }
+}
+
+// Whether nothing can have been missed in a look that found nothing.
+void LogRecopy::expect_answers() const {
+  const std::size_t most = std::min(context_.cluster.placement().pool().size(), most_copies);
+  for (std::size_t copies = 1; copies <= most; ++copies) {
+    const LogNumber number{copies};
+    if (context_.cluster.placement().servers_of(conf_key(number), copies).size() < copies) return;
+    static_cast<void>(read(number, true));
   }
 }
 

@@ -21,12 +21,15 @@ class LogRecopy {
   // The other steps, as far as they are not done, for who left `from` last. Throws if the new conf key cannot be written:
   // with `everywhere` in every copy, otherwise in any.
   void complete(const LogNumber& from, bool everywhere) const;
+  // Throws if a server that may have a conf key of the log does not answer.
+  void expect_answers() const;
 
  private:
   std::vector<InUse> read(const LogNumber& number, bool everywhere) const;
   std::vector<InUse> taken_over(std::span<const InUse> conf, const LogMove& move) const;
   bool write(const LogNumber& number, std::span<const InUse> lines, bool everywhere) const;
   void close(const LogNumber& number, std::span<const InUse> conf) const;
+  void close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const;
   std::string conf_key(const LogNumber& number) const { return number.key(context_, name_) + ":conf"; }
 
   Context context_;

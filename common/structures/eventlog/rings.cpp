@@ -143,8 +143,7 @@ std::vector<ChunkText> EventLog::read_ring(const Copies& copies, const LogKeys& 
 // What one copy of the conf key says of former rings, all are to say. Best effort.
 void EventLog::repair_confs(std::span<const LogSummary> copies) {
   std::vector<InUse> all;
-  for (const LogSummary& copy : copies)
-    all = united(std::move(all), copy.conf);
+  for (const LogSummary& copy : copies) all = united(std::move(all), copy.conf);
   std::erase_if(all, is_shape);
   if (all.empty()) return;
   static_cast<void>(copies_.run([&](std::size_t copy) {
