@@ -216,8 +216,14 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     }
   });
   const bool late = writing.found();
-  if (!late && writing.any_missing() && (kept_.elsewhere() || writing.any_vanished()))
-    return append(step, encoding);
+  if (!late && writing.any_missing()) {
+    const bool vanished = writing.any_vanished();
+    if (kept_.elsewhere()) return append(step, encoding);
+    if (vanished) {
+      static_cast<void>(thaw());
+      return append(step, encoding);
+    }
+  }
   // A copy without a journal has lost it if another has one, unless all are being put elsewhere; another client may be about
   // to restore it.
   if (late ? writing.any_missing() && !is_put_elsewhere() : writing.wanted()) {
@@ -237,10 +243,17 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   return written(writing);
 }
 
+// Nobody is taking it elsewhere. False: nobody was.
+bool Array::thaw() const {
+  std::vector<char> held(copies_.size(), 0);
+  static_cast<void>(copies_.run([&](std::size_t copy) { held[copy] = journal(copy).thaw() ? 1 : 0; }));
+  return std::find(held.begin(), held.end(), 1) != held.end();
+}
+
 // What was appended to one copy is taken along.
 bool Array::is_put_elsewhere() {
   try {
-    static_cast<void>(kept_.elsewhere());
+    if (!kept_.elsewhere()) static_cast<void>(thaw());
     return false;
   } catch (const Failure&) {
     return true;
@@ -383,6 +396,15 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
 }
 
 std::optional<Array::Compacted> Array::compact() {
+  try {
+    return compact_here();
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::try_again || (!kept_.elsewhere() && !thaw())) throw;
+    return compact_here();
+  }
+}
+
+std::optional<Array::Compacted> Array::compact_here() {
   if (copies_.size() > 1) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {
