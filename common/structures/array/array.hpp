@@ -131,12 +131,13 @@ class Array {
   };
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
+  Changed append(const Step& step, std::optional<ArrayEncoding> encoding, const std::string& operation);
   // needless: there is a journal, and it is full. other: it has the JSON encoding.
   enum class Creation { needless, wanted, unwanted, other };
   Creation creation(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
   struct Writing;
   void append_to(Writing& writing, std::size_t copy, bool late) const;
-  bool is_put_elsewhere();
+  bool is_elsewhere(const Writing& writing);
   bool thaw() const;
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
