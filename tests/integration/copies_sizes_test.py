@@ -95,7 +95,7 @@ def parts(servers):
     count = 0
     for path in servers.paths:
         with connected(path) as file:
-            count += sum(key.rsplit(b":", 1)[-1].count(b".") for key in set(dumped(file)))
+            count += sum(key.rsplit(b":", 1)[-1].count(b".") for key in set(dumped(file, by="hash")))
     return count
 
 

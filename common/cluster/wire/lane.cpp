@@ -30,6 +30,8 @@ constexpr const char* turned_away_message =
 constexpr std::size_t slowest_replies = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
 constexpr int most_receives = 64;
+// For what a server is that has not answered in time.
+constexpr Duration longest_late_inquiry = std::chrono::milliseconds(100);
 
 bool compares(Op op) {
   return op == Op::cas || op == Op::remove_if;
@@ -151,7 +153,10 @@ short Lane::events() const {
 void Lane::proceed(short happened, SteadyTime now) {
   now_ = now;
   if (now >= deadline_) {
-    return abandon(socket_.complaint(true), Why::late);
+    if (!may_wait_for_a_header()) return abandon(socket_.complaint(true), Why::late);
+    overdue_ = socket_.complaint(true);
+    deadline_ = options_.latest(now, std::min(options_.timeout, longest_late_inquiry));
+    return inquire(now);
   }
   if (happened == 0) return;
   if (socket_.state() == Socket::State::connecting) {
@@ -239,6 +244,13 @@ bool Lane::is_stranger() const {
   return !met_ && options_.protocol == ConnectOptions::Protocol::classic;
 }
 
+// Servers of the binary protocol take no less than a header, and say nothing before they have one. Only without a
+// greeting: that is as long.
+bool Lane::may_wait_for_a_header() const {
+  return options_.protocol == ConnectOptions::Protocol::classic && !inquiry_ && !met_ && heard_bytes_ == 0 &&
+         socket_.state() == Socket::State::open && sent_ < binary_header;
+}
+
 // Other servers and the deadlines have their turn too, however fast this one speaks.
 void Lane::read(SteadyTime now) {
   for (int turn = 0; turn < most_receives; ++turn) {
@@ -252,11 +264,7 @@ void Lane::read(SteadyTime now) {
       read_replies(now);
     }
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
-    if (size < 0 && is_stranger()) {
-      sent_before_ = requests_sent();
-      inquiry_.emplace(greeting_.has_value());
-      return ask_next(now);
-    }
+    if (size < 0 && is_stranger()) return inquire(now);
     if (size < 0) return abandon(socket_.complaint());
     if (size < 4096) return;
   }
@@ -282,6 +290,12 @@ bool Lane::read_greeting() {
       abandon(nonsense_message, Why::nonsense);
   }
   return false;
+}
+
+void Lane::inquire(SteadyTime now) {
+  sent_before_ = requests_sent();
+  inquiry_.emplace(greeting_.has_value());
+  ask_next(now);
 }
 
 // On a separate connection, within the deadline that began with the first.
@@ -396,7 +410,11 @@ std::size_t Lane::requests_sent() const {
   return count;
 }
 
-void Lane::abandon(const std::string& why, Why kind) {
+void Lane::abandon(std::string why, Why kind) {
+  if (const std::string overdue = std::exchange(overdue_, {}); !overdue.empty()) {
+    why = overdue;
+    kind = Why::late;
+  }
   if (socket_.denied()) return refuse_all(Kind::denied, why);
   const std::size_t sent_requests = inquiry_ ? sent_before_ : requests_sent();
   inquiry_.reset();
@@ -427,6 +445,7 @@ void Lane::give_up_flood() {
 }
 
 void Lane::refuse_all(Kind kind, const std::string& why) {
+  overdue_.clear();
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     *replies_[i] = Reply::failed_with(kind, why, index_);
     fill_in(*replies_[i], now_);

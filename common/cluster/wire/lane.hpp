@@ -60,8 +60,10 @@ class Lane {
   Wording wording() const;
   bool answered_here(const Request& request, Reply& reply) const;
   bool is_stranger() const;
+  bool may_wait_for_a_header() const;
   bool read_login();
   bool read_greeting();
+  void inquire(SteadyTime now);
   void ask_next(SteadyTime now);
   std::size_t requests_sent() const;
   void read_answer(bool closed, SteadyTime now);
@@ -75,7 +77,7 @@ class Lane {
   void finish_command(const Command& command, SteadyTime now);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   enum class Why { gone, late, nonsense, flood };
-  void abandon(const std::string& why, Why kind = Why::gone);
+  void abandon(std::string why, Why kind = Why::gone);
   void fill_in(Reply& reply, SteadyTime now) const;
   // Fails everything unanswered, of which nothing was applied.
   void refuse_all(ReplyFailure::Kind kind, const std::string& why);
@@ -88,7 +90,8 @@ class Lane {
   Dialect dialect_;
   std::optional<Greeting> greeting_;  // of this connection, until it is answered
   bool greets_ = false;               // before the next request is sent
-  std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting
+  std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting or did not answer
+  std::string overdue_;               // what is said if it shows nothing, after no answer came in time
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
   bool awaits_login_ = false;         // this connection's answer to it
