@@ -80,7 +80,7 @@ SIZES = {
     "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
              "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000)), [], 0),
     "eventlog": (*LOG, numbered(20000 if FULL else 3000, 1000), [], 20 if FULL else 3),
-    "eventlog of many parts": (*LOG, numbered(140000 if FULL else 2500, 1000), small_items(128 if FULL else 16), 1100 if FULL else 150),
+    "eventlog of many parts": (*LOG, numbered(112000 if FULL else 2500, 1000), small_items(96 if FULL else 16), 1100 if FULL else 150),
 }
 
 
