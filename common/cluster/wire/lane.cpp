@@ -77,6 +77,7 @@ bool Lane::open() {
   output_.clear();
   output_position_ = sent_ = produced_ = 0;
   uniques_.clear();
+  newest_ = 0;
   ++connections_;
   heard_ = false;
   greeting_.reset();
@@ -127,6 +128,8 @@ Wording Lane::wording() const {
           .compares_in_md = dialect_.compares_in_md(),
           .long_lines = dialect_.takes_long_lines(),
           .one_key_a_line = dialect_.proxy,
+          .stamps = dialect_.is_memcached(),
+          .quiet = dialect_.is_memcached() && newest_ != 0,
           .incr_form = incr_form_};
 }
 
@@ -383,10 +386,23 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
   heard_ = met_ = true;
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
+  if (request.op == Op::add_and_get) return tell_created(command);
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
   const bool stamped = fetched ? reply.outcome == Outcome::hit : reply.cas.value != 0;
   if (stamped && connections_ > 1) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
+}
+
+// What this run stored is newer than anything before it.
+void Lane::tell_created(const Command& command) {
+  std::uint64_t newest = newest_;
+  for (std::size_t i = command.first; i < command.first + command.count; ++i) {
+    Reply& reply = *replies_[i];
+    if (command.wording.quiet) reply.created = reply.cas.value > newest_;
+    reply.created = reply.created && reply.outcome == Outcome::hit;
+    if (reply.created) newest = std::max(newest, reply.cas.value);
+  }
+  newest_ = newest;
 }
 
 void Lane::fill_in(Reply& reply, SteadyTime now) const {

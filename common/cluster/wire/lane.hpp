@@ -75,6 +75,7 @@ class Lane {
   void read(SteadyTime now);
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
+  void tell_created(const Command& command);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   enum class Why { gone, late, nonsense, flood };
   void abandon(std::string why, Why kind = Why::gone);
@@ -100,6 +101,9 @@ class Lane {
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
+
+  // The newest unique that this connection's adds are known to have made: what has a newer one was stored later.
+  std::uint64_t newest_ = 0;
 
   IncrForm incr_form_ = IncrForm::whole;
   std::uint64_t forgotten_ = 0;  // answered requests that are no longer in requests_
