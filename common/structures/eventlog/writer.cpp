@@ -176,8 +176,9 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
       withdraw(name, incarnation);
       return Stored::again;
     }
-  } catch (const NotApplied&) {
-    if (alone_) throw;
+  } catch (const NotApplied& failure) {
+    // A directory that has no room stays without it; its server may come back.
+    if (alone_ || failure.code() == ErrorCode::refused) throw;
   }
   const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
                                                          lines, exptime_of(name.chunk)),
