@@ -158,7 +158,7 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
     name_part(name, incarnation);
   } catch (const NotApplied& failure) {
     // A directory that has no room stays without it; its server may come back.
-    if (alone_ || failure.code() == ErrorCode::refused) throw;
+    if (alone_ || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
   const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
                                                          lines, exptime_of(name.chunk)),

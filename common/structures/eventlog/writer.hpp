@@ -34,6 +34,8 @@ class LogWriter {
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
+  // What is appended is in another copy: it is stored although the directory has no room for its part.
+  void set_restoring(bool restores) { restores_ = restores; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. Throws NotApplied.
@@ -61,6 +63,7 @@ class LogWriter {
   LogKeys keys_;
   bool alone_;
   bool may_begin_ = false;
+  bool restores_ = false;
   bool begun_ = false;
   bool guessed_ = false;
   std::optional<RingShape> meant_;
