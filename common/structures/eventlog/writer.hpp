@@ -62,6 +62,7 @@ class LogWriter {
   RingShape shape_;
   LogKeys keys_;
   bool alone_;
+  bool touches_ = true;  // as far as is known, all servers know touch
   bool may_begin_ = false;
   bool restores_ = false;
   bool begun_ = false;
