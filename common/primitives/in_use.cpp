@@ -72,12 +72,17 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   }
   const Exptime exptime = Exptime::at(until, now);
   if (seen.outcome != Outcome::hit) return Request::add(key, in_use_value(all), exptime);
+  if (seen.cas.value == 0) return Request::set(key, in_use_value(all), exptime);
   return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);
+}
+
+Reply look_in_use(const Context& context, const std::string& key, Reply seen) {
+  return seen.is(ReplyFailure::Kind::refused) ? context.cluster.execute(Request::get(key)) : seen;
 }
 
 void note_in_use(const Context& context, const std::string& key, const InUse& noted) {
   for (int attempt = 0; attempt < attempts; ++attempt) {
-    const Reply seen = context.cluster.execute(Request::gets(key));
+    const Reply seen = look_in_use(context, key, context.cluster.execute(Request::gets(key)));
     if (seen.failed()) return;
     const Reply stored = context.cluster.execute(note_in_use(key, seen, noted, context.clock.wall()));
     if (stored.outcome == Outcome::stored || stored.failed()) return;

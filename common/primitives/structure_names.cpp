@@ -121,7 +121,7 @@ bool take_parts(View structure, View& name) {
 
 std::optional<StructureName> structure_named(std::string_view key) {
   for (const View word : words) {
-    if (!key.starts_with(word)) continue;
+    if (!key.starts_with(word.front()) || !key.starts_with(word)) continue;
     const View rest = key.substr(word.size());
     const std::size_t colon = rest.find_first_not_of("0123456789");
     if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;

@@ -72,8 +72,6 @@ def main():
             running.append(process)
             paths = {}
             for dialect in TABLE:
-                if dialect.name in ("fatcache",):
-                    continue
                 paths[dialect.name] = os.path.join(directory, dialect.name)
                 DialectServer(dialect, backend, paths[dialect.name])
                 if FULL or dialect.name in THIRD:

@@ -40,6 +40,16 @@ def run(pool, words):
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
+def without_cas(directory, servers):
+    """Three copies of an exact counter: what was refused is named, where it was reported as servers out of memory."""
+    paths = [os.path.join(directory, f"-C{number}") for number in range(3)]
+    servers += [start_memcached(path, "-C") for path in paths]
+    pool = ",".join("unix:" + path for path in paths)
+    for copies in ("1", "3"):
+        status, lines, errors = run(pool, ["counter", "incr", "n", "--exact", "--copies", copies])
+        check(status == 76 and not lines and "does not support cas" in errors, f"{copies} copies on -C: {status} {lines} {errors}")
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("plain", "-X", "-W")}
@@ -63,6 +73,7 @@ def main():
             for words in ANSWERED:
                 status, lines, errors = run(f"{addresses['plain']},{addresses[refuser]}", words)
                 check(status == 0 and len(lines) >= 2 and errors == "", f"{words} on {refuser}: {status} {lines} {errors}")
+        without_cas(directory, servers)
         for server in servers:
             server.kill()
             server.wait()

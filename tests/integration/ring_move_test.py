@@ -4,9 +4,11 @@ and nothing stays behind.
 
 Usage: ring_move_test.py BUILD_DIR [ITEMS]
 
-MCDS_TEST_SEED repeats a run's random choices. With MCDS_TEST_FULL=1 there are 200 000 items, and the move is killed ten times.
+MCDS_TEST_SEED repeats a run's random choices. With MCDS_TEST_FULL=1 there are 200 000 items and 8 writing processes, and the move is killed
+ten times.
 """
 import json
+import multiprocessing
 import os
 import random
 import subprocess
@@ -17,7 +19,7 @@ import time
 from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
-from checks import check, finish
+from checks import check, failures, finish
 from real_servers import connected, start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -25,7 +27,9 @@ FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 200000 if FULL else 4000
 KILLS = 10 if FULL else 4
 TTL_TOLERANCE_S = 2
-WRITERS = 4
+# An item lives up to a second shorter than it is told to, on any server.
+OWN_TOLERANCE_S = 1
+WRITERS = 8 if FULL else 3
 SEED = int(os.environ.get("MCDS_TEST_SEED", time.time_ns() % 1000000))
 dice = random.Random(SEED)
 
@@ -61,7 +65,6 @@ class Application:
         self.keys = [f"app:{number}" for number in range(ITEMS)]
         self.places = pool.places(self.keys)
         self.items = {}  # key to (value, flags, when it ends: between these times; None: never)
-        self.stop = threading.Event()
 
     def store(self, key, value, files, places):
         number = int(key.split(":")[1])
@@ -84,36 +87,57 @@ class Application:
             for key, (value, flags, ttl) in written.items():
                 self.items[key] = value, flags, (before + ttl, after + ttl) if ttl else None
 
-    def go_on(self, number):
-        """Writes a few of its own items again and again, by the old list, and reads others."""
-        own = self.keys[number::WRITERS * 10]
+    def own_keys(self, number):
+        return self.keys[number::WRITERS * 10]
+
+    def go_on(self, number, stop, record):
+        """A process: writes a few of its own items again and again, by the old list, and reads them and others. What was acknowledged is in
+        `record`, as a line for each batch; last comes what it found wrong."""
+        own = self.own_keys(number)
         chance = random.Random(SEED + number)
-        turn = 0
-        while not self.stop.is_set():
-            turn += 1
-            with ExitStack() as stack:
-                some = chance.sample(own, min(len(own), 50))
-                self.write(some, self.places, lambda key, turn=turn: f"{key} turn {turn} " + "x" * chance.randrange(100), stack)
-            time.sleep(0.01)
+        failures.clear()  # those of the process that it was forked from
+        turn, wrong = 0, []
+        with open(record, "w", encoding="utf-8") as acknowledged:
+            while not stop.is_set():
+                turn += 1
+                with ExitStack() as stack:
+                    some = chance.sample(own, min(len(own), 50))
+                    self.write(some, self.places, lambda key, turn=turn: f"{key} turn {turn} " + "x" * chance.randrange(100), stack)
+                    acknowledged.write(json.dumps({key: self.items[key] for key in some}) + "\n")
+                    acknowledged.flush()
+                    for key, got in self.read(some + chance.sample(self.keys, 50), self.places, stack).items():
+                        if got is None or (key in own and got[:2] != tuple(self.items[key][:2])):
+                            wrong.append(f"turn {turn}: {key}: {got}")
+                time.sleep(0.01)
+            acknowledged.write(json.dumps(wrong + failures) + "\n")
+
+    def take_record(self, where, record):
+        with open(record, encoding="utf-8") as file:
+            *acknowledged, wrong = map(json.loads, file)
+        check(acknowledged != [], f"{where}: a writer wrote nothing")
+        check(wrong == [], f"{where}: by the old list: {wrong[:3]}")
+        for batch in acknowledged:
+            self.items.update(batch)
+
+    def read(self, keys, places, stack):
+        files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
+        for key in keys:
+            files[places[key]].write(f"mg {key} v f t\r\n".encode())
+        for file in files.values():
+            file.flush()
+        return {key: self.item_of(files[places[key]]) for key in keys}
 
     def verify(self, where, places):
         wrong = []
         keys = list(self.items)
-        with ExitStack() as stack:
-            files = {path: stack.enter_context(connected(path)) for path in set(places.values())}
-            for at in range(0, len(keys), 100):
-                batch = keys[at:at + 100]
-                before = time.time()
-                for key in batch:
-                    files[places[key]].write(f"mg {key} v f t\r\n".encode())
-                for file in files.values():
-                    file.flush()
-                got = {key: self.item_of(files[places[key]]) for key in batch}
-                after = time.time()
-                wrong += [f"{key}: {got[key]} for {self.items[key]} at {before}" for key in batch
-                          if not self.is_same(self.items[key], got[key], before, after)]
+        for at in range(0, len(keys), 1000):
+            before = time.time()
+            with ExitStack() as stack:
+                got = self.read(keys[at:at + 1000], places, stack)
+            after = time.time()
+            wrong += [f"{key}: {found} for {self.items[key]} at {before}" for key, found in got.items()
+                      if not self.is_same(self.items[key], found, before, after)]
         check(not wrong, f"{where}: {len(wrong)} items of {len(self.items)} are wrong: {wrong[:5]}")
-
 
     @staticmethod
     def item_of(file):
@@ -123,12 +147,12 @@ class Application:
 
     @staticmethod
     def is_same(item, got, before, after):
-        if got is None or got[:2] != item[:2]:
+        if got is None or got[:2] != tuple(item[:2]):
             return False
         if item[2] is None or got[2] == -1:
             return item[2] is None and got[2] == -1
         earliest, latest = item[2]
-        return earliest - after - TTL_TOLERANCE_S <= got[2] <= latest - before + TTL_TOLERANCE_S
+        return earliest - after - OWN_TOLERANCE_S - TTL_TOLERANCE_S <= got[2] <= latest - before + TTL_TOLERANCE_S
 
 
 class Structures:
@@ -195,17 +219,23 @@ def change(old, new, journal, where):
     with ExitStack() as stack:
         application.write(application.keys, application.places, lambda key: f"{key} first", stack)
     old.run("lock", "acquire", "held", "--ttl", "1h")
-    threads = [threading.Thread(target=application.go_on, args=(number,)) for number in range(WRITERS)]
-    threads.append(threading.Thread(target=structures.go_on, args=(application.stop,)))
-    for thread in threads:
-        thread.start()
+    stop = multiprocessing.Event()
+    records = [f"{journal}.writer{number}" for number in range(WRITERS)]
+    writers = [multiprocessing.Process(target=application.go_on, args=(number, stop, record)) for number, record in enumerate(records)]
+    for writer in writers:
+        writer.start()
+    structured = threading.Thread(target=structures.go_on, args=(stop,))
+    structured.start()
     move = old.command("ring", "move", "--to", new.options[1], "--as-to", new.profile, "--journal", journal, "--list")
     first = summary_of(f"{where}: move", killed_at_random(move, KILLS))
     check(first.get("copied", 0) + first.get("already", 0) > ITEMS // 10, f"{where}: little was moved: {first}")
     check(first.get("locks") == 1, f"{where}: the lock: {first}")
-    application.stop.set()
-    for thread in threads:
-        thread.join()
+    stop.set()
+    structured.join()
+    for writer, record in zip(writers, records):
+        writer.join()
+        check(writer.exitcode == 0, f"{where}: a writer ended with {writer.exitcode}")
+        application.take_record(where, record)
     # The clients have switched, and write.
     places = new.places(application.keys)
     quiet = [key for number, key in enumerate(application.keys) if number % (WRITERS * 10) >= WRITERS]

@@ -99,6 +99,22 @@ TEST_CASE("a table is as narrow as the terminal: what is missed least goes first
   }
 }
 
+// A table of rates was 118 wide on any terminal, and drawing it again on one of 80 went wrong.
+TEST_CASE("a table of many columns of which none is known as useless is as narrow as the terminal too") {
+  std::string row = R"({"key":"a")";
+  for (int i = 0; i < 14; ++i) row += ",\"some_rate_" + std::to_string(i) + "\":12345.678";
+  row += "}";
+  for (std::size_t width = 20; width < 160; ++width) {
+    const std::string text = table_of(width, {row.c_str(), row.c_str()});
+    CHECK(text.starts_with("key"));
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t end = text.find('\n', from);
+      CHECK(shown_width(text.substr(from, end - from)) <= width);
+      from = end + 1;
+    }
+  }
+}
+
 TEST_CASE("a single row that is too wide is printed a field a line") {
   CHECK(table_of(20, {R"({"lock":"nightly","acquired":true,"ttl_s":600})"}) ==
         "lock      nightly\n"

@@ -25,6 +25,7 @@ constexpr std::array notes{"error", "explain"};
 
 // The least important first.
 constexpr std::array least_useful{
+    "servers_up",  "servers",     "interval_s",   "dropped",   "watched_s", "expired_unfetched_per_s",
     "index",       "cas",         "hash",         "md5",       "flags",     "points",
     "method",      "point_index", "limit_bytes",  "weight",    "fair",      "max_connections",
     "fragile",     "versions",    "when_down",    "idle_s",    "copies",    "alike_here_only",
@@ -173,6 +174,12 @@ std::size_t TextTable::total_width() const {
   return sum < gap ? 0 : sum - gap;
 }
 
+std::size_t TextTable::narrowest_width() const {
+  std::size_t sum = 0;
+  for (const Column& column : columns_) sum += column.shown ? std::min(column.width, narrowest) + gap : 0;
+  return sum < gap ? 0 : sum - gap;
+}
+
 void TextTable::fit() {
   for (const std::string_view name : least_useful) {
     if (total_width() <= width_) return;
@@ -180,6 +187,9 @@ void TextTable::fit() {
       if (column.name == name && &column != &columns_.front()) column.shown = false;
     }
   }
+  // Of others that are too many the last.
+  for (auto column = columns_.rbegin(); column != columns_.rend() && narrowest_width() > width_; ++column)
+    column->shown = column == std::prev(columns_.rend());
   while (total_width() > width_) {
     Column* widest = nullptr;
     for (Column& column : columns_) {

@@ -50,6 +50,7 @@ class TextTable {
   void measure(Column& column) const;
   void fit();
   std::size_t total_width() const;
+  std::size_t narrowest_width() const;  // with every cell cut
   std::string header() const;
   std::string line_of(const Row& row) const;
   std::string painted(const Cell& cell, const std::string& text) const;

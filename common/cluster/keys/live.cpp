@@ -1,6 +1,7 @@
 #include "common/cluster/keys/live.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "common/base/bytes.hpp"
@@ -20,18 +21,20 @@ constexpr std::size_t slowest_keys = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
 constexpr Duration before_retry = std::chrono::milliseconds(50);
 
-// The text after `name` up to the next space; the fields come in a fixed order, later versions add some.
-std::optional<std::string_view> take_field(std::string_view& line, std::string_view name) {
-  const std::size_t at = line.find(name);
-  if (at == std::string_view::npos) return std::nullopt;
-  line.remove_prefix(at + name.size());
-  const std::string_view text = line.substr(0, line.find(' '));
-  line.remove_prefix(text.size());
-  return text;
+// The next word: `name=value`. The fields come in a fixed order, later versions add some.
+std::string_view take_word(std::string_view& line) {
+  while (line.starts_with(' ')) line.remove_prefix(1);
+  const std::string_view word = line.substr(0, line.find(' '));
+  line.remove_prefix(word.size());
+  return word;
 }
 
-std::optional<std::int64_t> integer(const std::optional<std::string_view>& text) {
-  return text ? parse_i64(*text) : std::nullopt;
+template <typename Number>
+bool take_number(std::string_view word, std::string_view name, Number& number) {
+  if (!word.starts_with(name)) return false;
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data() + name.size(), end, number);
+  return error == std::errc{} && stop == end;
 }
 
 class Dump final : public LineStream {
@@ -158,14 +161,16 @@ class Dump final : public LineStream {
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer) {
   if (!line.starts_with("key=")) return std::nullopt;
   LiveKey result;
-  result.key = *take_field(line, "key=");
-  const auto exptime = integer(take_field(line, " exp="));
-  const auto accessed = integer(take_field(line, " la="));
-  if (result.key.empty() || !exptime || !accessed) return std::nullopt;
-  result.expires_at = *exptime;
-  result.last_accessed_at = *accessed;
-  if (const auto cas = take_field(line, " cas=")) result.cas = parse_u64(*cas).value_or(0);
-  if (const auto size = take_field(line, " size=")) result.size_bytes = parse_u64(*size).value_or(0);
+  result.key = take_word(line).substr(4);
+  bool expires = false, accessed = false;
+  for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
+    // What is no number is no time; of the other words nothing is asked.
+    if (word[0] == 'e') expires = expires || take_number(word, "exp=", result.expires_at);
+    if (word[0] == 'l') accessed = accessed || take_number(word, "la=", result.last_accessed_at);
+    if (word[0] == 'c') take_number(word, "cas=", result.cas);
+    if (word[0] == 's') take_number(word, "size=", result.size_bytes);
+  }
+  if (result.key.empty() || !expires || !accessed) return std::nullopt;
   if (result.key.find('%') != std::string_view::npos) {
     auto decoded = percent_decode(result.key);
     if (!decoded) return std::nullopt;

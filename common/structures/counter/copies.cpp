@@ -179,11 +179,12 @@ CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initia
 // No copy can be counted on.
 void CounterCopies::fail() const {
   if (!doubts_.empty()) give_up();
+  const auto because = [](const Failure& why) { throw NotApplied(why.code(), why.what(), why.server()); };
   for (const Copy& silent : copies_) {
-    if (silent.failure)
-      throw NotApplied(silent.failure->code(), silent.failure->what(), silent.failure->server());
+    if (silent.failure) because(*silent.failure);
   }
-  throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'; they may be out of memory");
+  for (const auto& [server, refusal] : refused_) because(refusal);
+  throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'");
 }
 
 // What to start from on this copy: its own life, or a new one, and all that is known.
@@ -239,7 +240,8 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
   if (reply.unknown())
     doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact,
                        !copy.found && (exact || initial == 0)});
-  if (reply.failed() && !reply.unknown()) refused_.insert(copy.server);
+  if (reply.failed() && !reply.unknown())
+    refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
   return false;
 }
 

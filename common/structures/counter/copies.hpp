@@ -17,6 +17,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -107,9 +108,9 @@ class CounterCopies {
   std::string key_;
   std::vector<std::size_t> servers_;
   std::vector<Copy> copies_;
-  std::uint32_t version_ = 0;      // of the copies that count
-  std::set<std::size_t> refused_;  // servers that cannot be counted on
-  CounterCopyRecord known_;        // all copies merged, and what was counted
+  std::uint32_t version_ = 0;               // of the copies that count
+  std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
+  CounterCopyRecord known_;                 // all copies merged, and what was counted
   std::optional<Removal> removal_;
   std::vector<Doubt> doubts_;  // all on one server
   bool created_ = false;

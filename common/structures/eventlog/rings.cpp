@@ -161,6 +161,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
     return false;
   for (LogWriter& writer : writers_) writer.may_begin();
   static_cast<void>(copies_.run([&](std::size_t copy) {
+    writers_[copy].set_restoring(true);
     std::string_view rest = missing[copy];
     while (!rest.empty()) {
       std::size_t size = std::min(rest.size(), LogWriter::batch_size);
@@ -170,6 +171,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
       rest.remove_prefix(size);
     }
   }));
+  for (LogWriter& writer : writers_) writer.set_restoring(false);
   return true;
 }
 

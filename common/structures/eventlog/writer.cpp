@@ -116,15 +116,19 @@ Request LogWriter::of_part(Request request, const PartName& name) const {
 // created meanwhile, and only one that is there and refuses is full. Learns from the directory which part is the
 // chunk's last.
 LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
-  const Request touch = Request::touch(keys_.part(name), exptime_of(name.chunk));
-  std::vector<Request> batch{of_part(touch, name), of_part(Request::append(keys_.part(name), lines), name),
+  const std::string key = keys_.part(name);
+  const Request there = touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key);
+  std::vector<Request> batch{of_part(there, name), of_part(Request::append(keys_.part(name), lines), name),
                              Request::get(keys_.directory(name.chunk / chunks_per_directory)),
                              Request::gets(keys_.conf())};
   // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is another's.
-  if (alone_ && context_->cluster.server_of(touch) != context_->cluster.server_of(batch[0]))
-    batch.push_back(touch);
+  if (alone_ && context_->cluster.server_of(there) != context_->cluster.server_of(batch[0]))
+    batch.push_back(there);
   const auto replies = context_->cluster.execute(batch);
-  conf_ = replies[3];
+  const auto is_there = [](const Reply& reply) {
+    return reply.outcome == Outcome::stored || reply.outcome == Outcome::hit;
+  };
+  conf_ = look_in_use(*context_, keys_.conf(), replies[3]);
   // Not those that were lost and withdrawn: what is written behind a hole is found through the directory only.
   LogDirectory directory;
   directory.add(replies[2].value);
@@ -133,13 +137,14 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
   if (has_left()) return Look::left;
-  if (replies.size() > 4 && replies[4].outcome == Outcome::stored) return Look::full;
+  if (replies.size() > 4 && is_there(replies[4])) return Look::full;
   const bool unknown = replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss;
   const auto missing = means_another()          ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;
-  // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
-  // everybody.
+  // Not every server knows touch, and some close the connection on it. One whose reply was lost changes nothing: the
+  // exptime is the same for everybody.
+  touches_ = touches_ && !replies[0].failed();
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
     const auto value = read_back(name);
     if (value && holds(*value, lines)) return Look::stored;
@@ -147,7 +152,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
     return value ? Look::full : missing;
   }
   expect(context_->cluster, replies[1]);
-  return expect(context_->cluster, replies[0]).outcome == Outcome::stored ? Look::full : missing;
+  return is_there(expect(context_->cluster, replies[0])) ? Look::full : missing;
 }
 
 // Nothing of a guessed shape is there: whether the newest in use is another.
@@ -178,7 +183,7 @@ LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lin
     }
   } catch (const NotApplied& failure) {
     // A directory that has no room stays without it; its server may come back.
-    if (alone_ || failure.code() == ErrorCode::refused) throw;
+    if (alone_ || (!restores_ && failure.code() == ErrorCode::refused)) throw;
   }
   const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
                                                          lines, exptime_of(name.chunk)),

@@ -37,6 +37,8 @@ class LogWriter {
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // The log is kept in another number of copies by now, and nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
+  // What is appended is in another copy: it is stored although the directory has no room for its part.
+  void set_restoring(bool restores) { restores_ = restores; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
@@ -68,7 +70,9 @@ class LogWriter {
   std::size_t copies_;
   bool alone_;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
+  bool touches_ = true;  // as far as is known, all servers know touch
   bool may_begin_ = false;
+  bool restores_ = false;
   bool begun_ = false;
   bool guessed_ = false;
   std::optional<RingShape> meant_;

@@ -1,8 +1,9 @@
 #include "common/structures/move/map.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 #include <optional>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/parts.hpp"
@@ -17,6 +18,16 @@ using View = std::string_view;
 constexpr std::int64_t chunks_per_directory = 32;
 constexpr View claim = ":s:0000000000000000";
 
+using Bytes = std::array<bool, 256>;
+constexpr Bytes bytes_of(View text) {
+  Bytes bytes{};
+  for (const char byte : text) bytes[static_cast<unsigned char>(byte)] = true;
+  return bytes;
+}
+// With which the names of structures begin, and before which none does.
+constexpr Bytes first_letters = bytes_of("lcveath");
+constexpr Bytes in_words = bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+
 struct Ours {
   View prefix;
   StructureName name;
@@ -29,9 +40,10 @@ std::optional<Ours> structure_in(View key, View key_prefix) {
     const auto name = structure_named(key.substr(key_prefix.size()));
     return name ? std::optional<Ours>({key_prefix, *name}) : std::nullopt;
   }
+  bool in_word = false;
   for (std::size_t at = 0; at < key.size(); ++at) {
-    if (at > 0 && std::isalnum(static_cast<unsigned char>(key[at - 1])) != 0) continue;
-    if (View("lcveath").find(key[at]) == View::npos) continue;
+    const auto byte = static_cast<unsigned char>(key[at]);
+    if (std::exchange(in_word, in_words[byte]) || !first_letters[byte]) continue;
     if (const auto name = structure_named(key.substr(at))) return Ours{key.substr(0, at), *name};
   }
   return std::nullopt;
@@ -92,14 +104,14 @@ Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std
   }
 }
 
-std::vector<std::size_t> Map::owners(const Placement& placement, const std::string& key, std::size_t copies) {
+std::vector<std::size_t> Map::owners(const Placement& placement, View key, std::size_t copies) {
   if (copies > 1 && !placement.replicates()) return placement.servers_of(key, copies);
   std::vector<std::size_t> servers;
   for (const Owner& owner : placement.owners_of(key).list) servers.push_back(owner.server);
   return servers;
 }
 
-Fate Map::placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const {
+Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) const {
   Fate fate;
   if (copies == 1 && !several_) {
     fate.to = to_.server_of(placed_by);
@@ -154,8 +166,14 @@ Fate Map::of(std::string_view key, std::size_t server) const {
   Fate described;
   if (ours) describe(*ours, rest, ours->prefix == key_prefix_, described);
   if (described.what == Fate::What::lock) return described;
-  const Keeping kept = keeping(key);
-  Fate fate = placed_fate(kept.placed_by, kept.copies, server);
+  const std::size_t most = std::min(from_.pool().size(), to_.pool().size());
+  Fate fate;
+  if (ours) {
+    const Keeping kept = keeping(key);
+    fate = placed_fate(kept.placed_by, kept.copies, server);
+  } else {
+    fate = placed_fate(key, std::min(copies_, most), server);
+  }
   fate.kind = described.kind;
   fate.pass = described.pass;
   return fate;
@@ -172,6 +190,7 @@ bool Map::is_new_place(std::string_view key, std::size_t server) const {
 }
 
 std::string Map::wire_key(std::string_view key, std::size_t to) const {
+  if (to_.has_plain_owners()) return std::string(key);
   for (const Owner& owner : to_.owners_of(key).list) {
     if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
   }

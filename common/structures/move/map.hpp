@@ -56,8 +56,8 @@ class Map {
     std::size_t copies;
   };
   Keeping keeping(std::string_view key) const;
-  Fate placed_fate(const std::string& placed_by, std::size_t copies, std::size_t server) const;
-  static std::vector<std::size_t> owners(const Placement& placement, const std::string& key,
+  Fate placed_fate(std::string_view placed_by, std::size_t copies, std::size_t server) const;
+  static std::vector<std::size_t> owners(const Placement& placement, std::string_view key,
                                          std::size_t copies);
 
   const Placement& from_;

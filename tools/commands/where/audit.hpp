@@ -5,6 +5,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ class Audit {
     std::uint64_t keys = 0, bytes = 0;
   };
   void take(const LiveKey& key);
+  bool is_plain(std::string_view key) const;
+  void count_those_right();
   static bool all_owners(std::span<const Listing> group);
   ExitStatus judge(std::span<const Listing> group);
   std::vector<JsonObject> pairs() const;
@@ -39,6 +42,7 @@ class Audit {
   const Placement& placement_;
   Probe probe_;
   std::vector<Listing> listings_;
+  std::uint64_t bytes_ = 0;                                   // of listings that are counted and gone
   std::unordered_map<std::uint64_t, std::string> names_;      // of what may be wrong
   std::map<std::pair<std::size_t, std::size_t>, Sum> pairs_;  // where it is, where it belongs
   std::vector<JsonObject> examples_;
