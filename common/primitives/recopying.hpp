@@ -104,8 +104,7 @@ class Recopying {
 
  private:
   Context in_copies(std::size_t copies) const;
-  enum class Writing { first, next, removal };
-  void put(const RecopyMark& next, Writing writing);
+  void put(const RecopyMark& next, bool removed = false);
 
   Context context_;
   std::string key_;
