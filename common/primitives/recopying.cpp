@@ -20,13 +20,6 @@ Contention overtaken() {
   return Contention("another client is changing the number of copies; try again");
 }
 
-// What clients see. In the copies beyond these a mover that was overtaken may have written last.
-VersionedItem asked(const VersionedItem& item) {
-  VersionedItem seen{.key = item.key, .copies = item.copies};
-  seen.copies.resize(std::min(asked_copies, seen.copies.size()));
-  return seen;
-}
-
 }  // namespace
 
 std::string encode(const RecopyMark& mark) {
@@ -96,27 +89,28 @@ void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
   mark_ = {.from = from, .from_unmarked = from_unmarked, .to = to};
   RecopyMark next = mark_;
   next.mover = context_.random.token();
-  put(next);
+  put(next, Writing::first);
   settled_at_ = context_.clock.steady() + recopy_settling;
 }
 
 void Recopying::take_over(const Seen& left) {
   mark_ = left.mark;
   taken_over_ = true;
-  const VersionedItem item = asked(Versions(safe_context()).read(std::span(&key_, 1)).front());
-  if (!item.live() || item.newest()->number != left.number) throw overtaken();
-  written_ = item.newest()->value;
+  // Of three copies the client asked two.
+  const auto items = Versions(safe_context()).read(std::span(&key_, 1));
+  if (!items.front().live() || items.front().newest()->number != left.number) throw overtaken();
+  written_ = items.front().newest()->value;
   const auto newest = decode_recopy_mark(*written_);
   if (!newest || newest->from != mark_.from || newest->to != mark_.to) throw overtaken();
   RecopyMark next = *newest;
   next.mover = context_.random.token();
-  put(next);
+  put(next, Writing::next);
 }
 
 void Recopying::write(std::string moving) {
   RecopyMark next = mark_;
   next.moving = std::move(moving);
-  put(next);
+  put(next, Writing::next);
 }
 
 void Recopying::keep_alive() {
@@ -124,7 +118,7 @@ void Recopying::keep_alive() {
 }
 
 void Recopying::finish() {
-  put(mark_, true);
+  put(mark_, Writing::removal);
 }
 
 void Recopying::settle() const {
@@ -134,7 +128,8 @@ void Recopying::settle() const {
 }
 
 // Into every copy, by cas on what this mover knows to be there, or not at all.
-void Recopying::put(const RecopyMark& next, bool removed) {
+void Recopying::put(const RecopyMark& next, Writing writing) {
+  const bool removed = writing == Writing::removal;
   const std::string value = removed ? "" : encode(next);
   const Versions versions(safe_context());
   for (int attempt = 0;; ++attempt) {
@@ -143,9 +138,11 @@ void Recopying::put(const RecopyMark& next, bool removed) {
     for (const VersionedCopy& copy : item.copies) {
       if (copy.failure) throw Failure(*copy.failure);
     }
-    const VersionedItem seen = asked(item);
-    const VersionedCopy* newest = seen.newest();
-    const bool there = seen.live();
+    const VersionedCopy* newest = item.newest();
+    // Clients ask for the first two copies. What another one alone has is left from a change that was done.
+    const bool asked = std::any_of(item.copies.begin(), item.copies.begin() + asked_copies,
+                                   [](const VersionedCopy& copy) { return copy.live(); });
+    const bool there = item.live() && (asked || writing != Writing::first);
     // An attempt whose reply was lost may have done it, in some copies or in all.
     const bool ours =
         attempt != 0 && newest != nullptr && newest->removed == removed && newest->value == value;

@@ -104,7 +104,8 @@ class Recopying {
 
  private:
   Context in_copies(std::size_t copies) const;
-  void put(const RecopyMark& next, bool removed = false);
+  enum class Writing { first, next, removal };
+  void put(const RecopyMark& next, Writing writing);
 
   Context context_;
   std::string key_;
