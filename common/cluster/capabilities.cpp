@@ -115,8 +115,8 @@ std::vector<Reply> CapabilityGate::send(std::span<const Request> batch) {
       continue;
     }
     if (const auto silent = silent_.find(server); relies(batch[i]) && silent != silent_.end()) {
-      const bool refused = silent->second.is(Kind::refused);
-      replies[i] = Reply::failed_with(refused ? Kind::refused : Kind::unreachable,
+      const bool spoke = silent->second.is(Kind::refused) || silent->second.is(Kind::denied);
+      replies[i] = Reply::failed_with(spoke ? silent->second.failure->kind : Kind::unreachable,
                                       "not sent: " + (silent->second.failure ? silent->second.failure->message
                                                                              : std::string("no answer")),
                                       server);

@@ -172,6 +172,8 @@ std::string_view wire_name(Op op, Reply::Protocol protocol) {
       return meta ? "ma" : "incr";
     case Op::append_or_create:
       return "append";
+    case Op::add_and_get:
+      return "add";
     default:
       return name_of(op);
   }

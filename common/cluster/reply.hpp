@@ -13,8 +13,8 @@
 namespace mcds {
 
 enum class Outcome {
-  hit,         // get, gets, probe, version, stats
-  miss,        // get, gets, probe: the server has no such item
+  hit,         // get, gets, probe, add_and_get, version, stats
+  miss,        // get, gets, probe, add_and_get: the server has no such item
   stored,      // add, set, replace, cas, append, incr, decr, touch and both composites
   not_stored,  // add: exists; replace: missing; append: missing, or full, or no memory (ask with get);
                // append_or_create: the item is full or the server without memory
@@ -48,11 +48,11 @@ struct ItemAge {
 
 struct Reply {
   Outcome outcome = Outcome::failed;
-  bool created = false;      // composites: it was missing
+  bool created = false;      // composites, add_and_get: it was missing
   std::size_t server = 0;    // index into the pool
   std::uint64_t number = 0;  // incr, decr, incr_or_create: the new value
   std::uint32_t flags = 0;
-  CasUnique cas;      // gets, probe; after a store only under meta, else 0
+  CasUnique cas;  // gets, probe; after a store only under meta, else 0; add_and_get: not to be compared with
   std::string value;  // of incr_or_create: the old value if it is not a number
   ItemAge age;
   enum class Protocol : std::uint8_t { none, meta, classic } protocol = Protocol::none;

@@ -10,6 +10,8 @@ namespace mcds {
 namespace {
 
 constexpr std::int64_t longest_relative = 30 * 24 * 3600;
+// Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed).
+constexpr std::int64_t latest_taken = 0x7fffffff;
 
 }  // namespace
 
@@ -18,14 +20,18 @@ Exptime Exptime::after(Duration ttl, WallTime now) {
   if (seconds <= longest_relative) return Exptime(seconds);
   const std::int64_t absolute =
       std::chrono::ceil<std::chrono::seconds>(now.time_since_epoch()).count() + seconds;
-  // Servers hold it in 32 bits; 2^31 and above is gone at once (facts: signed), so say so instead.
-  if (absolute > 0x7fffffff)
+  if (absolute > latest_taken)
     throw InvalidInput("memcached cannot store an expiry after 2038-01-19; use a shorter ttl");
   return Exptime(absolute);
 }
 
 Exptime Exptime::at(WallTime boundary, WallTime now) {
   return after(boundary - now, now);
+}
+
+std::optional<Exptime> Exptime::absolute(std::int64_t second) {
+  if (second <= longest_relative || second > latest_taken) return std::nullopt;
+  return Exptime(second);
 }
 
 const char* name_of(Op op) {
@@ -52,6 +58,8 @@ const char* name_of(Op op) {
       return "decr";
     case Op::touch:
       return "touch";
+    case Op::add_and_get:
+      return "add_and_get";
     case Op::remove:
       return "remove";
     case Op::remove_if:

@@ -26,6 +26,8 @@ class Exptime {
   static Exptime after(Duration ttl, WallTime now);
   // `boundary` on the clients' clocks; at least one second.
   static Exptime at(WallTime boundary, WallTime now);
+  // By the server's own clock, in UNIX seconds; nullopt: it would not take that for a time.
+  static std::optional<Exptime> absolute(std::int64_t second);
   constexpr std::int64_t wire() const { return wire_; }
   bool operator==(const Exptime&) const = default;
 
@@ -54,7 +56,9 @@ enum class Op {
   decr,
   touch,
   remove,
-  remove_if,         // compare-and-delete with Request::cas
+  remove_if,  // compare-and-delete with Request::cas
+  add_and_get,  // add, then gets: hit (with what is there now; created: by this add, as far as the bytes are the
+                // same) or miss, for whatever reason: add alone says it
   incr_or_create,    // incr by delta; missing: created as `initial` with exptime
   append_or_create,  // append value; missing: created as `prefix` + value with exptime
   version,           // of Request::server
@@ -87,6 +91,9 @@ struct Request {
   }
   static Request add(std::string key, std::string value, Exptime exptime) {
     return {.op = Op::add, .key = std::move(key), .value = std::move(value), .exptime = exptime};
+  }
+  static Request add_and_get(std::string key, std::string value, Exptime exptime) {
+    return {.op = Op::add_and_get, .key = std::move(key), .value = std::move(value), .exptime = exptime};
   }
   static Request set(std::string key, std::string value, Exptime exptime) {
     return {.op = Op::set, .key = std::move(key), .value = std::move(value), .exptime = exptime};

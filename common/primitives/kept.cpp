@@ -23,7 +23,7 @@ std::string in_words(std::size_t copies) {
 }  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-           SameLife same_life, Complete complete)
+           SameLife same_life, Complete complete, HasLeft has_left)
     : context_(context),
       structure_(structure),
       name_(name),
@@ -31,7 +31,8 @@ Kept::Kept(const Context& context, std::string_view structure, std::string_view 
       same_life_(std::move(same_life)),
       key_(copied_key(context, structure, name)),
       recopying_(context, structure, name),
-      complete_(std::move(complete)) {}
+      complete_(std::move(complete)),
+      has_left_(std::move(has_left)) {}
 
 std::string Kept::key_for(std::size_t copies) const {
   Context other = context_;
@@ -43,6 +44,7 @@ std::string Kept::key_for(std::size_t copies) const {
 struct Kept::Look {
   std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
   std::vector<std::size_t> marked;                   // numbers of copies
+  std::vector<std::string> left;                     // roots that do not count
   std::optional<Recopying::Seen> change;
 
   bool has(std::size_t copies) const {
@@ -71,7 +73,11 @@ Kept::Look Kept::look(bool everywhere) const {
   look.change = recopying_.seen(std::span(replies).first(marks));
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Reply& reply = replies[marks + i];
-    const bool hit = reply.outcome == Outcome::hit;
+    bool hit = reply.outcome == Outcome::hit;
+    if (hit && has_left_ && has_left_(reply.value, asked[i])) {
+      look.left.push_back(std::move(reply.value));
+      hit = false;
+    }
     if (asked[i] == 1)
       look.unmarked.push_back(hit ? std::optional(std::move(reply.value)) : std::nullopt);
     else if (hit && !look.has(asked[i]))
@@ -93,6 +99,7 @@ bool Kept::elsewhere(bool certainly) {
 }
 
 bool Kept::act_upon(const Look& look) {
+  left_.clear();
   const auto use = [&](const std::string& key) { return std::exchange(key_, key) != key; };
   if (look.has(context_.copies)) return use(key_for(context_.copies));
   if (const std::size_t copies = unmarked_copies(look.unmarked); copies > 1) {
@@ -104,6 +111,7 @@ bool Kept::act_upon(const Look& look) {
     refuse(1);
   }
   if (!look.marked.empty()) refuse(look.marked.front());
+  left_ = look.left;
   return false;
 }
 
@@ -149,6 +157,7 @@ std::vector<Kept::Place> Kept::places(bool ours) {
   else if (now.unmarked.front())
     places.push_back({});
   for (const std::size_t copies : now.marked) places.push_back({copies});
+  left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
   return places;
 }
 
@@ -184,7 +193,7 @@ std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>&
 void Kept::refuse(std::size_t copies) const {
   throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
                                          "; give --copies " + std::to_string(copies) +
-                                         (complete_ ? ", or change the number with recopy" : ""));
+                                         ", or change the number with recopy");
 }
 
 }  // namespace mcds

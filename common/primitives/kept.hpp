@@ -25,6 +25,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/primitives/context.hpp"
@@ -42,8 +43,11 @@ class Kept {
   // Throws InvalidInput for a name that no key can contain.
   // Completes a change of the number of copies that was left. Without it such a change is waited for in vain.
   using Complete = std::function<void(const Recopying::Seen& left)>;
+  // Whether a root says that the structure has left the number of copies in its key (1: none is in it). Then it does not
+  // count: the structure is where another root is.
+  using HasLeft = std::function<bool(const std::string& root, std::size_t copies)>;
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-       SameLife same_life, Complete complete = {});
+       SameLife same_life, Complete complete = {}, HasLeft has_left = {});
 
   // The structure's key; every other begins with it.
   const std::string& key() const { return key_; }
@@ -70,6 +74,10 @@ class Kept {
   std::optional<Place> only_place();
   // The same of places() that were told.
   std::optional<Place> only(const std::vector<Place>& places) const;
+  // If the last look found no root that counts: those that have left. Once.
+  std::vector<std::string> take_left() { return std::exchange(left_, {}); }
+  // Throws Failure(bad_data): it is kept in so many copies.
+  [[noreturn]] void refuse(std::size_t copies) const;
   // From now on key() is the unmarked one.
   void use_unmarked() { key_ = unmarked_key(); }
 
@@ -80,7 +88,6 @@ class Kept {
   void wait_for_change(const Recopying::Seen& seen);
   std::string key_for(std::size_t copies) const;
   std::size_t unmarked_copies(const std::vector<std::optional<std::string>>& roots) const;
-  [[noreturn]] void refuse(std::size_t copies) const;
 
   Context context_;
   std::string structure_;
@@ -90,6 +97,8 @@ class Kept {
   std::string key_;
   Recopying recopying_;
   Complete complete_;
+  HasLeft has_left_;
+  std::vector<std::string> left_;
   std::optional<SteadyTime> looked_at_;
 };
 

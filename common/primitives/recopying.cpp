@@ -73,6 +73,10 @@ std::vector<Request> Recopying::asks() const {
 std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) const {
   if (replies.size() < asked_copies) return std::nullopt;
   const VersionedItem item = Versions(in_copies(replies.size())).item_of(key_, replies);
+  const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
+  if (std::all_of(item.copies.begin(), item.copies.end(), failed))
+    throw NotApplied(item.copies[0].failure->code(), item.copies[0].failure->what(),
+                     item.copies[0].failure->server());
   if (!item.live()) return std::nullopt;
   auto mark = decode_recopy_mark(item.newest()->value);
   if (!mark) return std::nullopt;
@@ -82,7 +86,20 @@ std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) c
 std::optional<Recopying::Seen> Recopying::look() const {
   const std::vector<Request> batch = asks();
   if (batch.empty()) return std::nullopt;
-  return seen(context_.cluster.execute(batch));
+  const auto first = seen(context_.cluster.execute(batch));
+  if (!first) return std::nullopt;
+  // A mover that had no answer from some may have left its word in others only.
+  const Versions versions(in_copies(std::max({first->mark.from, first->mark.to, asked_copies})));
+  std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
+  const VersionedItem& item = items.front();
+  if (!item.live()) {
+    auto owed = Versions::owed(items);
+    versions.write(owed);
+    return std::nullopt;
+  }
+  auto mark = decode_recopy_mark(item.newest()->value);
+  if (!mark) return std::nullopt;
+  return Seen{std::move(*mark), item.newest()->number};
 }
 
 void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
@@ -96,7 +113,6 @@ void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
 void Recopying::take_over(const Seen& left) {
   mark_ = left.mark;
   taken_over_ = true;
-  // Of three copies the client asked two.
   const auto items = Versions(safe_context()).read(std::span(&key_, 1));
   if (!items.front().live() || items.front().newest()->number != left.number) throw overtaken();
   written_ = items.front().newest()->value;

@@ -71,6 +71,7 @@ class Recopying {
   Recopying(const Context& context, std::string_view structure, std::string_view name);
 
   // For clients: what asks for it (nothing if the pool has a single server), and what the replies say; nullopt: there is none.
+  // Throws NotApplied if nobody answers who would have it.
   std::vector<Request> asks() const;
   struct Seen {
     RecopyMark mark;

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Runs golden files: exact command, exact JSON, exit code, stderr empty unless expected.
 
-Usage: run_golden.py MCDS_BINARY FILE.golden…
+Usage: run_golden.py [--update] MCDS_BINARY FILE.golden…
+
+--update: where something else is printed than expected, shows the difference and writes it into the file. Lines that
+still match stay as they are, with their wildcards; times become <time>.
 
 Each file gets a fresh directory as its working directory and three real memcached servers on unix sockets,
 named m1, m2 and m3 in $MCDS_SERVERS, so that keys are placed alike in every run. The directory's name is
@@ -14,6 +17,7 @@ shown as $DIR. $PID1..$PID3 are the servers' process ids. Format:
 
 <any> <time> <hex16> <n> <b64> in an expected line stand for any text, an RFC 3339 time, 16 hex digits, a number, base64.
 """
+import difflib
 import os
 import re
 import shutil
@@ -41,6 +45,7 @@ def matches(expected, actual):
 class Case:
     def __init__(self, line_number, command):
         self.line_number = line_number
+        self.first_line = self.last_line = line_number  # of what is expected: behind these; none: they are equal
         self.command = command
         self.stdout = []
         self.stderr = []
@@ -60,12 +65,15 @@ def parse(path):
                 sys.exit(f"{path}:{number}: text before the first command")
             elif line.startswith("> "):
                 cases[-1].command += "\n" + line[2:]
-            elif line.startswith("! "):
-                cases[-1].stderr.append(line[2:])
-            elif line.startswith("? "):
-                cases[-1].status = int(line[2:])
+                cases[-1].first_line = cases[-1].last_line = number
             elif line:
-                cases[-1].stdout.append(line)
+                cases[-1].last_line = number
+                if line.startswith("! "):
+                    cases[-1].stderr.append(line[2:])
+                elif line.startswith("? "):
+                    cases[-1].status = int(line[2:])
+                else:
+                    cases[-1].stdout.append(line)
     return cases
 
 
@@ -98,7 +106,49 @@ def same(expected, actual):
     return len(expected) == len(actual) and all(map(matches, expected, actual))
 
 
-def run_file(binary, path):
+def merged(expected, actual):
+    """What was printed, with the expected lines, and their wildcards, where they match it."""
+    result = []
+    for line in actual:
+        found = next((i for i, old in enumerate(expected) if matches(old, line)), None)
+        if found is None:
+            result.append(re.sub(WILDCARDS["<time>"], "<time>", line))
+        else:
+            result.append(expected[found])
+            expected = expected[found + 1:]
+    return result
+
+
+class Update:
+    """New expectations of a file's cases."""
+
+    def __init__(self, path):
+        self.path = path
+        with open(path, encoding="utf-8") as file:
+            self.before = file.read().splitlines(keepends=True)
+        self.blocks = []
+        self.failed = 0
+
+    def add(self, case, stdout, stderr, status):
+        stdout, stderr = merged(case.stdout, stdout), merged(case.stderr, stderr)
+        if not isinstance(status, int) or any(not line or line.startswith(("$ ", "> ", "! ", "? ", "#")) for line in stdout):
+            print(f"{self.path}:{case.line_number}: a golden file cannot say what this printed")
+            self.failed += 1
+            return
+        block = [*stdout, *(f"! {line}" for line in stderr), *([f"? {status}"] if status != 0 else [])]
+        self.blocks.append((case.first_line, case.last_line, [f"{line}\n" for line in block]))
+
+    def write(self):
+        after = list(self.before)
+        for first, last, block in reversed(self.blocks):
+            after[first:last] = block
+        print("".join(difflib.unified_diff(self.before, after, self.path, self.path)), end="")
+        if after != self.before:
+            with open(self.path, "w", encoding="utf-8") as file:
+                file.writelines(after)
+
+
+def run_file(binary, path, update=None):
     cases = parse(path)
     directory = tempfile.mkdtemp(prefix="mcds-golden-")
     failed = 0
@@ -122,6 +172,9 @@ def run_file(binary, path):
                 status, stdout, stderr = "none within 60 s", [], []
             if status == case.status and same(case.stdout, stdout) and same(case.stderr, stderr):
                 continue
+            if update is not None:
+                update.add(case, stdout, stderr, status)
+                continue
             failed += 1
             print(f"{path}:{case.line_number}: $ {case.command}")
             for title, want, got in (("stdout", case.stdout, stdout), ("stderr", case.stderr, stderr)):
@@ -140,10 +193,16 @@ def run_file(binary, path):
 
 
 def main():
-    binary, paths = sys.argv[1], sys.argv[2:]
+    arguments = sys.argv[1:]
+    updates = arguments[0] == "--update"
+    binary, *paths = arguments[updates:]
     total = failures = 0
     for path in paths:
-        count, failed = run_file(binary, path)
+        update = Update(path) if updates else None
+        count, failed = run_file(binary, path, update)
+        if updates:
+            update.write()
+            failed = update.failed
         total += count
         failures += failed
     print(f"{total - failures} passed, {failures} failed")

@@ -70,6 +70,38 @@ TEST_CASE("contract: add, set, replace and append store only when they may") {
   });
 }
 
+// Adds to which the server says nothing must be counted right all the same, on a connection that has stored before and on
+// one that has not.
+TEST_CASE("contract: add_and_get shows what is there, and whether this add stored it") {
+  on_every_backend([](Backend& backend) {
+    Cluster& cluster = backend.cluster();
+    for (int round = 0; round < 3; ++round) {
+      const std::string name = "added" + std::to_string(round) + ':';
+      CHECK(cluster.execute(Request::set(name + "7", "before", never)).outcome == Outcome::stored);
+      std::vector<Request> batch;
+      for (int i = 0; i < 150; ++i) {
+        Request request = Request::add_and_get(name + std::to_string(i),
+                                               std::to_string(i) + std::string(i % 3 * 100, 'x'), never);
+        request.flags = i;
+        batch.push_back(request);
+      }
+      batch.push_back(Request::add_and_get(name + "large", std::string(2 << 20, 'x'), never));
+      for (const bool first : {true, false}) {
+        const std::vector<Reply> replies = cluster.execute(batch);
+        for (int i = 0; i < 150; ++i) {
+          CAPTURE(i);
+          REQUIRE(replies[i].outcome == Outcome::hit);
+          CHECK(replies[i].value == (i == 7 ? "before" : batch[i].value));
+          CHECK(replies[i].flags == (i == 7 ? 0 : i));
+          if (i != 7) CHECK(replies[i].created == first);  // of other bytes it says nothing
+        }
+        CHECK(replies[150].outcome == Outcome::miss);
+        CHECK_FALSE(replies[150].created);
+      }
+    }
+  });
+}
+
 TEST_CASE("contract: cas stores on the unique of the last gets, and never over a rival's change") {
   on_every_backend([](Backend& backend) {
     Cluster& cluster = backend.cluster();

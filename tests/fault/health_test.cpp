@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <set>
+#include <thread>
 
 #include "tests/support/backends.hpp"
+#include "tests/support/fault_proxy.hpp"
 #include "tests/support/sockets.hpp"
 
 using namespace mcds;
@@ -54,4 +56,40 @@ TEST_CASE("begun increments and reads of which nothing was sent are tried again,
     CHECK(mixed[1].is(ReplyFailure::Kind::unreachable));
     CHECK(mixed[2].outcome == Outcome::miss);
   }
+}
+
+// The look is another request: it was not sent, and what a look could have told was reported unknown.
+TEST_CASE("after a reply that was cut off the server is asked once more, on a new connection") {
+  for (const std::string protocol : {"classic", "meta", "automatic"}) {
+    for (const Fault fault : {Fault::cut_reply, Fault::hang_up}) {
+      CAPTURE(protocol);
+      CAPTURE(static_cast<int>(fault));
+      MemcachedProcess memcached;
+      FaultProxy proxy(memcached.server());
+      const auto cluster = guarded({proxy.server()}, protocol);
+      for (int time = 0; time < 3; ++time) {
+        const std::string key = "k" + std::to_string(time);
+        proxy.after(0, fault);
+        CHECK(cluster->execute(Request::set(key, "v", never)).unknown());
+        CHECK(cluster->execute(Request::get(key)).outcome ==
+              (fault == Fault::cut_reply ? Outcome::hit : Outcome::miss));
+      }
+    }
+  }
+}
+
+TEST_CASE("a server that closes one connection after the other is sent nothing more") {
+  MemcachedProcess memcached;
+  FaultProxy proxy(memcached.server());
+  const auto cluster = guarded({proxy.server()}, "meta");
+  CHECK(cluster->execute(Request::set("k", "v", never)).outcome == Outcome::stored);
+  proxy.always(Fault::hang_up);
+  CHECK(cluster->execute(Request::set("k", "w", never)).unknown());
+  CHECK(cluster->execute(Request::set("k", "x", never)).unknown());
+  for (int i = 0; i < 20; ++i)
+    CHECK(cluster->execute(Request::set("k", "y", never)).is(ReplyFailure::Kind::unreachable));
+  CHECK(proxy.received().find(" 1\r\ny") == std::string::npos);
+  proxy.always(Fault::none);
+  while (cluster->execute(Request::get("k")).failed()) std::this_thread::yield();
+  CHECK(cluster->execute(Request::get("k")).value == "v");
 }

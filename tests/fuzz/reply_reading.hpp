@@ -21,7 +21,7 @@ struct Reading {
 
 // Reads the replies to `requests`, as a lane does, from `answer` that arrives in pieces of `piece` bytes.
 inline Reading read_replies(std::span<const Request> requests, std::string_view answer, std::size_t piece,
-                            bool in_meta = true) {
+                            bool in_meta = true, bool quiet = false) {
   using Step = meta::ReplyReader::Step;
   Reading result;
   result.replies.resize(requests.size());
@@ -34,7 +34,7 @@ inline Reading read_replies(std::span<const Request> requests, std::string_view 
   std::vector<meta::Command> commands;
   std::string sent;
   for (std::size_t next = 0; next < requests.size(); next += commands.back().count) {
-    commands.push_back(meta::encode(asked, next, sent, {.meta = in_meta}));
+    commands.push_back(meta::encode(asked, next, sent, {.meta = in_meta, .stamps = quiet, .quiet = quiet}));
   }
   meta::ReplyReader reader;
   std::size_t command = 0;

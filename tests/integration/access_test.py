@@ -267,6 +267,15 @@ def binary_only(directory):
             # Shorter than a binary header, which such a server waits for.
             short = run("-s", server.plain, *patience, "servers")
             check("binary protocol" in short.stdout, f"{what}: servers says {short.stdout}")
+            for verb in (["servers"], ["lock", "run", "l", "--", "true"], ["counter", "get", "n"]):
+                # Classic words are followed by nothing that fills the header; the question after the timeout is a short one.
+                for _ in range(10):
+                    unfilled = run("-s", server.plain, "--timeout", "500ms", "--protocol", "classic", *verb)
+                    if "binary protocol" in unfilled.stdout + unfilled.stderr:
+                        break
+                check("binary protocol" in unfilled.stdout + unfilled.stderr, f"{what}, {verb} in classic words: {unfilled}")
+                check(unfilled.returncode == (69 if verb == ["servers"] and status == 76 else status),
+                      f"{what}, {verb} in classic words: exit {unfilled.returncode}")
 
 
 def user_key_login():

@@ -132,7 +132,7 @@ def check_wrong_numbers(servers):
                     status, _, error = run(servers.names(), other, *named(verb))
                     check(status == 65 or verb[1] in ("where", "tail"), f"{verb} of {kept} copies with {other}: {status} {error}")
                     check(status != 65 or f"--copies {kept}" in error, f"{verb}: {error}")
-                after = items(servers.paths, before)
+                after = items(servers.paths)
                 check(after == before, f"{structure} in {kept} copies: changed by commands with {other}: {set(after.items()) ^ set(before.items())}")
                 check(run(servers.names(), kept, *named(read)) == told, f"{structure} in {kept} copies reads otherwise after {other}")
 

@@ -24,9 +24,7 @@ mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 ITEMS = int(sys.argv[2]) if len(sys.argv) > 2 else 200000 if FULL else 4000
 KILLS = 10 if FULL else 4
-# Two servers show whole seconds, which begin at different times, and so does the ttl that is stored; under a long load the
-# timers that count them are late.
-TTL_TOLERANCE_S = 3.5 if FULL else 2.5
+TTL_TOLERANCE_S = 2
 WRITERS = 4
 SEED = int(os.environ.get("MCDS_TEST_SEED", time.time_ns() % 1000000))
 dice = random.Random(SEED)

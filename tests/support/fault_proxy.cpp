@@ -258,7 +258,9 @@ class FaultProxy::Loop {
         reply.clear();
         const bool many = command.starts_with("get") || command.starts_with("stats");
         link.over = !send_all(link.server, command);
+        const bool quiet = std::string_view(command).substr(0, command.find('\r')).ends_with(" noreply");
         const auto complete = [&] {
+          if (quiet) return true;
           return reply.ends_with("\n") && (!many || reply.ends_with("END\r\n") || reply.starts_with("ERROR"));
         };
         char byte = 0;

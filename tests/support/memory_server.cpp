@@ -135,6 +135,8 @@ Reply MemoryServer::execute(const Request& request) {
     case Op::replace:
     case Op::cas:
       return store(request);
+    case Op::add_and_get:
+      return store_and_fetch(request);
     case Op::append:
     case Op::append_or_create:
       return append(request);
@@ -191,6 +193,16 @@ Reply MemoryServer::store(const Request& request) {
   if (request.op == Op::cas && item == nullptr) return Reply::of(Outcome::not_found, index_);
   if (request.op == Op::cas && item->cas != request.cas.value) return Reply::of(Outcome::exists, index_);
   return keep(request, request.value);
+}
+
+Reply MemoryServer::store_and_fetch(const Request& request) {
+  Request part = request;
+  part.op = Op::add;
+  const bool created = store(part).outcome == Outcome::stored;
+  part.op = Op::gets;
+  Reply reply = fetch(part);
+  reply.created = created && reply.outcome == Outcome::hit;
+  return reply;
 }
 
 Reply MemoryServer::append(const Request& request) {

@@ -64,6 +64,7 @@ class MemoryServer {
   Reply refuse(const char* message) const;
   Reply fetch(const Request& request);
   Reply store(const Request& request);
+  Reply store_and_fetch(const Request& request);
   Reply keep(const Request& request, std::string value);
   Reply append(const Request& request);
   Reply change(const Request& request);

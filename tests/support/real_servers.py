@@ -33,15 +33,12 @@ def connected(path):
             yield file
 
 
-def items(paths, known=()):
-    """(number, key) to (flags, value) of every item. The crawler passes over items in use: it is asked often, and what is known besides."""
+def items(paths):
+    """(number, key) to (flags, value) of every item."""
     found = {}
     for number, path in enumerate(paths):
         with connected(path) as file:
-            keys = {key for server, key in known if server == number}
-            for _ in range(5):
-                keys.update(dumped(file))
-            for key in keys:
+            for key in set(dumped(file, by="hash")):
                 if (item := _got(file, key)) is not None:
                     found[number, key] = item
     return found

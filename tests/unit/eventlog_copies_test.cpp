@@ -72,6 +72,29 @@ TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and 
   }
 }
 
+TEST_CASE("eventlog copies: a directory without room refuses further parts, so that none is told as lost") {
+  test::World world(3, 2, {.item_size = 700});
+  EventLog log(world.context, "x", {60, 60});
+  std::vector<std::string> put;
+  std::optional<Failure> refusal;
+  for (int number = 0; number < 200 && !refusal; ++number) {
+    const std::string text = std::to_string(number) + std::string(200, 'x');
+    try {
+      log.put(text, EventData::text);
+      put.push_back(text);
+    } catch (const Failure& failure) {
+      refusal = failure;
+    }
+  }
+  REQUIRE(refusal);
+  CHECK(refusal->code() == ErrorCode::refused);
+  CHECK(put.size() > 10);
+  CollectingSink sink;
+  EventLog(world.context, "x", {60, 60}).fetch({}, sink);
+  CHECK(sink.texts() == put);
+  CHECK(sink.gaps.empty());
+}
+
 TEST_CASE(
     "eventlog copies: a copy that is made whole has all parts in order, none of them the other copy's") {
   test::World world(3, 2, {.item_size = 700});

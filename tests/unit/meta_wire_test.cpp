@@ -65,6 +65,49 @@ TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {
   CHECK(out.ends_with("\r\n"));
 }
 
+TEST_CASE(
+    "meta wire: a run of adds has one line of gets behind it, quiet where the unique says what was stored") {
+  const std::vector<Request> requests{Request::add_and_get("a", "1", never),
+                                      Request::add_and_get("b", "2", never), Request::get("c")};
+  std::vector<const Request*> all;
+  for (const Request& request : requests) all.push_back(&request);
+  std::string loud, quiet;
+  CHECK(meta::encode(all, 0, loud).count == 2);
+  CHECK(loud == "add a 0 0 1\r\n1\r\nadd b 0 0 1\r\n2\r\nget a b\r\n");
+  CHECK(meta::encode(all, 0, quiet, {.stamps = true, .quiet = true}).count == 2);
+  CHECK(quiet == "add a 0 0 1 noreply\r\n1\r\nadd b 0 0 1 noreply\r\n2\r\ngets a b\r\n");
+  std::string single;
+  CHECK(meta::encode(all, 0, single, {.one_key_a_line = true}).count == 1);
+  CHECK(single == "add a 0 0 1\r\n1\r\nget a\r\n");
+}
+
+TEST_CASE("meta wire: what is there after adds, and which of them stored it") {
+  const std::vector<Request> requests{Request::add_and_get("a", "1", never),
+                                      Request::add_and_get("b", "2", never)};
+  for (const std::size_t piece : {1, 1000}) {
+    const auto loud = read_replies(requests, "NOT_STORED\r\nSTORED\r\nVALUE b 0 1\r\n2\r\nEND\r\n", piece);
+    CHECK(loud.answered == 2);
+    CHECK(loud.replies[0].outcome == Outcome::miss);
+    CHECK_FALSE(loud.replies[0].created);
+    CHECK(loud.replies[1].value == "2");
+    CHECK(loud.replies[1].created);
+    const auto refused = read_replies(
+        requests, "SERVER_ERROR out of memory storing object\r\nSTORED\r\nVALUE b 0 1\r\n2\r\nEND\r\n",
+        piece);
+    CHECK(refused.answered == 2);
+    CHECK(refused.replies[0].outcome == Outcome::miss);
+    const auto quiet = read_replies(requests, "VALUE a 0 1 7\r\n9\r\nEND\r\n", piece, true, true);
+    CHECK(quiet.answered == 2);
+    CHECK(quiet.replies[0].value == "9");
+    CHECK(quiet.replies[0].cas.value == 7);
+    CHECK(quiet.replies[1].outcome == Outcome::miss);
+    // Something was said to an add that is not to be answered.
+    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece, true, true).last == Step::out_of_step);
+    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece).last == Step::out_of_step);
+    CHECK(read_replies(requests, "CLIENT_ERROR bad data chunk\r\n", piece).last == Step::out_of_step);
+  }
+}
+
 TEST_CASE("meta wire: answers in the server's words") {
   CHECK(reply_to(Request::set("k", "v", never), "STORED\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::add("k", "v", never), "NOT_STORED\r\n").outcome == Outcome::not_stored);

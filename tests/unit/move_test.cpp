@@ -10,8 +10,10 @@
 #include <set>
 
 #include "common/structures/array/array.hpp"
+#include "common/structures/move/expiry.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
+#include "common/structures/move/pace.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds {
@@ -186,6 +188,125 @@ TEST_CASE(
       }
     }
   }
+}
+
+namespace {
+
+WallTime at_second(double second) {
+  return WallTime(std::chrono::round<std::chrono::microseconds>(std::chrono::duration<double>(second)));
+}
+
+}  // namespace
+
+// The time that a reply was on its way, or that its reader was stopped, came on top of every ttl.
+TEST_CASE("move: a ttl agrees with the listed end however late it was read, unless the item was touched") {
+  using moving::ClockLook;
+  const auto agrees = [](std::int64_t listed, std::optional<std::chrono::seconds> ttl, double asked,
+                         double answered, const ClockLook& clock = {}) {
+    return moving::agrees({listed, ttl, at_second(asked), at_second(answered)}, clock);
+  };
+  CHECK(agrees(10'500, 500s, 10'000, 10'000.1));
+  CHECK(agrees(10'500, 499s, 10'000, 10'000.1));
+  CHECK(agrees(10'500, 501s, 10'000, 10'000.1));
+  CHECK_FALSE(agrees(10'500, 497s, 10'000, 10'000.1));
+  CHECK_FALSE(agrees(10'500, 503s, 10'000, 10'000.1));
+  CHECK(agrees(10'500, 496s, 10'000, 10'008));  // stopped, or slow
+  CHECK_FALSE(agrees(10'500, 100s, 10'000, 10'004));
+  CHECK_FALSE(agrees(10'500, -1s, 10'000, 10'000.1));
+  CHECK_FALSE(agrees(0, 60s, 10'000, 10'000.1));
+  CHECK(agrees(0, -1s, 10'000, 10'000.1));
+  CHECK(agrees(0, std::nullopt, 10'000, 10'000.1));
+  CHECK(agrees(9'000, std::nullopt, 10'000, 10'000.1));
+  // By its server's clock, of which ours says nothing.
+  CHECK(agrees(110'500, 500s, 10'000, 10'000.1, {.ahead = 100'000s}));
+  CHECK_FALSE(agrees(10'500, 500s, 10'000, 10'000.1, {.ahead = 100'000s}));
+}
+
+// What was listed when the move began may have been touched when it is copied, hours later at a low rate.
+TEST_CASE("move: what is touched between listing and copying ends as touched") {
+  for (const auto skew : {0s, 7s, -5000s}) {
+    CAPTURE(skew.count());
+    test::World world(3, 1, {.clock_skew = skew});
+    MemoryCluster after{world.clock.time(), 4};
+    const Context context{world.memory, world.clock, world.random, {}, 1};
+    const auto moving_key = [&](std::string key) {
+      while (world.memory.placement().server_of(key) == after.placement().server_of(key)) key += '+';
+      return key;
+    };
+    const std::string later = moving_key("later"), forever = moving_key("forever"), soon = moving_key("soon"),
+                      same = moving_key("same");
+    const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+    const auto run = [&](const Request& request) {
+      CHECK(world.memory.execute(request).outcome == Outcome::stored);
+    };
+    for (const std::string& key : {later, forever, same}) run(Request::set(key, key, in(100s)));
+    run(Request::set(soon, soon, Exptime::never()));
+    Move move(context, after, {});
+    move.list([&](const TakeLiveKey& take) {
+      const auto end =
+          floor<std::chrono::seconds>(world.clock.wall() + skew).time_since_epoch().count() + 100;
+      for (const std::string& key : {later, forever, soon, same})
+        take({.key = key,
+              .server = world.memory.placement().server_of(key),
+              .size_bytes = 60,
+              .expires_at = key == soon ? -1 : end});
+      return std::vector<LiveKeysOfServer>(3, {.complete = true});
+    });
+    run(Request::touch(later, in(1000s)));
+    run(Request::touch(forever, Exptime::never()));
+    run(Request::touch(soon, in(60s)));
+    move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+    const auto ttl = [&](const std::string& key) {
+      return after.execute(Request::probe(key, after.placement().server_of(key))).age.ttl.value().count();
+    };
+    CHECK(std::abs(ttl(later) - 1000) <= 1);
+    CHECK(ttl(forever) == -1);
+    CHECK(std::abs(ttl(soon) - 60) <= 1);
+    CHECK(std::abs(ttl(same) - 100) <= 1);
+  }
+}
+
+TEST_CASE(
+    "move: servers' clocks differ by what is beyond the seconds they show and the time it took to ask") {
+  using moving::ClockLook;
+  using moving::seconds_ahead;
+  const auto look = [](std::int64_t shown, double before, double after) {
+    return ClockLook::of(shown, at_second(before), at_second(after));
+  };
+  const ClockLook here = look(1000, 1000.2, 1000.3);
+  CHECK(seconds_ahead(here, here) == 0);
+  CHECK(seconds_ahead(here, look(1001, 1000.2, 1000.3)) == 0);
+  CHECK(seconds_ahead(here, look(999, 1000.2, 1000.3)) == 0);
+  CHECK(seconds_ahead(here, look(1003, 1000.2, 1000.3)) == 3);
+  CHECK(seconds_ahead(look(1003, 1000.2, 1000.3), here) == -3);
+  CHECK(seconds_ahead(here, look(4600, 1000.2, 1000.3)) == 3600);
+  CHECK(seconds_ahead(here, look(2000, 2000.1, 2000.2)) == 0);  // looked at later
+  CHECK(seconds_ahead(here, look(1004, 1000.2, 1006.2)) == 0);  // so slowly that it may be the same
+}
+
+TEST_CASE("move: a server's own time is one only if it is no number of seconds, and one it can hold") {
+  CHECK_FALSE(Exptime::absolute(0));
+  CHECK_FALSE(Exptime::absolute(2'592'000));
+  CHECK(Exptime::absolute(1'800'000'000)->wire() == 1'800'000'000);
+  CHECK(Exptime::absolute(0x7fffffff)->wire() == 0x7fffffff);
+  CHECK_FALSE(Exptime::absolute(0x80000000));
+}
+
+TEST_CASE("move: a pace is kept against its beginning, and a stall is made up for by a second's worth") {
+  const SteadyTime start(1000s);
+  moving::Pace pace(100, start);
+  SteadyTime now = start;
+  for (int i = 0; i < 50; ++i) {
+    now += std::max(Duration{}, pace.take(10, now)) + 90ms;  // of 100 ms that ten take
+    CHECK(now - start <= 100ms * (i + 1));
+  }
+  CHECK(now - start >= 4900ms);
+  now += 60s;
+  int burst = 0;
+  while (pace.take(10, now) <= Duration{}) burst += 10;
+  CHECK(burst >= 100);
+  CHECK(burst <= 110);
+  CHECK(moving::Pace({}, start).take(1000, start) == Duration{});
 }
 
 TEST_CASE("move: again copies what has changed, and nothing that the new servers changed or removed") {

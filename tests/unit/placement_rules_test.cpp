@@ -108,6 +108,55 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "placement: a key has plain owners where it is on one server under its own name, and only there "
+    "always") {
+  auto random = seeded();
+  std::vector<std::string> keys = random_keys(random);
+  for (const char* key : {"",          ":",           "::",
+                          "a::b",      "|",           "|#|",
+                          "a|#|b",     "/r/c/k",      "//",
+                          "/",         "{",           "{}",
+                          "{a}",       "x{tags}y",    "{a}{b}",
+                          "}{",        "a%20b",       "%",
+                          "%25",       "a b",         " ",
+                          "\t",        "a\nb",        "\x7f",
+                          "lock.lock", ".lock",       "memc.sess.key.x",
+                          "b'x'",      "mc:lock:x",   "\xff\xfe",
+                          "\u00e9",    "\u4e2d\u6587"}) {
+    keys.emplace_back(key);
+  }
+  for (const std::size_t size : {249, 250, 251, 300}) keys.emplace_back(size, 'k');
+  keys.push_back("{" + std::string(248, 'k') + "}");
+  std::set<std::string_view> not_plain;
+  for (const int size : {1, 2, 7}) {
+    const Pool pool = random_pool(random, size, 1);
+    for (const Profile& profile : all_profiles()) {
+      if (profile.rule.distribution == Distribution::routes) continue;
+      std::vector<std::string> names{std::string(profile.name)};
+      if (profile.rule.replication != Replication::none) {
+        names.push_back(names[0] + ":copies=1");
+        names.push_back(names[0] + ":copies=3");
+      }
+      for (const std::string& name : names) {
+        CAPTURE(name);
+        CAPTURE(size);
+        const auto placement = placed(name, pool);
+        bool all_plain = true;
+        for (const std::string& key : keys) {
+          const Owners owners = placement->owners_of(key);
+          all_plain = all_plain && owners.policy == Policy::one &&
+                      owners.list == std::vector{Owner{placement->server_of(key)}};
+        }
+        CHECK(placement->has_plain_owners() == all_plain);
+        if (!all_plain) not_plain.insert(profile.name);
+      }
+    }
+  }
+  CHECK(not_plain.size() > 5);
+  CHECK(not_plain.size() < all_profiles().size() / 2);
+}
+
 TEST_CASE("placement: the order of the list counts only for clients that place by index") {
   auto random = seeded();
   const auto keys = random_keys(random);

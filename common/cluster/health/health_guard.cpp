@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "common/cluster/transport.hpp"
@@ -120,7 +121,7 @@ void HealthGuard::settle(std::span<const Request> batch, const Places& sent, std
     places.resize(batch.size());
     std::iota(places.begin(), places.end(), std::size_t{0});
   }
-  for (const std::size_t place : places) note(replies[place]);
+  note(places, replies);
   Places again = tried_again(batch, places, replies, changes_too);
   if (again.empty()) return;
   if (options_.run->sick() == RunLimits::Sick::hold) {
@@ -132,7 +133,7 @@ void HealthGuard::settle(std::span<const Request> batch, const Places& sent, std
     std::erase_if(again, [&](std::size_t place) { return replies[place].failure->late; });
   }
   run_again(batch, again, replies);
-  for (const std::size_t place : again) note(replies[place]);
+  note(again, replies);
 }
 
 HealthGuard::Places HealthGuard::tried_again(std::span<const Request> batch, const Places& places,
@@ -151,19 +152,31 @@ HealthGuard::Places HealthGuard::tried_again(std::span<const Request> batch, con
   return again;
 }
 
-void HealthGuard::note(const Reply& reply) {
-  Server& server = servers_[reply.server];
-  if (of_the_server(reply)) {
-    if (!server.sick) fall_sick(server, *reply.failure);
-  } else if ((server.sick || !server.proven) && reply.protocol != Reply::Protocol::none) {
-    server = Server{};
-    --watched_;
+// A server that fell silent may have answered a part before.
+void HealthGuard::note(const Places& places, const std::vector<Reply>& replies) {
+  std::map<std::size_t, const ReplyFailure*> failed;
+  for (const std::size_t place : places) {
+    const Reply& reply = replies[place];
+    if (of_the_server(reply)) {
+      failed.emplace(reply.server, reply.failure.get());
+      continue;
+    }
+    Server& server = servers_[reply.server];
+    if ((server.sick || server.doubted || !server.proven) && reply.protocol != Reply::Protocol::none) {
+      server = Server{};
+      --watched_;
+    }
   }
+  for (const auto& [server, failure] : failed) fail(servers_[server], *failure);
 }
 
-void HealthGuard::fall_sick(Server& server, const ReplyFailure& failure) {
+void HealthGuard::fail(Server& server, const ReplyFailure& failure) {
+  if (server.sick) return;
+  const bool was_well = server.proven && !server.doubted;
+  if (was_well) ++watched_;
+  server.doubted = was_well && !failure.late && options_.run->sick() == RunLimits::Sick::skip;
+  if (server.doubted) return;
   const SteadyTime now = clock_.steady();
-  if (server.proven) ++watched_;
   server.sick = true;
   server.cause = failure.message.substr(0, failure.message.find(may_be_applied));
   server.trial.reset();

@@ -5,6 +5,10 @@
 // held back for at most one timeout from the beginning of the sickness, so a short pause fails none. A server
 // that answers trials and nothing else is tried less and less often.
 //
+// A connection that failed before the timeout leaves the server in doubt for one more request: what comes next may be
+// the look that settles whether a change was applied, and another connection shows it at once. Only when that fails too
+// is the server sick. Not in batches: those are held instead, until a trial succeeds, and lose nothing by it.
+//
 // Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
 // nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness
 // failed, and after a timeout only once a trial has succeeded. Of batches that were begun, only reads, for
@@ -37,8 +41,9 @@ class HealthGuard final : public Decorator {
   using Places = std::vector<std::size_t>;  // in a batch
   struct Server {
     bool sick = false;
-    bool proven = true;  // it has answered a request since it was sick
-    int relapses = 0;    // without having answered one
+    bool doubted = false;  // its connection failed, and nothing was sent since
+    bool proven = true;    // it has answered a request since it was sick
+    int relapses = 0;      // without having answered one
     std::string cause;
     SteadyTime held_until{};
     SteadyTime next_trial{};
@@ -52,8 +57,9 @@ class HealthGuard final : public Decorator {
   // Settles the replies of what was sent at `places` (all, if it is empty).
   void settle(std::span<const Request> batch, const Places& places, std::vector<Reply>& replies,
               bool changes_too);
-  void note(const Reply& reply);
-  void fall_sick(Server& server, const ReplyFailure& failure);
+  // What one trip shows of the servers.
+  void note(const Places& places, const std::vector<Reply>& replies);
+  void fail(Server& server, const ReplyFailure& failure);
   Places tried_again(std::span<const Request> batch, const Places& places, const std::vector<Reply>& replies,
                      bool changes_too) const;
   void look_at(std::size_t server);
@@ -63,7 +69,7 @@ class HealthGuard final : public Decorator {
   SystemClock clock_;
   std::vector<Server> servers_;
   std::unique_ptr<const tls::Context> tls_;
-  std::size_t watched_ = 0;  // servers that are sick or not yet proven well
+  std::size_t watched_ = 0;  // servers that are sick, in doubt or not yet proven well
 };
 
 }  // namespace mcds

@@ -21,11 +21,10 @@ std::string text(Exptime exptime) {
   return std::to_string(exptime.wire());
 }
 
-void storage(std::string& out, std::string_view command, const Request& request, bool with_cas = false) {
+void storage(std::string& out, std::string_view command, const Request& request,
+             std::string_view extra = {}) {
   append_all(out, {command, request.key, " ", text(request.flags), " ", text(request.exptime), " ",
-                   text(request.value.size())});
-  if (with_cas) append_all(out, {" ", text(request.cas.value)});
-  append_all(out, {"\r\n", request.value, "\r\n"});
+                   text(request.value.size()), extra, "\r\n", request.value, "\r\n"});
 }
 
 Command encode_gets(std::span<const Request* const> requests, std::size_t first, std::string& out,
@@ -43,6 +42,29 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
     ++command.count;
   }
   out += "\r\n";
+  return command;
+}
+
+// Less than a record of TLS, so that none ends between two of these commands.
+constexpr std::size_t most_added_at_once = 8 * 1024;
+
+Command encode_adds(std::span<const Request* const> requests, std::size_t first, std::string& out,
+                    const Wording& wording) {
+  const std::size_t longest = wording.long_lines ? longest_get_line : longest_short_line;
+  const std::size_t start = out.size();
+  Command command{first, 0, wording};
+  std::string line = wording.stamps ? "gets" : "get";
+  while (first + command.count < requests.size()) {
+    const Request& request = *requests[first + command.count];
+    const std::size_t bytes = out.size() - start + request.key.size() + request.value.size();
+    const bool fits = bytes <= most_added_at_once && line.size() + 1 + request.key.size() <= longest;
+    if (request.op != Op::add_and_get) break;
+    if (command.count > 0 && (!fits || wording.one_key_a_line)) break;
+    storage(out, "add ", request, wording.quiet ? " noreply" : "");
+    append_all(line, {" ", request.key});
+    ++command.count;
+  }
+  append_all(out, {line, "\r\n"});
   return command;
 }
 
@@ -69,6 +91,8 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::add:
       storage(out, "add ", request);
       break;
+    case Op::add_and_get:
+      return encode_adds(requests, first, out, wording);
     case Op::set:
       storage(out, "set ", request);
       break;
@@ -76,7 +100,7 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       storage(out, "replace ", request);
       break;
     case Op::cas:
-      storage(out, "cas ", request, true);
+      storage(out, "cas ", request, " " + text(request.cas.value));
       break;
     case Op::append:
     case Op::append_or_create:

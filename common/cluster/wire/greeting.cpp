@@ -14,8 +14,6 @@ using Kind = ReplyFailure::Kind;
 
 constexpr std::size_t longest_line = 2048;
 
-constexpr std::size_t binary_header = 24;
-
 // As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
 constexpr auto classic_get = "get mcds:what-server-is-this\r\n"sv;

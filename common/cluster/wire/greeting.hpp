@@ -6,7 +6,8 @@
 //
 // A server that closes on the greeting leaves open whether what came behind was executed. Inquiry asks again, each
 // question on a separate connection: when `mn` alone is closed on as well, and a `get` is answered, it was the `mn`
-// that closed the first connection, and nothing behind it was executed.
+// that closed the first connection, and nothing behind it was executed. Where nothing greets (--protocol classic), a server
+// of the binary protocol waits for the rest of a header instead: Inquiry finds that out after the timeout.
 #pragma once
 
 #include <optional>
@@ -18,10 +19,12 @@
 
 namespace mcds::meta {
 
+// A server of the binary protocol says nothing before it has a whole header.
+constexpr std::size_t binary_header = 24;
+
 class Greeting {
  public:
-  // `follow`: how many bytes are sent with it. A server of the binary protocol says nothing before it has a whole header,
-  // 24 bytes; until then there is one `mn` more.
+  // `follow`: how many bytes are sent with it. Until they fill a binary header there is one `mn` more.
   explicit Greeting(std::size_t follow);
   const std::string& words() const { return words_; }
 

@@ -30,6 +30,8 @@ constexpr const char* turned_away_message =
 constexpr std::size_t slowest_replies = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
 constexpr int most_receives = 64;
+// For what a server is that has not answered in time.
+constexpr Duration longest_late_inquiry = std::chrono::milliseconds(100);
 
 bool compares(Op op) {
   return op == Op::cas || op == Op::remove_if;
@@ -75,6 +77,7 @@ bool Lane::open() {
   output_.clear();
   output_position_ = sent_ = produced_ = 0;
   uniques_.clear();
+  newest_ = 0;
   ++connections_;
   heard_ = false;
   greeting_.reset();
@@ -125,6 +128,8 @@ Wording Lane::wording() const {
           .compares_in_md = dialect_.compares_in_md(),
           .long_lines = dialect_.takes_long_lines(),
           .one_key_a_line = dialect_.proxy,
+          .stamps = dialect_.is_memcached(),
+          .quiet = dialect_.is_memcached() && newest_ != 0,
           .incr_form = incr_form_};
 }
 
@@ -151,7 +156,10 @@ short Lane::events() const {
 void Lane::proceed(short happened, SteadyTime now) {
   now_ = now;
   if (now >= deadline_) {
-    return abandon(socket_.complaint(true), Why::late);
+    if (!may_wait_for_a_header()) return abandon(socket_.complaint(true), Why::late);
+    overdue_ = socket_.complaint(true);
+    deadline_ = options_.latest(now, std::min(options_.timeout, longest_late_inquiry));
+    return inquire(now);
   }
   if (happened == 0) return;
   if (socket_.state() == Socket::State::connecting) {
@@ -239,6 +247,13 @@ bool Lane::is_stranger() const {
   return !met_ && options_.protocol == ConnectOptions::Protocol::classic;
 }
 
+// Servers of the binary protocol take no less than a header, and say nothing before they have one. Only without a
+// greeting: that is as long.
+bool Lane::may_wait_for_a_header() const {
+  return options_.protocol == ConnectOptions::Protocol::classic && !inquiry_ && !met_ && heard_bytes_ == 0 &&
+         socket_.state() == Socket::State::open && sent_ < binary_header;
+}
+
 // Other servers and the deadlines have their turn too, however fast this one speaks.
 void Lane::read(SteadyTime now) {
   for (int turn = 0; turn < most_receives; ++turn) {
@@ -252,11 +267,7 @@ void Lane::read(SteadyTime now) {
       read_replies(now);
     }
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
-    if (size < 0 && is_stranger()) {
-      sent_before_ = requests_sent();
-      inquiry_.emplace(greeting_.has_value());
-      return ask_next(now);
-    }
+    if (size < 0 && is_stranger()) return inquire(now);
     if (size < 0) return abandon(socket_.complaint());
     if (size < 4096) return;
   }
@@ -282,6 +293,12 @@ bool Lane::read_greeting() {
       abandon(nonsense_message, Why::nonsense);
   }
   return false;
+}
+
+void Lane::inquire(SteadyTime now) {
+  sent_before_ = requests_sent();
+  inquiry_.emplace(greeting_.has_value());
+  ask_next(now);
 }
 
 // On a separate connection, within the deadline that began with the first.
@@ -369,10 +386,23 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
   heard_ = met_ = true;
   const Request& request = *requests_[command.first];
   const Reply& reply = *replies_[command.first];
+  if (request.op == Op::add_and_get) return tell_created(command);
   const bool fetched = request.op == Op::gets || request.op == Op::probe;
   const bool stamped = fetched ? reply.outcome == Outcome::hit : reply.cas.value != 0;
   if (stamped && connections_ > 1) remember_unique(request.key, reply.cas.value);
   if (compares(request.op)) uniques_.erase(request.key);
+}
+
+// What this run stored is newer than anything before it.
+void Lane::tell_created(const Command& command) {
+  std::uint64_t newest = newest_;
+  for (std::size_t i = command.first; i < command.first + command.count; ++i) {
+    Reply& reply = *replies_[i];
+    if (command.wording.quiet) reply.created = reply.cas.value > newest_;
+    reply.created = reply.created && reply.outcome == Outcome::hit;
+    if (reply.created) newest = std::max(newest, reply.cas.value);
+  }
+  newest_ = newest;
 }
 
 void Lane::fill_in(Reply& reply, SteadyTime now) const {
@@ -396,7 +426,11 @@ std::size_t Lane::requests_sent() const {
   return count;
 }
 
-void Lane::abandon(const std::string& why, Why kind) {
+void Lane::abandon(std::string why, Why kind) {
+  if (const std::string overdue = std::exchange(overdue_, {}); !overdue.empty()) {
+    why = overdue;
+    kind = Why::late;
+  }
   if (socket_.denied()) return refuse_all(Kind::denied, why);
   const std::size_t sent_requests = inquiry_ ? sent_before_ : requests_sent();
   inquiry_.reset();
@@ -427,6 +461,7 @@ void Lane::give_up_flood() {
 }
 
 void Lane::refuse_all(Kind kind, const std::string& why) {
+  overdue_.clear();
   for (std::size_t i = answered_; i < requests_.size(); ++i) {
     *replies_[i] = Reply::failed_with(kind, why, index_);
     fill_in(*replies_[i], now_);

@@ -60,8 +60,10 @@ class Lane {
   Wording wording() const;
   bool answered_here(const Request& request, Reply& reply) const;
   bool is_stranger() const;
+  bool may_wait_for_a_header() const;
   bool read_login();
   bool read_greeting();
+  void inquire(SteadyTime now);
   void ask_next(SteadyTime now);
   std::size_t requests_sent() const;
   void read_answer(bool closed, SteadyTime now);
@@ -73,9 +75,10 @@ class Lane {
   void read(SteadyTime now);
   void read_replies(SteadyTime now);
   void finish_command(const Command& command, SteadyTime now);
+  void tell_created(const Command& command);
   // Fails everything unanswered: what was sent whole may have been applied, the rest was not.
   enum class Why { gone, late, nonsense, flood };
-  void abandon(const std::string& why, Why kind = Why::gone);
+  void abandon(std::string why, Why kind = Why::gone);
   void fill_in(Reply& reply, SteadyTime now) const;
   // Fails everything unanswered, of which nothing was applied.
   void refuse_all(ReplyFailure::Kind kind, const std::string& why);
@@ -88,7 +91,8 @@ class Lane {
   Dialect dialect_;
   std::optional<Greeting> greeting_;  // of this connection, until it is answered
   bool greets_ = false;               // before the next request is sent
-  std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting
+  std::optional<Inquiry> inquiry_;    // what the server is, after it closed on the greeting or did not answer
+  std::string overdue_;               // what is said if it shows nothing, after no answer came in time
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
   bool awaits_login_ = false;         // this connection's answer to it
@@ -97,6 +101,9 @@ class Lane {
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
+
+  // The newest unique that this connection's adds are known to have made: what has a newer one was stored later.
+  std::uint64_t newest_ = 0;
 
   IncrForm incr_form_ = IncrForm::whole;
   std::uint64_t forgotten_ = 0;  // answered requests that are no longer in requests_

@@ -105,7 +105,8 @@ bool is_error(std::string_view line) {
 }
 
 bool has_data_block(Op op) {
-  return op == Op::add || op == Op::set || op == Op::replace || op == Op::cas || op == Op::append;
+  return op == Op::add || op == Op::add_and_get || op == Op::set || op == Op::replace || op == Op::cas ||
+         op == Op::append;
 }
 
 // ERROR, CLIENT_ERROR and SERVER_ERROR lines; done means the reply is filled.
@@ -268,7 +269,10 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
     step = read_without_meta(two_lines, reply, input, position);
   } else if (!meta && is_fetch(request.op)) {
     step = read_values(requests.subspan(command.first, command.count),
-                       replies.subspan(command.first, command.count), input, position);
+                       replies.subspan(command.first, command.count), request.op != Op::get, input, position);
+  } else if (request.op == Op::add_and_get) {
+    step = read_added(requests.subspan(command.first, command.count),
+                      replies.subspan(command.first, command.count), command.wording, input, position);
   } else if (is_fetch(request.op)) {
     step = read_meta_get(request, reply, input, position);
   } else if (meta && request.op == Op::incr_or_create) {
@@ -306,7 +310,7 @@ Step ReplyReader::read_line_command(const Request& request, bool meta, Reply& re
 
 // VALUE <key> <flags> <bytes> [<cas>], data, …, END: hits in the order of the keys, misses are left out.
 Step ReplyReader::read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
-                              std::string_view input, std::size_t& position) {
+                              bool with_cas, std::string_view input, std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   const auto miss_until = [&](std::size_t end) {
@@ -330,7 +334,6 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   const std::string_view key = words.next();
   const auto flags = parse_u64(words.next());
   const auto size = parse_u64(words.next());
-  const bool with_cas = requests.front()->op != Op::get;
   const auto cas = with_cas ? parse_u64(words.next()) : std::optional<std::uint64_t>(0);
   std::size_t index = answered_;
   while (index < requests.size() && requests[index]->key != key) ++index;
@@ -343,6 +346,22 @@ Step ReplyReader::read_values(std::span<const Request* const> requests, std::spa
   reply.flags = static_cast<std::uint32_t>(*flags);
   reply.cas = {*cas};
   answered_ = index + 1;
+  return Step::progress;
+}
+
+// A line for each add, unless they are quiet; then values. What a refused add says is for add alone to tell.
+Step ReplyReader::read_added(std::span<const Request* const> requests, std::span<Reply* const> replies,
+                             const Wording& wording, std::string_view input, std::size_t& position) {
+  if (wording.quiet || told_ == requests.size())
+    return read_values(requests, replies, wording.stamps, input, position);
+  Line line;
+  if (const Step step = take_line(input, position, line); step != Step::done) return step;
+  Reply said = Reply::of(Outcome::failed, replies[told_]->server);
+  Step step = read_storage(Op::add, line.text, said);
+  if (step == Step::out_of_step) step = read_error(*requests[told_], line.text, said, false);
+  if (step != Step::done) return step;
+  replies[told_++]->created = said.outcome == Outcome::stored;
+  position = line.end;
   return Step::progress;
 }
 

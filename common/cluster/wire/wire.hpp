@@ -5,7 +5,9 @@
 // refused for size or memory, the classic add, replace, cas and append keep it. Meta serves what classic cannot do
 // in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching the LRU (mg). Where they are
 // missing, gets reads and a cas that expires at once compares and deletes; incr-or-create is not to be had.
-// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg).
+// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg). Runs of
+// add_and_get travel as adds and one multi-key get behind them; where the uniques show what was stored, the adds are sent
+// with noreply, which halves their cost.
 #pragma once
 
 #include <cstddef>
@@ -30,10 +32,12 @@ struct Wording {
   bool compares_in_md = true;
   bool long_lines = false;
   bool one_key_a_line = false;  // proxies answer several in the order of their backends
+  bool stamps = false;          // its gets shows cas uniques, which grow with every store
+  bool quiet = false;  // add_and_get: nothing is said to the adds; the caller knows what is new by its unique
   IncrForm incr_form = IncrForm::whole;
 };
 
-// One command on the wire and the requests it answers: several only for a run of gets.
+// One command on the wire and the requests it answers: several only for a run of gets, or of add_and_get.
 struct Command {
   std::size_t first = 0;  // index into the lane's requests
   std::size_t count = 1;
@@ -71,8 +75,10 @@ class ReplyReader {
  private:
   Step read_line_command(const Request& request, bool meta, Reply& reply, std::string_view input,
                          std::size_t& position);
-  Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies,
+  Step read_values(std::span<const Request* const> requests, std::span<Reply* const> replies, bool with_cas,
                    std::string_view input, std::size_t& position);
+  Step read_added(std::span<const Request* const> requests, std::span<Reply* const> replies,
+                  const Wording& wording, std::string_view input, std::size_t& position);
   Step read_meta_get(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
   Step read_meta_incr(const Request& request, Reply& reply, bool only_creates, std::string_view input,
                       std::size_t& position);
@@ -83,6 +89,7 @@ class ReplyReader {
 
   std::size_t wanted_ = 0;
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far
+  std::size_t told_ = 0;      // of a run of add_and_get: adds of which it was said what became of them
   bool half_ = false;         // incr_or_create: the mg is read, the ma is not
   bool existed_ = false;      // what the mg said
   Reply before_;              // what it showed

@@ -47,6 +47,10 @@ Request new_segment(const std::string& root, const std::string& id, const std::s
   return Request::add(segment_key(root, id), lines, Exptime::never()).lying_with(root);
 }
 
+Contention being_moved(const std::string& key) {
+  return Contention("the journal " + key + " is being taken elsewhere; try again");
+}
+
 std::uint64_t line_count(std::string_view text) {
   return static_cast<std::uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -65,15 +69,17 @@ void Journal::give_up_claim() const {
   static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
-// False: it is not there any more.
-bool Journal::seal_full() {
+// False: it is not there any more, or is being taken elsewhere.
+bool Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
-  if (reply.outcome == Outcome::hit) static_cast<void>(seal(reply));
-  return reply.outcome == Outcome::hit;
+  if (reply.outcome != Outcome::hit || is_moving(reply.value)) return false;
+  static_cast<void>(seal(reply));
+  return true;
 }
 
-// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
+// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown. What is being
+// taken elsewhere stays here then.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading;
   reading.key = key_;
@@ -158,6 +164,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
     JournalReading reading;
     reading.key = key_;
     reading.take_root(context_, reply);
+    if (is_moving(reading.root.tail)) throw being_moved(key_);
     if (!reading.root.segments.empty() && !without_padding(reading.root.tail).empty())
       static_cast<void>(seal(reply));
     const Compaction result = reading.root.segments.empty() ? compact_root(rewrite, reply)
@@ -245,7 +252,7 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
       remove_segments(old);
       return Compaction::done;
     }
-    if (!reading.contents.found || !starts_with(root.segments, old)) return give_up();
+    if (!reading.contents.found || is_moving(root.tail) || !starts_with(root.segments, old)) return give_up();
     const auto since = root.segments.begin() + static_cast<std::ptrdiff_t>(old.size());
     std::string tail = without_padding(root.tail);
     if (small && added.empty() && since == root.segments.end() && tail.size() <= largest_inline) {
@@ -268,48 +275,6 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
     }
   }
   return give_up();
-}
-
-Journal::Held Journal::hold() const {
-  static_cast<void>(claim());
-  fill();
-  JournalReading reading;
-  reading.key = key_;
-  const Reply reply = context_.cluster.execute(Request::gets(key_));
-  const CasUnique cas = reply.cas;
-  reading.take_root(context_, reply);
-  reading.read_segments(context_);
-  return {reading.finish(), cas};
-}
-
-bool Journal::let_go(const Held& held) const {
-  if (held.cas.value == 0)
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context_.cluster.address_of(held.contents.server));
-  const Reply reply = context_.cluster.execute(Request::remove_if(key_, held.cas));
-  if (reply.failed() && !reply.unknown()) expect(context_.cluster, reply);
-  if (reply.outcome == Outcome::deleted) {
-    std::vector<Request> segments;
-    for (const std::string& segment : held.contents.segments)
-      segments.push_back(Request::remove(segment).lying_with(key_));
-    if (!segments.empty()) static_cast<void>(context_.cluster.execute(segments));
-    give_up_claim();
-  }
-  return reply.outcome == Outcome::deleted || reply.outcome == Outcome::not_found;
-}
-
-std::string Journal::stage(std::span<const JournalLine> lines) const {
-  return encode(JournalRoot{context_.random.token(), write_segments(lines), {}});
-}
-
-JournalContents Journal::read_staged(const std::string& root) const {
-  JournalReading reading;
-  reading.key = key_;
-  Reply reply = Reply::of(Outcome::hit, context_.cluster.placement().server_of(key_));
-  reply.value = root;
-  reading.take_root(context_, std::move(reply));
-  reading.read_segments(context_);
-  return reading.finish();
 }
 
 namespace {
@@ -362,6 +327,11 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     JournalReading reading;
     reading.key = key_;
     reading.take_root(context_, reply);
+    if (is_moving(reading.root.tail)) {
+      if (unanswered) fail_unknown();
+      if (may_create) return {.declined = true, .incarnation = {}, .server = reply.server};
+      throw being_moved(key_);
+    }
     if (unanswered && starts_with(reading.root.segments, added)) {
       return {.incarnation = {}, .server = reply.server};
     }

@@ -169,7 +169,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
     if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
       const bool there = seal_full();
       give_up_claim();
-      // It was taken elsewhere, or evicted.
+      // It is being taken elsewhere, or was, or was evicted.
       if (!there && attempt.request.op == Op::append && lookups == 0)
         return {.declined = true, .incarnation = {}, .server = reply.server};
       sealed = true;

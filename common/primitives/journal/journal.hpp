@@ -34,6 +34,12 @@
 //   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
 //   on its way to removed segments finds the root changed and starts again; the same root with a segment
 //   missing is a loss, and is reported.
+// Taking it elsewhere
+//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later appends
+//   are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A client that
+//   read the root before fails with its cas. let_go: remove the root, if it is as it was read, and its segments. A
+//   server that had no memory for the filling, and has some later, accepts appends: then let_go fails, and it
+//   is held again.
 // When things fail
 //   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request
@@ -93,7 +99,7 @@ class Journal {
 
   struct Appended {
     bool created = false;     // there was no journal
-    bool declined = false;    // `may_create` said no: nothing was appended
+    bool declined = false;    // `may_create` said no, or it is being taken elsewhere: nothing was appended
     bool sealed = false;      // it was full: worth compacting
     std::string incarnation;  // when created
     std::size_t server = 0;
@@ -131,19 +137,23 @@ class Journal {
 
   const std::string& key() const { return key_; }
 
-  // For taking the lines elsewhere. hold() fills the root, so that it does not change unless another client seals or
-  // compacts it, and reads all. let_go() removes the root, and the segments that it names, if it is still as it was held;
-  // false: it is not, or that is unknown.
+  // For taking the lines elsewhere, see above; nothing but let_go() ends what hold() begins, unless another client thaws it.
   struct Held {
-    JournalContents contents;
+    JournalContents contents;  // all that was appended
     CasUnique cas;
   };
+  // Throws Contention, NotApplied.
   Held hold() const;
+  // False: the root has changed since, or that is unknown.
   bool let_go(const Held& held) const;
+  // It is not taken elsewhere after all: who held it has died, and left no word about it. False: it was not held.
+  bool thaw() const;
   // Writes segments that no root names yet; returns the root that would.
   std::string stage(std::span<const JournalLine> lines) const;
   // What a root that stage() returned names.
   JournalContents read_staged(const std::string& root) const;
+  // Those segments again. Otherwise they would take memory until they are evicted.
+  void drop_staged(const std::string& root) const;
 
  private:
   struct Attempt;
@@ -154,7 +164,7 @@ class Journal {
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
   bool claim() const;
   void give_up_claim() const;
-  bool seal_full();
+  bool seal_full() const;
   bool seal(const Reply& root) const;
   void fill() const;
   enum class Compaction { done, again, impossible };

@@ -193,12 +193,17 @@ void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
 
 // Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
 Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding) {
+  return append(step, encoding, context_.random.token());
+}
+
+// Under the same ids however often it is repeated.
+Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding,
+                             const std::string& operation) {
   Writing writing(step, copies_.size());
   std::vector<JournalLine>& lines = writing.lines;
   if (step.replaces) lines.push_back({Change::clear, {}, {}});
   for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
-  const std::string operation = context_.random.token();
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
   writing.failures = copies_.run([&](std::size_t copy) {
     const auto is_full = [&] {
@@ -216,11 +221,26 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
     }
   });
   const bool late = writing.found();
-  if (!late && writing.any_missing() && (kept_.elsewhere() || writing.any_vanished()))
-    return append(step, encoding);
-  // A copy without a journal has lost it if another has one, unless all are being put elsewhere; another client may be about
-  // to restore it.
-  if (late ? writing.any_missing() && !is_put_elsewhere() : writing.wanted()) {
+  if (!late && writing.any_missing()) {
+    const bool vanished = writing.any_vanished();
+    if (is_elsewhere(writing)) return append(step, encoding, operation);
+    if (vanished) {
+      static_cast<void>(thaw());
+      return append(step, encoding, operation);
+    }
+  }
+  // A copy without a journal has lost it if another has one; another client may be about to restore it. Unless all are being
+  // put elsewhere: then what one copy got is taken along, and the others do not get it.
+  if (late && writing.any_missing()) {
+    try {
+      if (!kept_.elsewhere()) static_cast<void>(thaw());
+    } catch (const Failure& failure) {
+      for (std::size_t i = 0; i < copies_.size(); ++i) {
+        if (writing.has_lost(i)) writing.failures[i] = failure;
+      }
+    }
+  }
+  if (late ? writing.any_missing() : writing.wanted()) {
     const auto failures = copies_.run([&](std::size_t copy) {
       if (!writing.has_lost(copy)) return;
       try {
@@ -237,14 +257,26 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   return written(writing);
 }
 
-// What was appended to one copy is taken along.
-bool Array::is_put_elsewhere() {
+// Kept::elsewhere(); what a copy has perhaps was perhaps taken along.
+bool Array::is_elsewhere(const Writing& writing) {
   try {
-    static_cast<void>(kept_.elsewhere());
-    return false;
-  } catch (const Failure&) {
-    return true;
+    return kept_.elsewhere();
+  } catch (const Failure& failure) {
+    for (std::size_t i = 0; i < writing.failures.size(); ++i) {
+      const auto& one = writing.failures[i];
+      if (writing.unanswered[i] || (one && one->code() == ErrorCode::unknown_outcome))
+        throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()),
+                             failure.server());
+    }
+    throw;
   }
+}
+
+// Nobody is taking it elsewhere. False: nobody was.
+bool Array::thaw() const {
+  std::vector<char> held(copies_.size(), 0);
+  static_cast<void>(copies_.run([&](std::size_t copy) { held[copy] = journal(copy).thaw() ? 1 : 0; }));
+  return std::find(held.begin(), held.end(), 1) != held.end();
 }
 
 Array::Changed Array::written(const Writing& writing) const {
@@ -383,6 +415,15 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
 }
 
 std::optional<Array::Compacted> Array::compact() {
+  try {
+    return compact_here();
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::try_again || (!kept_.elsewhere() && !thaw())) throw;
+    return compact_here();
+  }
+}
+
+std::optional<Array::Compacted> Array::compact_here() {
   if (copies_.size() > 1) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {

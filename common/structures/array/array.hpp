@@ -38,9 +38,10 @@
 //            some copies got has a fixed order against later ones only after a fetch has restored it in the
 //            others. A change that finds some copies without a journal creates it there, 2 trips more;
 //            otherwise a concurrent fetch could complete them without a removal.
-//   recopy   The roots are filled, so that they do not change; all lines are written as segments of the new
-//            journals, which the mark names; then the old roots are removed by compare-and-delete, and the new
-//            ones added. An array that has lost something goes on saying so.
+//   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals, which
+//            the mark names; then the old roots are let go, and the new ones added. An array that has lost
+//            something goes on saying so. A client that finds a root held waits until the mark is gone; if
+//            there is no mark, it thaws the root.
 //   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
 //            server of that key that does not answer does not prevent the creation.
 // When things fail
@@ -130,12 +131,14 @@ class Array {
   };
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
+  Changed append(const Step& step, std::optional<ArrayEncoding> encoding, const std::string& operation);
   // needless: there is a journal, and it is full. other: it has the JSON encoding.
   enum class Creation { needless, wanted, unwanted, other };
   Creation creation(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
   struct Writing;
   void append_to(Writing& writing, std::size_t copy, bool late) const;
-  bool is_put_elsewhere();
+  bool is_elsewhere(const Writing& writing);
+  bool thaw() const;
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
   Contents fetch_copies() const;
@@ -143,6 +146,7 @@ class Array {
   struct Union;
   Union read_copies() const;
   Union heal() const;
+  std::optional<Compacted> compact_here();
   std::optional<Compacted> compact_copies();
   Changed update_json(const Step& step, bool lock);
   Changed cas_json(const Step& step);

@@ -50,11 +50,8 @@ class JournalMove {
 
   void run() {
     recopying_.settle();
-    take_staged();
-    // First without holding up anybody, so that little is left to be staged while the roots are full.
-    bool found = read();
-    if (found) stage();
-    for (int round = 0; found && (found = hold()); ++round) {
+    read_staged();
+    for (int round = 0; hold(); ++round) {
       if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
       stage();
       if (let_go()) break;
@@ -63,8 +60,8 @@ class JournalMove {
   }
 
  private:
-  // What a mover before this one may have removed already.
-  void take_staged() {
+  // What a mover before this one held, and may have removed already.
+  void read_staged() {
     if (roots_.size() != new_.size()) roots_.clear();
     if (roots_.empty()) return;
     std::vector<JournalContents> contents(new_.size());
@@ -82,72 +79,40 @@ class JournalMove {
     lines_ = unite(lines_, contents.lines);
   }
 
-  // False: nothing is there.
-  bool read() {
-    std::vector<JournalContents> contents(old_.size());
-    expect_all(old_.run(
-        [&](std::size_t copy) { contents[copy] = Journal(old_.at(copy), old_key_, options_).read(); }));
-    for (const JournalContents& copy : contents) take(copy);
-    return std::any_of(contents.begin(), contents.end(), [](const auto& copy) { return copy.found; });
-  }
-
-  // False: nothing is there any more.
+  // False: nothing is there any more. Where every old copy is there, they alone say what the array is: a client that thawed
+  // them may have dropped a removal together with what it removes, so what was read earlier would come back.
   bool hold() {
     held_.assign(old_.size(), {});
     expect_all(
         old_.run([&](std::size_t copy) { held_[copy] = Journal(old_.at(copy), old_key_, options_).hold(); }));
-    const bool found =
-        std::any_of(held_.begin(), held_.end(), [](const auto& held) { return held.contents.found; });
+    const auto found = std::count_if(held_.begin(), held_.end(),
+                                     [](const Journal::Held& held) { return held.contents.found; });
+    if (found == 0) return false;
+    lines_.clear();
+    whole_ = false;
+    if (static_cast<std::size_t>(found) != held_.size()) {
+      lines_ = staged_;
+      whole_ = staged_whole_;
+    }
     for (const Journal::Held& held : held_) take(held.contents);
-    return found;
+    return true;
   }
 
-  // What is new, behind what is staged already; or all anew, in its place.
   void stage() {
-    const bool behind = !roots_.empty() && staged_whole_ == whole_ && begins_with(lines_, staged_);
-    if (behind && lines_.size() == staged_.size()) return;
     Journal::Options options = options_;
-    options.lossy = !whole_ && !behind;
-    const std::span<const JournalLine> added = std::span(lines_).subspan(behind ? staged_.size() : 0);
+    options.lossy = !whole_;
     const std::vector<std::string> before = roots_;
     std::vector<std::string> roots(new_.size());
     for (std::size_t copy = 0; copy < roots.size(); ++copy) {
-      roots[copy] = Journal(new_.at(copy), new_key_, options).stage(added);
-      if (behind) roots[copy] = joined(before[copy], roots[copy]);
+      roots[copy] = Journal(new_.at(copy), new_key_, options).stage(lines_);
       recopying_.keep_alive();
     }
     recopying_.write(listed(roots));
-    if (!behind) remove_staged(before);
+    for (std::size_t copy = 0; copy < before.size(); ++copy)
+      Journal(new_.at(copy), new_key_, options).drop_staged(before[copy]);
     roots_ = std::move(roots);
     staged_ = lines_;
     staged_whole_ = whole_;
-  }
-
-  static bool begins_with(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& first) {
-    return lines.size() >= first.size() &&
-           std::equal(first.begin(), first.end(), lines.begin(), [](const auto& one, const auto& other) {
-             return one.id == other.id && one.change == other.change;
-           });
-  }
-
-  static std::string joined(const std::string& root, const std::string& next) {
-    const auto first = decode_journal_root(root);
-    const auto second = decode_journal_root(next);
-    JournalRoot both{first->incarnation, first->segments, {}};
-    both.segments.insert(both.segments.end(), second->segments.begin(), second->segments.end());
-    return encode(both);
-  }
-
-  // Otherwise they would take memory until they are evicted, or others are.
-  void remove_staged(const std::vector<std::string>& roots) {
-    if (roots.empty()) return;
-    static_cast<void>(new_.run([&](std::size_t copy) {
-      const auto root = decode_journal_root(roots[copy]);
-      std::vector<Request> batch;
-      for (std::size_t i = 0; root && i < root->segments.size(); ++i)
-        batch.push_back(Request::remove(new_key_ + ":s:" + root->segments[i].id).lying_with(new_key_));
-      if (!batch.empty()) static_cast<void>(new_.at(copy).cluster.execute(batch));
-    }));
   }
 
   // False: one was changed.
@@ -175,11 +140,11 @@ class JournalMove {
   std::string old_key_, new_key_;
   Journal::Options options_;
   Copies old_, new_;
-  std::vector<std::string> roots_;
-  std::vector<JournalLine> lines_;   // of all that was read
-  std::vector<JournalLine> staged_;  // those that roots_ name
+  std::vector<std::string> roots_;   // named in the mark, one for each new copy
+  std::vector<JournalLine> staged_;  // what they name
   bool staged_whole_ = false;
-  bool whole_ = false;  // a copy had lost nothing
+  std::vector<JournalLine> lines_;  // of what is held
+  bool whole_ = false;              // a copy of it has lost nothing
   std::vector<Journal::Held> held_;
 };
 

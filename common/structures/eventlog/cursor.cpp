@@ -22,7 +22,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view magic = "mcds-eventlog-cursor ";
-constexpr std::uint64_t most_copies = 1000;
+constexpr std::uint64_t most_copies = 20000;  // of all rings
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -211,6 +211,21 @@ void CursorState::tell_copies_apart() {
   std::set<std::pair<PartName, std::string>> split_lost;
   for (const auto& [name, incarnation] : lost) split_lost.emplace(split(name), incarnation);
   lost = std::move(split_lost);
+}
+
+void CursorState::change_rings(std::int64_t before, std::int64_t now) {
+  version = 2;
+  const auto changed = [&](PartName name) {
+    const std::int64_t to = name.ring() == 0 ? before : name.ring() == now ? 0 : name.ring();
+    name.copy = name.copy % PartName::copies_per_ring + to * PartName::copies_per_ring;
+    return name;
+  };
+  std::map<PartName, Consumed> changed_parts;
+  for (auto& [name, consumed] : parts) changed_parts.emplace(changed(name), std::move(consumed));
+  parts = std::move(changed_parts);
+  std::set<std::pair<PartName, std::string>> changed_lost;
+  for (const auto& [name, incarnation] : lost) changed_lost.emplace(changed(name), incarnation);
+  lost = std::move(changed_lost);
 }
 
 void CursorState::forget_before(std::int64_t chunk) {

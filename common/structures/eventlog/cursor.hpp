@@ -9,6 +9,8 @@
 //                                                   (`-`: none)
 //   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was 29920568.1002:
 //                                                   for several copies that is what such a number means
+//   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was kept in 2 copies,
+//                                                   the second is 201: see PartName::ring
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
@@ -46,6 +48,8 @@ struct CursorState {
   static CursorState parse(std::string_view text, std::string_view file);
   // For a log of several copies. Versions before 0.2 hid the copy in the number: copy i's parts began at 1000 i.
   void tell_copies_apart();
+  // For a log whose number of copies was changed: the ring `before` is a former one now, and `now` the one in use.
+  void change_rings(std::int64_t before, std::int64_t now);
   // Forgets chunks before `chunk`.
   void forget_before(std::int64_t chunk);
 };

@@ -17,6 +17,10 @@ struct ChunkDelivery::Part {
 
 namespace {
 
+bool is_whole(const ChunkText& chunk, const PartName& name) {
+  return name.ring() == 0 ? chunk.whole : chunk.whole_formers.contains(name.ring());
+}
+
 struct Damages {
   std::size_t count = 0;
   std::size_t first = 0;  // where
@@ -29,7 +33,7 @@ struct Damages {
 
 bool ChunkDelivery::deliver(const ChunkText& chunk, std::optional<std::uint64_t>& left) {
   std::vector<Part> parts = open_parts(chunk);
-  if (!chunk.whole && report_losses(chunk, parts)) {
+  if (report_losses(chunk, parts)) {
     sink_.gap({LogGap::Reason::evicted, shape_.start_of(chunk.chunk), shape_.start_of(chunk.chunk + 1)});
   }
   std::vector<EventLine> events;
@@ -114,14 +118,17 @@ std::vector<std::pair<PartName, std::string>> ChunkDelivery::expected(const Chun
       if (!again) all.emplace_back(before, unnamed);
     }
   }
-  if (chunk.directory_lost && chunk.parts.empty()) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
+  const bool none = chunk.parts.empty() || chunk.parts.begin()->first.copy >= PartName::copies_per_ring;
+  if (chunk.directory_lost && none) all.emplace_back(PartName{chunk.chunk, 0}, unnamed);
   return all;
 }
 
 // Whether incarnations of this chunk's parts are gone whose loss was not reported yet.
 bool ChunkDelivery::report_losses(const ChunkText& chunk, const std::vector<Part>& parts) {
-  bool lost = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.replaced; });
+  bool lost = std::any_of(parts.begin(), parts.end(),
+                          [&](const Part& part) { return part.replaced && !is_whole(chunk, part.name); });
   for (const auto& [name, incarnation] : expected(chunk, parts)) {
+    if (is_whole(chunk, name)) continue;
     const auto text = chunk.parts.find({name.copy, name.part});
     if (text != chunk.parts.end() && text->second.unreachable) continue;
     const auto same = [&](const Part& part) { return part.name == name && part.incarnation == incarnation; };
@@ -163,7 +170,7 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
       return report(true);
     }
     auto event = parse_event_line(line);
-    if (!event) {
+    if (!event && !is_filler(line)) {
       lines.note(part.start);
       event = salvage_event_line(line);
     }
@@ -210,9 +217,8 @@ std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts)
 }
 
 void ChunkDelivery::damage(const Part& part, const std::string& what) {
-  sink_.damaged(
-      CorruptData(keys_.part(part.name.stored()) + ' ' + what + ": another program writes to this key",
-                  cluster_.address_of(part.text->server)));
+  sink_.damaged(CorruptData(key_of_(part.name) + ' ' + what + ": another program writes to this key",
+                            cluster_.address_of(part.text->server)));
 }
 
 }  // namespace mcds

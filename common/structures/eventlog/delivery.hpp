@@ -1,9 +1,11 @@
 // Turns what was read of a chunk into events in order, each once, and reports what is missing. Used by eventlog_fetch.cpp.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/structures/eventlog/read.hpp"
@@ -14,11 +16,13 @@ namespace mcds {
 // sink or the limit ended the read.
 class ChunkDelivery {
  public:
-  ChunkDelivery(Cluster& cluster, const RingShape& shape, const LogKeys& keys, WallTime now,
-                CursorState& state, LogSink& sink, LogSummary& summary)
+  // `key_of`: a part's key, for messages.
+  using KeyOf = std::function<std::string(const PartName&)>;
+  ChunkDelivery(Cluster& cluster, const RingShape& shape, KeyOf key_of, WallTime now, CursorState& state,
+                LogSink& sink, LogSummary& summary)
       : cluster_(cluster),
         shape_(shape),
-        keys_(keys),
+        key_of_(std::move(key_of)),
         now_(now),
         state_(state),
         sink_(sink),
@@ -41,7 +45,7 @@ class ChunkDelivery {
 
   Cluster& cluster_;
   const RingShape& shape_;
-  const LogKeys& keys_;
+  KeyOf key_of_;
   WallTime now_;
   CursorState& state_;
   LogSink& sink_;

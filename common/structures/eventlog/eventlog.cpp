@@ -8,12 +8,14 @@
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
 #include "common/structures/eventlog/read.hpp"
+#include "common/structures/eventlog/recopy.hpp"
 
 namespace mcds {
 
 namespace {
 
 // A process's events keep their order although its clock is set back a little.
+constexpr int most_recopies = 8;
 constexpr auto tolerated_step_back = std::chrono::seconds(1);
 
 class Unheard final : public LogSink {
@@ -22,6 +24,10 @@ class Unheard final : public LogSink {
   void gap(const LogGap&) override {}
   void damaged(const CorruptData&) override {}
 };
+
+bool is_unknown(const std::optional<Failure>& failure) {
+  return failure && failure->code() == ErrorCode::unknown_outcome;
+}
 
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
@@ -37,8 +43,13 @@ bool share_a_shape(std::string_view one, std::string_view other) {
 EventLog::EventLog(Context context, std::string_view name, RingShape shape)
     : copies_(context),
       context_(std::move(context)),
-      kept_(context_, "eventlog", name, ":conf",
-            [](const auto& one, const auto& other) { return share_a_shape(one, other); }),
+      name_(name),
+      kept_(
+          context_, "eventlog", name, ":conf",
+          [](const auto& one, const auto& other) { return share_a_shape(one, other); }, {},
+          [&clock = context_.clock](const std::string& conf, std::size_t copies) {
+            return move_away(parse_in_use(conf, clock.wall()), copies).has_value();
+          }),
       shape_(shape),
       keys_(kept_.key(), shape),
       ids_(context_.random) {
@@ -49,7 +60,7 @@ void EventLog::take_keys() {
   keys_ = LogKeys(kept_.key(), shape_);
   writers_.clear();
   for (std::size_t i = 0; i < copies_.size(); ++i)
-    writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size() == 1);
+    writers_.emplace_back(copies_.at(i), shape_, keys_, copies_.size());
   if (guessed_) guess_shape();
 }
 
@@ -65,11 +76,27 @@ void EventLog::use_shape(const RingShape& shape) {
 }
 
 std::optional<RingShape> EventLog::newest_in_use() const {
-  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
-    const auto shapes = parse_conf(conf.value, context_.clock.wall());
-    if (conf.outcome == Outcome::hit && !shapes.empty()) return shapes.back();
+  std::optional<RingShape> newest;
+  for (const InUse& one : read_conf()) {
+    if (const auto shape = RingShape::parse(one.what)) newest = shape;
   }
-  return std::nullopt;
+  return newest;
+}
+
+std::vector<InUse> EventLog::read_conf() const {
+  std::vector<InUse> all;
+  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
+    if (conf.outcome == Outcome::hit)
+      all = united(std::move(all), parse_in_use(conf.value, context_.clock.wall()));
+  }
+  return all;
+}
+
+bool EventLog::is_numbered_otherwise(std::string_view ring) const {
+  for (std::size_t copies = 1; copies <= most_copies; ++copies) {
+    if (LogKeys(LogNumber{copies}.key(context_, name_), shape_).ring() == ring) return true;
+  }
+  return false;
 }
 
 std::string EventLog::unmarked_ring() const {
@@ -78,10 +105,76 @@ std::string EventLog::unmarked_ring() const {
 
 // If nothing is found: whether it is under other keys, which are used from now on.
 bool EventLog::elsewhere() {
-  const bool found = kept_.elsewhere();
+  bool found = kept_.elsewhere();
+  if (!found) {
+    const auto move = complete_left(false);
+    if (move && move->to != copies_.size()) kept_.refuse(move->to);
+    found = move.has_value();
+  }
   if (found) take_keys();
   for (LogWriter& writer : writers_) writer.may_begin();
   return found;
+}
+
+// If the last look found only places that the log has left: what was begun then is completed.
+std::optional<LogMove> EventLog::complete_left(bool everywhere) {
+  std::vector<InUse> confs;
+  for (const std::string& conf : kept_.take_left())
+    confs = united(confs, parse_in_use(conf, context_.clock.wall()));
+  const auto move = last_move(confs);
+  if (move) LogRecopy(context_, name_).complete(move->from, everywhere);
+  return move;
+}
+
+void EventLog::refuse_if_left(const LogSummary& summary) {
+  if (const auto move = move_away(summary.conf, copies_.size())) refuse(*move);
+}
+
+void EventLog::refuse(const LogMove& move) {
+  try {
+    LogRecopy(context_, name_).complete(move.from, false);
+  } catch (const Failure&) {
+    // Who gives the new number completes it.
+  }
+  // It may have been changed again since.
+  static_cast<void>(kept_.elsewhere());
+  kept_.refuse(move.to);
+}
+
+// If one of the writers found that the log has left.
+std::optional<Failure> EventLog::refusal_of_writers() {
+  std::optional<LogMove> left;
+  for (LogWriter& writer : writers_) {
+    if (auto move = writer.take_left()) left = move;
+  }
+  if (!left) return std::nullopt;
+  try {
+    refuse(*left);
+  } catch (const Failure& refusal) {
+    return refusal;
+  }
+}
+
+EventLog::Recopied EventLog::recopy() {
+  const LogRecopy recopy(context_, name_);
+  for (int attempt = 0; attempt < most_recopies; ++attempt) {
+    const auto place = kept_.only_place();
+    if (!place) {
+      if (complete_left(true)) continue;
+      recopy.expect_answers();
+      return {};
+    }
+    if (place->copies == copies_.size()) {
+      // Whoever began it may not have come to its end.
+      if (const auto move = last_move(read_conf())) recopy.complete(move->from, true);
+      return {.found = true, .from = place->copies};
+    }
+    const LogNumber from{place->copies, place->unmarked};
+    const bool ours = recopy.leave(from);
+    recopy.complete(from, true);
+    if (ours) return {.found = true, .from = from.copies};
+  }
+  throw Contention("others change the number of copies of the eventlog '" + name_ + "'; try again");
 }
 
 bool EventLog::is_kept(WallTime at) const {
@@ -155,6 +248,13 @@ EventLog::Flushed EventLog::flush() {
       nowhere = nowhere || (!servers[i] && !failures[i]);
     }
     if (!nowhere) break;
+    if (const auto refusal = refusal_of_writers()) {
+      if (!somewhere && !std::any_of(failures.begin(), failures.end(), is_unknown)) throw Failure(*refusal);
+      for (std::size_t i = 0; i < servers.size(); ++i) {
+        if (!servers[i] && !failures[i]) failures[i] = refusal;
+      }
+      break;
+    }
     std::optional<RingShape> meant;
     for (LogWriter& writer : writers_) {
       if (auto shape = writer.take_meant()) meant = shape;

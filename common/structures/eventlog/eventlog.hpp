@@ -6,7 +6,8 @@
 //                                        version 0.2 each was placed by its own bytes; a listed part that is
 //                                        missing is looked for there)
 //   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by incarnation
-//   eventlog:<name>:conf                 the C and N in use, the newest last: see common/primitives/in_use.hpp
+//   eventlog:<name>:conf                 the C and N in use, the newest last, and the numbers of copies that the log had: see
+//                                        common/primitives/in_use.hpp and conf.hpp
 //   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see common/primitives/kept.hpp
 //   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
 //   eventlog:deploys:60x60:29920568,
@@ -29,15 +30,17 @@
 //     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
 //     writer in between would hide the loss.)
 //   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
+//   A shape is in the conf key before its first part is created, unless the conf key's server does not answer.
 //
 // Round trips (steady / worst)
 //   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
-//     no directory yet, because other numbers of copies are looked for; 3 more per lost reply, at most three
-//     times.
+//     no directory yet or no conf key, because other numbers of copies are looked for; 3 more per lost reply, at
+//     most three times, and 3 more if a rival writes the conf key in which this shape is not yet.
 //   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the guess
 //     is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
 //   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
-//     is missing before another or is in no directory. Chunks are read 64 at a time.
+//     is missing before another or is in no directory. Chunks are read 64 at a time. One more for each number of
+//     copies that the log had before, until the events of that time have expired.
 //
 // With several copies
 //   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
@@ -48,6 +51,29 @@
 //   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
 //   only if that other copy is lost, or does not answer, at the next read. The same holds for events that
 //   were restored meanwhile.
+//
+// Changing the number of copies, from F to T (recopy)
+//   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by chunk and by id,
+//   until all of their chunks have expired. The steps, each of them repeatable, by anyone:
+//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between rivals.
+//     2 The conf key under T names the rings that the log had under F and before. It has the same shapes.
+//     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put with F is refused by
+//       them, looks at the conf key as it does for any full part, and is refused: "is kept in T copies".
+//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the log has left
+//   does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf key look for the others'
+//   (Kept), find that one has left for T, and do the same. Each change has a number, one higher than those before, so that
+//   1 → 2 → 3 → 1 within the time of one ring is as good as any.
+//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It may go on so for as
+//   long as its part has room, at most until the chunk after the next begins.
+//   A cursor goes on: what it counted under F is counted as that of a former ring.
+//   Former rings are read, not restored: with F copies, what one copy loses stays in the others alone.
+//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next read or chunk; a
+//   copy of it from another copy, with the next fetch. If that under F is evicted, writers with F find at the next chunk that
+//   there is none, look, and are refused. If both are evicted before the log is used again, nobody knows that they belong
+//   together: each goes on under its own number, and a reader with T does not find what F has.
+//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it, and whoever comes
+//   next completes the rest. A client with T needs an answer from one copy of each conf key for that. A client
+//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F.
 //
 // When things fail
 //   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
@@ -77,6 +103,7 @@
 #include "common/primitives/copies.hpp"
 #include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/eventlog/writer.hpp"
@@ -117,7 +144,10 @@ struct LogSummary {
   bool directory = false;         // one was there
   bool flood = false;             // the chunks of one read exceed the memory limit
   std::vector<RingShape> shapes;  // in use, the newest last; with several copies, of any of them
-  bool declined = false;          // see LogRange::only_if_sole
+  // What the conf key says, of all copies that answered.
+  bool conf_answered = false;
+  std::vector<InUse> conf;
+  bool declined = false;  // see LogRange::only_if_sole
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
 
@@ -125,6 +155,7 @@ struct LogSummary {
     return shapes.empty() ? std::nullopt : std::optional(shapes.back());
   }
   bool found_nothing() const { return parts == 0 && !directory; }
+  bool conf_missing() const { return conf_answered && conf.empty(); }
 };
 
 struct ChunkText;
@@ -171,6 +202,14 @@ class EventLog {
   // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 
+  // From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that it is; then it can
+  // be repeated.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;
+  };
+  Recopied recopy();
+
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
   // The keys a put now would use, and those of the readable window that can exist.
@@ -188,10 +227,22 @@ class EventLog {
   Read read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
             std::optional<std::uint64_t> limit, bool tolerant, bool refills, bool only_if_sole = false);
   void adopt(CursorState& state, WallTime now, LogSink& sink);
+  void follow(CursorState& state);
+  bool take_over(CursorState& state) const;
 
   void refill_lost(std::span<const std::optional<Failure>> failures);
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
+  // Its copies united.
+  std::vector<ChunkText> read_ring(const Copies& copies, const LogKeys& keys,
+                                   std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
+                                   bool tolerant, bool refills);
+  void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
+                   bool tolerant);
+  void remember(std::span<const InUse> conf);
+  void repair_confs(std::span<const LogSummary> copies);
+  std::string key_of(const PartName& name) const;
+  LogKeys keys_of(const FormerRing& former) const;
   void put_directories_right(std::span<const ChunkText* const> copies);
   bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
@@ -202,10 +253,17 @@ class EventLog {
   Flushed flush_as(const RingShape& shape, std::string_view lines);
   void take_keys();
   bool elsewhere();
+  std::optional<LogMove> complete_left(bool everywhere);
+  std::vector<InUse> read_conf() const;
+  void refuse_if_left(const LogSummary& summary);
+  [[noreturn]] void refuse(const LogMove& move);
+  std::optional<Failure> refusal_of_writers();
   std::string unmarked_ring() const;
+  bool is_numbered_otherwise(std::string_view ring) const;
 
   Copies copies_;
   Context context_;
+  std::string name_;
   Kept kept_;
   RingShape shape_;
   LogKeys keys_;
@@ -213,6 +271,7 @@ class EventLog {
   EventIdSource ids_;
   WallTime last_now_{};
   bool guessed_ = false;
+  std::vector<FormerRing> formers_;  // of all shapes, as far as is known
   std::string staged_lines_;
   std::int64_t staged_chunk_ = 0;
   std::size_t staged_events_ = 0;

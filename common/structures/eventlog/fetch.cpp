@@ -64,15 +64,6 @@ bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
   return std::all_of(shapes.begin(), shapes.end(), [&](const RingShape& one) { return one == shape; });
 }
 
-// Younger ones may be in transit to a copy that lacks them.
-constexpr auto young_event = std::chrono::milliseconds(50);
-
-std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
-  std::vector<const ChunkText*> copies;
-  for (const auto& copy : found) copies.push_back(&copy[chunk]);
-  return copies;
-}
-
 }  // namespace
 
 // The window of a clock that may be half a chunk off: one chunk more than is promised, and one more than puts
@@ -82,89 +73,32 @@ std::pair<std::int64_t, std::int64_t> EventLog::window(WallTime now) const {
   return {current - shape_.chunks - 1, current + 2};
 }
 
-std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunks, LogSink& sink,
-                                             LogSummary& summary, bool tolerant, bool refills) {
-  if (copies_.size() == 1)
-    return ChunkReader(context_, shape_, keys_, true, tolerant, sink, summary).read(chunks);
-  std::vector<std::vector<ChunkText>> found(copies_.size());
-  std::vector<LogSummary> summaries(copies_.size());
-  const auto failures = copies_.run([&](std::size_t copy) {
-    found[copy] =
-        ChunkReader(copies_.at(copy), shape_, keys_, false, true, sink, summaries[copy]).read(chunks);
-  });
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
-  std::vector<Failure> unreachable;
-  for (const LogSummary& one : summaries) {
-    summary.flood = summary.flood || one.flood;
-    summary.directory = summary.directory || one.directory;
-    for (const RingShape& shape : one.shapes) {
-      if (std::find(summary.shapes.begin(), summary.shapes.end(), shape) == summary.shapes.end())
-        summary.shapes.push_back(shape);
-    }
-    unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
-  }
-  if (summary.flood) return {};
-  std::vector<ChunkText> united;
-  bool blocked = false;
-  bool refilled = false;
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const auto copies = copies_of(found, i);
-    UnitedChunk chunk = unite(copies);
-    blocked = blocked || chunk.blocked;
-    // First, so that what is refilled does not come behind parts that are lost.
-    if (refills && chunk.text.whole) put_directories_right(copies);
-    if (refills && !chunk.blocked) refilled = refill(chunks[i], copies) || refilled;
-    united.push_back(std::move(chunk.text));
-  }
-  // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
-  if (refilled) return read_chunks(chunks, sink, summary, tolerant, false);
-  if (blocked && !tolerant)
-    throw NotApplied(unreachable.front().code(), unreachable.front().what(), unreachable.front().server());
-  if (blocked) summary.unreachable = std::move(unreachable);
-  return united;
-}
-
-// Best effort: what is not written now is by a later read.
-bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copies) {
-  if (shape_.expiry_of(chunk) <= context_.clock.wall()) return false;
-  const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
-  if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
-    return false;
-  for (LogWriter& writer : writers_) writer.may_begin();
-  static_cast<void>(copies_.run([&](std::size_t copy) {
-    std::string_view rest = missing[copy];
-    while (!rest.empty()) {
-      std::size_t size = std::min(rest.size(), LogWriter::batch_size);
-      if (size < rest.size()) size = rest.rfind('\n', size - 1) + 1;
-      if (size == 0) size = rest.find('\n') + 1;
-      writers_[copy].append(chunk, std::string(rest.substr(0, size)));
-      rest.remove_prefix(size);
-    }
-  }));
-  return true;
-}
-
-// While another copy has everything: parts that a copy lost are not to be missed, those it has are to be named.
-void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
-  static_cast<void>(copies_.run([&](std::size_t copy) {
-    for (const auto& [name, incarnation] : lost_parts(*copies[copy]))
-      writers_[copy].withdraw(name, incarnation);
-    for (const auto& [name, incarnation] : copies[copy]->unnamed) writers_[copy].name_part(name, incarnation);
-  }));
-}
-
 EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorState& state, LogSink& sink,
                               std::optional<std::uint64_t> limit, bool tolerant, bool refills,
                               bool only_if_sole) {
   Read read;
-  ChunkDelivery delivery(context_.cluster, shape_, keys_, context_.clock.wall(), state, sink, read.summary);
+  ChunkDelivery delivery(
+      context_.cluster, shape_, [this](const PartName& name) { return key_of(name); }, context_.clock.wall(),
+      state, sink, read.summary);
   std::size_t at_once = chunks_per_read;
+  bool looked = false;
   for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
     count = std::min(at_once, chunks.size() - i);
     const auto some = std::span(chunks).subspan(i, count);
     const auto texts = read_chunks(some, sink, read.summary, tolerant, refills);
+    // Before anything is delivered.
+    if (i == 0) {
+      refuse_if_left(read.summary);
+      const bool there =
+          read.summary.directory || std::any_of(texts.begin(), texts.end(),
+                                                [](const ChunkText& chunk) { return !chunk.parts.empty(); });
+      if (there && read.summary.conf_missing() && !std::exchange(looked, true) && elsewhere()) {
+        if (!state.ring.empty()) state.ring = keys_.ring();
+        read = {};
+        count = 0;
+        continue;
+      }
+    }
     if (std::exchange(read.summary.flood, false)) {
       if (count == 1) throw too_large(shape_, some.front());
       at_once = std::max<std::size_t>(1, count / 4);
@@ -233,12 +167,10 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
 
 // Checks that the cursor is this log's, and reports what expired since it was last here.
 void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
-  if (copies_.size() > 1) state.tell_copies_apart();
-  // A cursor from before the keys said how many copies there are: of the log it knew, or of what was begun anew since.
-  if (!state.ring.empty() && state.ring == unmarked_ring() && state.ring != keys_.ring()) {
-    if (!elsewhere()) state.parts.clear();
-    state.ring = keys_.ring();
-  }
+  if (!state.ring.empty() && state.ring != keys_.ring())
+    follow(state);
+  else if (copies_.size() > 1)
+    state.tell_copies_apart();
   if (!state.ring.empty() && state.ring != keys_.ring()) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
                                            "; give another file, or remove it to read the whole log again");
@@ -251,6 +183,34 @@ void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
     sink.gap({LogGap::Reason::expired, *state.seen, kept_from});
     state.seen = kept_from;
   }
+}
+
+// The cursor belongs to the log under another number of copies: under one that it had before, or under keys from before they
+// said it, or under one whose events have all expired.
+void EventLog::follow(CursorState& state) {
+  for (int look = 0; look < 2; ++look) {
+    remember(read_conf());
+    if (take_over(state)) return;
+    if (look == 0 && !elsewhere()) break;
+  }
+  if (copies_.size() > 1) state.tell_copies_apart();
+  if (state.ring == keys_.ring()) return;
+  if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
+  state.parts.clear();
+  state.lost.clear();
+  state.ring = keys_.ring();
+}
+
+bool EventLog::take_over(CursorState& state) const {
+  for (const FormerRing& former : formers_) {
+    if (!(former.shape == shape_) || keys_of(former).ring() != state.ring) continue;
+    if (former.number.copies > 1) state.tell_copies_apart();
+    const bool unmarked = copies_.size() > 1 && kept_.key() == kept_.unmarked_key();
+    state.change_rings(former.number.ring(), LogNumber{copies_.size(), unmarked}.ring());
+    state.ring = keys_.ring();
+    return true;
+  }
+  return false;
 }
 
 // Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and the last

@@ -249,6 +249,15 @@ std::optional<PartHeader> parse_part_header(std::string_view value, const PartNa
   return PartHeader{words, value.size() - rest.size()};
 }
 
+std::string filler_line(std::size_t size) {
+  constexpr std::size_t seal_size = 11;  // ` *` and 8 digits, and the line feed
+  return sealed_line("F" + std::string(size - seal_size - 1, ' '));
+}
+
+bool is_filler(std::string_view line) {
+  return line.starts_with("F ") && unseal(line).has_value();
+}
+
 std::string named_line(const PartName& name, std::string_view incarnation, WallTime now) {
   const auto seconds = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch()).count();
   return sealed_line("N " + name.text() + ' ' + std::string(incarnation) + ' ' + std::to_string(seconds));

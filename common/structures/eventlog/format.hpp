@@ -85,6 +85,9 @@ struct PartName {
   std::strong_ordering operator<=>(const PartName& other) const {
     return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
   }
+  // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use, LogNumber::ring() another.
+  static constexpr std::int64_t copies_per_ring = 100;
+  std::int64_t ring() const { return copy / copies_per_ring; }
   PartName stored() const { return {chunk, part}; }
   std::string text() const;
   static std::optional<PartName> parse(std::string_view text);
@@ -144,6 +147,10 @@ struct PartHeader {
   std::size_t size;
 };
 std::optional<PartHeader> parse_part_header(std::string_view value, const PartName& name);
+
+// A line that means nothing, of `size` bytes, at least 16: `F <spaces> *<checksum>\n`. It fills a part.
+std::string filler_line(std::size_t size);
+bool is_filler(std::string_view line);
 
 // Lines of a directory: `N <part name> <incarnation> <UNIX seconds> *<checksum>\n` is written before a part
 // is created, `W <part name> <incarnation> *<checksum>\n` if it was not, because another client was first.

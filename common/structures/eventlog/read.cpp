@@ -217,11 +217,18 @@ void ChunkReader::execute(std::vector<Request>& batch, const std::vector<Asked>&
         take_part(asked[which], std::move(replies[i]));
       } else if (which < asked.size() + groups.size()) {
         take_directory(groups[which - asked.size()], replies[i]);
-      } else if (replies[i].outcome == Outcome::hit) {
-        summary_.shapes = parse_conf(replies[i].value, context_.clock.wall());
+      } else if (!replies[i].failed()) {
+        take_conf(replies[i]);
       }
     }
   }
+}
+
+void ChunkReader::take_conf(const Reply& reply) {
+  const bool hit = reply.outcome == Outcome::hit;
+  summary_.conf_answered = true;
+  summary_.conf = parse_in_use(hit ? reply.value : "", context_.clock.wall());
+  if (hit) summary_.shapes = parse_conf(reply.value, context_.clock.wall());
 }
 
 void ChunkReader::hold(const Reply& reply) {

@@ -55,6 +55,8 @@ struct ChunkText {
   std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer
   bool whole = false;            // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;   // a part is there that no directory knows
+  std::set<std::int64_t> whole_formers =
+      {};  // numbers of former rings of which nothing is lost: PartName::ring
   std::vector<std::pair<PartName, std::string>> named;
 };
 
@@ -102,6 +104,7 @@ class ChunkReader {
                std::span<const std::int64_t> groups);
   void take_part(const Asked& asked, Reply reply);
   void take_directory(std::int64_t group, const Reply& reply);
+  void take_conf(const Reply& reply);
   void ask_these(std::vector<Request>& batch, std::vector<Asked>& asked);
   bool usable(const Reply& reply);
   void hold(const Reply& reply);

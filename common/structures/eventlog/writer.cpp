@@ -25,6 +25,11 @@ bool holds(std::string_view part, std::string_view lines) {
 }  // namespace
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
+  perhaps_ = false;
+  return append_some(chunk, lines);
+}
+
+std::optional<std::size_t> LogWriter::append_some(std::int64_t chunk, const std::string& lines) {
   try {
     return append_whole(chunk, lines);
   } catch (const NotApplied& refusal) {
@@ -37,8 +42,9 @@ std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::stri
 std::optional<std::size_t> LogWriter::append_halves(std::int64_t chunk, const std::string& lines) {
   const std::size_t middle = lines.find('\n', lines.size() / 2);
   if (middle + 1 >= lines.size()) return append_whole(chunk, lines);
-  if (!append(chunk, lines.substr(0, middle + 1))) return std::nullopt;
-  return append(chunk, lines.substr(middle + 1));
+  if (!append_some(chunk, lines.substr(0, middle + 1))) return std::nullopt;
+  perhaps_ = true;
+  return append_some(chunk, lines.substr(middle + 1));
 }
 
 std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
@@ -57,7 +63,7 @@ std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std
       const Look found = look(name, lines, last_part);
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
-      if (found == Look::elsewhere) return std::nullopt;
+      if (found == Look::elsewhere || found == Look::left) return std::nullopt;
       if (found == Look::nowhere) {
         missing_ = name;
         return std::nullopt;
@@ -82,6 +88,7 @@ LogWriter::Stored LogWriter::append_to(const PartName& name, const std::string& 
     if (!reply.unknown()) {
       return expect(context_->cluster, reply).outcome == Outcome::stored ? Stored::yes : Stored::refused;
     }
+    perhaps_ = true;
     const auto value = read_back(name);
     if (value && holds(*value, lines)) return Stored::yes;
     if (attempt == attempts) expect(context_->cluster, reply);
@@ -124,10 +131,13 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   for (const auto& [named, incarnation] : directory.named(name.chunk, WallTime::max()))
     last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
+  if (replies[1].unknown()) perhaps_ = true;
+  if (has_left()) return Look::left;
   if (replies.size() > 4 && replies[4].outcome == Outcome::stored) return Look::full;
-  const auto missing = means_another()                                      ? Look::elsewhere
-                       : !may_begin_ && replies[2].outcome == Outcome::miss ? Look::nowhere
-                                                                            : Look::missing;
+  const bool unknown = replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss;
+  const auto missing = means_another()          ? Look::elsewhere
+                       : !may_begin_ && unknown ? Look::nowhere
+                                                : Look::missing;
   // Not every server knows touch. One whose reply was lost changes nothing: the exptime is the same for
   // everybody.
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
@@ -149,21 +159,33 @@ bool LogWriter::means_another() {
   return true;
 }
 
+// Who may have stored something goes on: readers read it under the old number too.
+bool LogWriter::has_left() {
+  if (perhaps_ || conf_->outcome != Outcome::hit) return false;
+  left_ = move_away(parse_in_use(conf_->value, context_->clock.wall()), copies_);
+  return left_.has_value();
+}
+
 // Refused: another client created it, and it has no room. Each attempt has another name, because one
 // without a reply may be executed when the part has been created, evicted and is missing again. Only a name
 // under which certainly nothing was created is withdrawn.
 LogWriter::Stored LogWriter::create(const PartName& name, const std::string& lines) {
   const std::string incarnation = context_->random.token();
   try {
-    name_part(name, incarnation);
-  } catch (const NotApplied&) {
-    if (alone_) throw;
+    if (!name_part(name, incarnation)) {
+      withdraw(name, incarnation);
+      return Stored::again;
+    }
+  } catch (const NotApplied& failure) {
+    // A directory that has no room stays without it; its server may come back.
+    if (alone_ || failure.code() == ErrorCode::refused) throw;
   }
   const auto request = of_part(Request::append_or_create(keys_.part(name), part_header(name, incarnation),
                                                          lines, exptime_of(name.chunk)),
                                name);
   const Reply reply = context_->cluster.execute(request);
   if (reply.unknown()) {
+    perhaps_ = true;
     const auto value = read_back(name);
     return value && holds(*value, lines) ? Stored::yes : Stored::again;
   }
@@ -182,17 +204,25 @@ void LogWriter::withdraw(const PartName& name, const std::string& incarnation) {
 
 // A directory is a set of lines: one that stands there twice does no harm, so a lost reply is simply
 // repeated.
-void LogWriter::name_part(const PartName& name, const std::string& incarnation) {
+bool LogWriter::name_part(const PartName& name, const std::string& incarnation) {
   const std::int64_t group = name.chunk / chunks_per_directory;
   const Exptime exptime = exptime_of((group + 1) * chunks_per_directory - 1);
   const WallTime now = context_->clock.wall();
   std::vector<Request> batch{
       Request::append_or_create(keys_.directory(group), "", named_line(name, incarnation, now), exptime)};
-  if (conf_ && !conf_->failed())
-    batch.push_back(note_in_use(keys_.conf(), *std::exchange(conf_, std::nullopt), in_use(name.chunk), now));
+  bool knows_us = true;
+  if (conf_ && !conf_->failed()) {
+    const InUse noted = in_use(name.chunk);
+    const auto all = parse_in_use(conf_->outcome == Outcome::hit ? conf_->value : "", now);
+    knows_us = std::any_of(all.begin(), all.end(), [&](const InUse& one) { return one.what == noted.what; });
+    batch.push_back(note_in_use(keys_.conf(), *std::exchange(conf_, std::nullopt), noted, now));
+  }
   for (int attempt = 1;; ++attempt) {
-    const Reply reply = context_->cluster.execute(batch).front();
-    if (reply.outcome == Outcome::stored) return;
+    const auto replies = context_->cluster.execute(batch);
+    const Reply& reply = replies.front();
+    const bool rival =
+        !knows_us && attempt == 1 && !replies.back().failed() && replies.back().outcome != Outcome::stored;
+    if (reply.outcome == Outcome::stored) return !rival;
     if (reply.outcome == Outcome::not_stored) {
       throw NotApplied(ErrorCode::refused,
                        "the log's directory has no room: the server is out of memory; give it more",

@@ -10,6 +10,7 @@
 
 #include "common/primitives/context.hpp"
 #include "common/primitives/in_use.hpp"
+#include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/format.hpp"
 
 namespace mcds {
@@ -19,13 +20,13 @@ class LogWriter {
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
-  // `context` must outlive it. `alone`: there is no other copy, so a part must be named to be missed; with others it is
-  // created although the directory's server cannot be reached.
-  LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, bool alone)
-      : context_(&context), shape_(shape), keys_(keys), alone_(alone) {}
+  // `context` must outlive it; it writes one of so many copies. With several, a part is created although the directory's
+  // server cannot be reached; otherwise it must be named to be missed.
+  LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
+      : context_(&context), shape_(shape), keys_(keys), copies_(copies), alone_(copies == 1) {}
 
-  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, and nobody has
-  // looked for the log elsewhere; see may_begin. Throws NotApplied, UnknownOutcome, Contention.
+  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, or no conf key, and
+  // nobody has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied, UnknownOutcome, Contention.
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
@@ -34,17 +35,21 @@ class LogWriter {
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
+  // The log is kept in another number of copies by now, and nothing was stored.
+  std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
-  // Lists that part, so that its absence is reported from now on. Throws NotApplied.
-  void name_part(const PartName& name, const std::string& incarnation);
+  // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
+  // anything now that concerns this shape. Throws NotApplied.
+  bool name_part(const PartName& name, const std::string& incarnation);
   // Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
   void withdraw(const PartName& name, const std::string& incarnation);
 
  private:
   enum class Stored { yes, refused, again, nowhere };
-  enum class Look { stored, full, missing, again, nowhere, elsewhere };
+  enum class Look { stored, full, missing, again, nowhere, elsewhere, left };
 
+  std::optional<std::size_t> append_some(std::int64_t chunk, const std::string& lines);
   std::optional<std::size_t> append_whole(std::int64_t chunk, const std::string& lines);
   std::optional<std::size_t> append_halves(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
@@ -55,15 +60,19 @@ class LogWriter {
   Exptime exptime_of(std::int64_t chunk) const;
   InUse in_use(std::int64_t chunk) const;
   bool means_another();
+  bool has_left();
 
   Context* context_;
   RingShape shape_;
   LogKeys keys_;
+  std::size_t copies_;
   bool alone_;
+  bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
   bool may_begin_ = false;
   bool begun_ = false;
   bool guessed_ = false;
   std::optional<RingShape> meant_;
+  std::optional<LogMove> left_;
   std::optional<Reply> conf_;                   // as the last look found it
   std::optional<PartName> missing_;             // certainly, when may_begin was asked for
   std::map<std::int64_t, std::int64_t> parts_;  // chunk → the part last appended to

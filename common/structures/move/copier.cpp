@@ -1,6 +1,7 @@
 #include "common/structures/move/copier.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
@@ -19,12 +20,6 @@ constexpr std::int64_t tick_s = 2;
 bool same_expiry(std::uint32_t one, std::uint32_t other) {
   if (one == 0 || other == 0) return one == other;
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
-}
-
-// To the nearest second: a server's clock shows whole ones.
-Exptime exptime_of(WallTime end, WallTime now) {
-  if (end == never_ends) return Exptime::never();
-  return Exptime::at(end - std::chrono::milliseconds(500), now);
 }
 
 // A token, with the slot where the lock has several, a blank and a JSON object.
@@ -48,7 +43,9 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       tally_(report, watch),
       roots_(from, to),
       settler_(from.clock, to, roots_, tally_),
-      started_(from.clock.steady()),
+      old_clocks_(look_at_clocks(from.cluster, from.clock)),
+      new_clocks_(look_at_clocks(to, from.clock)),
+      pace_(options.rate, from.clock.steady()),
       largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, most_items)
                                   : most_items) {}
 
@@ -81,12 +78,8 @@ void Copier::finish() {
 }
 
 void Copier::keep_pace(std::size_t count) {
-  if (!options_.rate) return;
-  const auto due = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(static_cast<double>(paced_) / static_cast<double>(*options_.rate)));
-  const SteadyTime now = from_.clock.steady();
-  if (started_ + due > now) from_.clock.sleep_for(started_ + due - now);
-  paced_ += count;
+  const Duration wait = pace_.take(count, from_.clock.steady());
+  if (wait > Duration::zero()) from_.clock.sleep_for(wait);
 }
 
 void Copier::begin_reading() {
@@ -101,25 +94,50 @@ void Copier::begin_reading() {
   if (reading_.size() > 1) begin_writing();
 }
 
-// By our clock; the server's answer is of some time between question and reply. nullopt: it has ended.
-std::optional<WallTime> Copier::end_of(const Item& item, const ItemAge& age, WallTime asked) const {
+// Their ends are not those that were listed.
+void Copier::read_touched_again(Items& items, std::vector<Reply>& replies, ReadingTime time) {
+  std::map<std::size_t, std::vector<std::size_t>> touched;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::size_t server = items[i].record.from;
+    const SeenEnd seen{items[i].record.expires_s, replies[i].age.ttl, time.asked, time.answered};
+    if (replies[i].outcome == Outcome::hit && !agrees(seen, old_clocks_[server].value_or(ClockLook{})))
+      touched[server].push_back(i);
+  }
+  for (const auto& [server, places] : touched) {
+    std::vector<std::string> keys;
+    for (const std::size_t place : places) keys.push_back(items[place].record.key);
+    std::vector<ReadAgain> again = read_again(from_.cluster, server, keys);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      if (again[k].end) items[places[k]].record.expires_s = static_cast<std::uint32_t>(*again[k].end);
+      replies[places[k]] = std::move(again[k].reply);
+    }
+  }
+}
+
+// False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it arrives.
+bool Copier::set_end(Item& item) const {
+  if (item.record.expires_s == 0) return true;
+  const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
+  const std::int64_t end = item.record.expires_s;
+  item.end = WallTime(std::chrono::round<std::chrono::microseconds>(std::chrono::seconds(end) - here.ahead));
   const WallTime now = from_.clock.wall();
-  WallTime end = never_ends;
-  if (age.ttl && age.ttl->count() >= 0) end = asked + (now - asked) / 2 + *age.ttl;
-  if (!age.ttl && item.record.expires_s != 0) end = WallTime(std::chrono::seconds(item.record.expires_s));
-  return end > now ? std::optional(end) : std::nullopt;
+  if (item.end <= now) return false;
+  const auto& there = new_clocks_[item.record.to];
+  const auto absolute = there ? Exptime::absolute(end + seconds_ahead(here, *there)) : std::nullopt;
+  // Else to the nearest second: a server's clock shows whole ones.
+  item.exptime = absolute ? *absolute : Exptime::at(item.end - std::chrono::milliseconds(500), now);
+  return true;
 }
 
 // What to store it by; nullopt: there is nothing to store.
-std::optional<Request> Copier::read(Item& item, Reply reply, WallTime asked) {
+std::optional<Request> Copier::read(Item& item, Reply reply) {
   if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit && Roots::has_segments(reply.value))
     reply = roots_.with_segments({item.record.key, item.record.from, item.record.to}, std::move(reply));
   if (reply.failed()) {
     tally_.left(item, failure_of(from_.cluster, reply));
     return std::nullopt;
   }
-  const auto end = end_of(item, reply.age, asked);
-  if (reply.outcome != Outcome::hit || !end) {
+  if (reply.outcome != Outcome::hit || !set_end(item)) {
     ++tally_.pair_of(item).gone;
     return std::nullopt;
   }
@@ -127,8 +145,6 @@ std::optional<Request> Copier::read(Item& item, Reply reply, WallTime asked) {
     ++tally_.pair_of(item).locks;
     return std::nullopt;
   }
-  item.end = *end;
-  item.exptime = exptime_of(*end, from_.clock.wall());
   item.digest = digest_of(reply.value, reply.flags);
   const bool same = item.before && item.before->settled && item.before->digest == item.digest;
   if (same && same_expiry(item.before->expires_s, item.record.expires_s)) {
@@ -136,9 +152,10 @@ std::optional<Request> Copier::read(Item& item, Reply reply, WallTime asked) {
     return std::nullopt;
   }
   item.only_touched = same;
-  Request request = Request::add(item.key, std::move(reply.value), item.exptime).on(item.record.to);
-  request.flags = reply.flags;
   item.record.cas = reply.cas.value;
+  if (item.only_touched) return Request::get(item.key).on(item.record.to);
+  Request request = Request::add_and_get(item.key, std::move(reply.value), item.exptime).on(item.record.to);
+  request.flags = reply.flags;
   return request;
 }
 
@@ -146,35 +163,30 @@ void Copier::begin_writing() {
   Reading reading = std::move(reading_.front());
   reading_.pop_front();
   std::vector<Reply> replies = reading.pending->finish();
+  read_touched_again(reading.items, replies, {reading.asked, from_.clock.wall()});
   Writing writing;
   writing.first = ledger_.written();
   std::vector<Request> requests;
-  std::size_t nothing = 0;
+  requests.reserve(replies.size());
+  writing.items.reserve(replies.size());
   for (std::size_t i = 0; i < replies.size(); ++i) {
     Item& item = reading.items[i];
     std::optional<Request> request;
     try {
-      request = read(item, std::move(replies[i]), reading.asked);
+      request = read(item, std::move(replies[i]));
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::cannot_write) throw;
       tally_.left(item, failure);
     }
-    if (!request) {
-      ++nothing;
-      continue;
-    }
-    if (!item.only_touched) {
-      item.added = requests.size();
-      requests.push_back(std::move(*request));
-    }
+    if (!request) continue;
+    requests.push_back(std::move(*request));
     ledger_.add(item.hash, {item.digest, item.record.cas, item.record.expires_s});
     writing.items.push_back(std::move(item));
   }
   // They are known before the new servers are.
   ledger_.write();
-  for (const Item& item : writing.items) requests.push_back(Request::get(item.key).on(item.record.to));
-  tally_.done(nothing);
-  if (writing.items.empty()) return;
+  tally_.done(replies.size() - requests.size());
+  if (requests.empty()) return;
   writing.pending = to_.begin(std::move(requests));
   writing_.push_back(std::move(writing));
   if (writing_.size() > 1) finish_writing();

@@ -1,4 +1,4 @@
-// Copies items in batches: read, store by add, read back; batches overlap.
+// Copies items in batches: read, then store by add and read back in one trip; batches overlap.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,9 @@
 #include <optional>
 #include <vector>
 
+#include "common/structures/move/expiry.hpp"
 #include "common/structures/move/map.hpp"
+#include "common/structures/move/pace.hpp"
 #include "common/structures/move/roots.hpp"
 #include "common/structures/move/settler.hpp"
 #include "common/structures/move/tally.hpp"
@@ -39,8 +41,13 @@ class Copier {
   void begin_reading();
   void begin_writing();
   void finish_writing();
-  std::optional<Request> read(Item& item, Reply reply, WallTime asked);
-  std::optional<WallTime> end_of(const Item& item, const ItemAge& age, WallTime asked) const;
+  // Of the whole batch: when it was asked for, and when all of it had come.
+  struct ReadingTime {
+    WallTime asked, answered;
+  };
+  void read_touched_again(Items& items, std::vector<Reply>& replies, ReadingTime time);
+  std::optional<Request> read(Item& item, Reply reply);
+  bool set_end(Item& item) const;
   void keep_pace(std::size_t count);
 
   const Context& from_;
@@ -51,8 +58,8 @@ class Copier {
   Tally tally_;
   Roots roots_;
   Settler settler_;
-  SteadyTime started_;
-  std::uint64_t paced_ = 0;
+  Clocks old_clocks_, new_clocks_;
+  Pace pace_;
   std::size_t largest_batch_;
   Items next_;
   std::size_t next_bytes_ = 0;

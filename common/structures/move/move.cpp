@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "common/structures/move/clocks.hpp"
 #include "common/structures/move/copier.hpp"
+#include "common/structures/move/incidents.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/spool.hpp"
@@ -53,7 +53,7 @@ struct Move::Parts {
     return spools[pass * std::max<std::size_t>(ledger->parts(), 1) + part];
   }
 
-  void take(const LiveKey& key, std::int64_t ahead_s);
+  void take(const LiveKey& key);
 
   Context from;
   Cluster& to;
@@ -64,7 +64,7 @@ struct Move::Parts {
   MoveReport report;
 };
 
-void Move::Parts::take(const LiveKey& key, std::int64_t ahead_s) {
+void Move::Parts::take(const LiveKey& key) {
   MovedServer& server = report.servers[key.server];
   ++server.keys;
   const Fate fate = map.of(key.key, key.server);
@@ -92,8 +92,7 @@ void Move::Parts::take(const LiveKey& key, std::int64_t ahead_s) {
   Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
   record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
   if (key.expires_at >= 0)
-    record.expires_s =
-        static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at - ahead_s, 1, UINT32_MAX));
+    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
   record.cas = key.cas;
   record.key = key.key;
   spool(fate.pass, ledger->part_of(moving::hash_of(key.key))).add(record);
@@ -117,10 +116,9 @@ const MoveReport& Move::report() const {
 
 std::uint64_t Move::list(const ReadKeys& read) {
   Parts& parts = *parts_;
-  const auto ahead_s = moving::clocks_ahead(parts.from.cluster, parts.from.clock);
   const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
   parts.report.dumps = read([&](const LiveKey& key) {
-    if (key.key.starts_with(prefix)) parts.take(key, ahead_s[key.server].value_or(0));
+    if (key.key.starts_with(prefix)) parts.take(key);
     return true;
   });
   std::uint64_t count = 0;
@@ -130,6 +128,7 @@ std::uint64_t Move::list(const ReadKeys& read) {
 
 const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
+  const moving::Incidents incidents(parts.to);
   const SteadyTime started = parts.from.clock.steady();
   moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch);
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
@@ -142,6 +141,7 @@ const MoveReport& Move::copy(const Watch& watch) {
     copier.finish();
   }
   parts.report.copying = parts.from.clock.steady() - started;
+  parts.report.incidents = incidents.look();
   return parts.report;
 }
 

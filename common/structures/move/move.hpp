@@ -74,6 +74,13 @@ struct MovedServer {
   std::uint64_t locks = 0;
 };
 
+// Of a new server, while items were copied.
+struct ServerIncidents {
+  std::uint64_t evicted = 0;  // items, copied ones or others
+  bool restarted = false;     // with nothing of what it had
+  bool flushed = false;
+};
+
 struct LeftItem {
   std::string key;
   std::size_t from = 0, to = 0;
@@ -85,6 +92,7 @@ struct MoveReport {
   std::vector<MovedServer> servers;                                // of the old pool
   std::map<std::pair<std::size_t, std::size_t>, MovedPair> pairs;  // old, new
   std::vector<LiveKeysOfServer> dumps;                             // of the old pool
+  std::vector<std::optional<ServerIncidents>> incidents;           // of the new pool; unset: it does not tell
   std::uint64_t done = 0;                                          // of those to be moved
   Duration copying{};                                              // without the time of listing
 };

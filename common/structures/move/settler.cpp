@@ -6,51 +6,79 @@ namespace mcds::moving {
 
 std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
                                   std::span<const Reply> replies) {
-  const std::size_t seen = replies.size() - items.size();
   std::vector<State> states;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const auto added = items[i].added;
-    states.push_back(judge(items[i], added ? &batch[*added] : nullptr, added ? &replies[*added] : nullptr,
-                           replies[seen + i]));
-  }
+  states.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) states.push_back(judge(items[i], batch[i], replies[i]));
+  add_again(items, batch, states);
   update(items, batch, states);
   touch(items, states);
   std::vector<bool> settled;
+  settled.reserve(items.size());
   for (const State state : states) settled.push_back(state == State::settled);
   return settled;
 }
 
-Settler::State Settler::judge(const Item& item, const Request* add, const Reply* added, const Reply& seen) {
-  MovedPair& pair = tally_.pair_of(item);
-  if (added != nullptr && added->failed() && seen.outcome != Outcome::hit)
-    return left(item, failure_of(to_, *added));
+Settler::State Settler::judge(const Item& item, const Request& request, const Reply& seen) {
   if (seen.failed()) return left(item, failure_of(to_, seen));
   const bool hit = seen.outcome == Outcome::hit;
-  const std::uint64_t digest = hit ? digest_of(seen.value, seen.flags) : 0;
-  if (added == nullptr) {
-    if (hit && digest == item.digest) return State::touched;
-    ++pair.already;  // the new pool's clients changed or removed it
+  if (item.only_touched) {
+    if (hit && digest_of(seen.value, seen.flags) == item.digest) return State::touched;
+    ++tally_.pair_of(item).already;  // the new pool's clients changed or removed it
     return State::settled;
   }
+  if (hit) return judge_found(item, request, seen);
+  if (!has_ended(item)) return State::missing;
+  ++tally_.pair_of(item).gone;
+  return State::settled;
+}
+
+Settler::State Settler::judge_found(const Item& item, const Request& add, const Reply& seen) {
+  const std::uint64_t digest = digest_of(seen.value, seen.flags);
+  if (digest == item.digest) {
+    MovedPair& pair = tally_.pair_of(item);
+    ++(seen.created ? pair.copied : pair.already);
+    return State::settled;
+  }
+  if (item.before && item.before->may_be(digest)) return State::changed;
+  return judge_other(item, add, seen);
+}
+
+// What is not there although it was added: why, an add by itself says.
+void Settler::add_again(Items& items, std::span<const Request> batch, std::vector<State>& states) {
+  std::vector<std::size_t> missing;
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (states[i] != State::missing) continue;
+    missing.push_back(i);
+    Request add = batch[i];
+    add.op = Op::add;
+    requests.push_back(std::move(add));
+    requests.push_back(Request::get(items[i].key).on(items[i].record.to));
+  }
+  if (missing.empty()) return;
+  const std::vector<Reply> replies = to_.execute(requests);
+  for (std::size_t k = 0; k < missing.size(); ++k) {
+    states[missing[k]] =
+        judge_added(items[missing[k]], batch[missing[k]], replies[2 * k], replies[2 * k + 1]);
+  }
+}
+
+Settler::State Settler::judge_added(const Item& item, const Request& add, const Reply& added,
+                                    const Reply& seen) {
+  const bool hit = seen.outcome == Outcome::hit;
+  if (added.failed() && !hit) return left(item, failure_of(to_, added));
+  if (seen.failed()) return left(item, failure_of(to_, seen));
   if (!hit && has_ended(item)) {
-    ++pair.gone;
+    ++tally_.pair_of(item).gone;
     return State::settled;
   }
-  if (!hit && added->outcome == Outcome::stored)
+  if (!hit && added.outcome == Outcome::stored)
     return left(item, "lost", "it was stored but is gone again; is the server out of memory?");
   if (!hit)
     return left(item, "busy", "it was removed from its new server at the same moment; run the move again");
-  if (added->outcome == Outcome::stored) {
-    ++pair.copied;
-    return State::settled;
-  }
-  if (digest == item.digest) {
-    ++(added->failed() ? pair.copied : pair.already);
-    return State::settled;
-  }
-  if (added->failed()) return left(item, failure_of(to_, *added));
-  if (item.before && item.before->may_be(digest)) return State::changed;
-  return judge_other(item, *add, seen);
+  Reply found = seen;
+  found.created = added.failed() || added.outcome == Outcome::stored;
+  return judge_found(item, add, found);
 }
 
 // Or is about to: the second that the server is in may have been its last.
@@ -89,7 +117,7 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
   std::vector<Request> changes;
   for (std::size_t k = 0; k < changed.size(); ++k) {
     const Item& item = items[changed[k]];
-    const Request& add = batch[*item.added];
+    const Request& add = batch[changed[k]];
     Request request =
         Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas).on(item.record.to);
     request.flags = add.flags;
@@ -109,7 +137,7 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
       ++tally_.pair_of(item).updated;
       state = State::settled;
     } else {
-      state = judge_other(item, batch[*item.added], now[k]);
+      state = judge_other(item, batch[changed[k]], now[k]);
     }
   }
 }

@@ -16,21 +16,24 @@ class Settler {
   Settler(const Clock& clock, Cluster& to, Roots& roots, Tally& tally)
       : clock_(clock), to_(to), roots_(roots), tally_(tally) {}
 
-  // `batch` and `replies`: the adds, to which items refer, and then what was read back of each item. Returns which are
-  // settled: nothing has to be done for them by another run.
+  // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which are settled:
+  // nothing has to be done for them by another run.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies);
 
  private:
   // What became of an item, so far.
-  enum class State { settled, left, changed, touched };
+  enum class State { settled, left, missing, changed, touched };
 
   template <typename... Why>
   State left(const Item& item, Why&&... why) {
     tally_.left(item, std::forward<Why>(why)...);
     return State::left;
   }
-  State judge(const Item& item, const Request* add, const Reply* added, const Reply& seen);
+  State judge(const Item& item, const Request& request, const Reply& seen);
+  State judge_added(const Item& item, const Request& add, const Reply& added, const Reply& seen);
+  State judge_found(const Item& item, const Request& add, const Reply& seen);
   State judge_other(const Item& item, const Request& add, const Reply& seen);
+  void add_again(Items& items, std::span<const Request> batch, std::vector<State>& states);
   void update(Items& items, std::span<const Request> batch, std::vector<State>& states);
   void touch(Items& items, std::vector<State>& states);
 

@@ -16,7 +16,7 @@ struct Spooled {
   std::uint16_t from = 0, to = 0;
   Kind kind = Kind::plain;
   std::uint32_t size_bytes = 0;  // of the item in the server's memory; 0: it does not say (before 1.5)
-  std::uint32_t expires_s = 0;   // UNIX seconds by our clock; 0: never
+  std::uint32_t expires_s = 0;   // UNIX seconds by its server's clock; 0: never
   std::uint64_t cas = 0;         // as it was listed
   std::string key = {};
 };

@@ -24,9 +24,8 @@ struct Item {
   std::optional<Copied> before = {};  // what the journal says of it
   std::uint64_t digest = 0;           // of what was read
   Exptime exptime = Exptime::never();
-  WallTime end = never_ends;              // by our clock
-  bool only_touched = false;              // since it was copied
-  std::optional<std::size_t> added = {};  // index of its add
+  WallTime end = never_ends;  // by our clock
+  bool only_touched = false;  // since it was copied
 };
 using Items = std::vector<Item>;
 

@@ -156,6 +156,13 @@ ExitStatus where(Session& session, const EventlogOptions& options) {
   return print_where(session, log.current_keys());
 }
 
+ExitStatus recopy(Session& session, const EventlogOptions& options) {
+  const auto recopied = EventLog(session.context_with_copies(), options.name, RingShape{}).recopy();
+  JsonObject answer;
+  answer.bytes("eventlog", options.name);
+  return answer_recopied(session, std::move(answer), recopied.found, recopied.from);
+}
+
 using Options = std::shared_ptr<EventlogOptions>;
 
 Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
@@ -234,6 +241,10 @@ void declare_eventlog(Command& command) {
   with_shape(info_verb, options, "default: that of the log's writers").action([options](Session& session) {
     return info(session, *options);
   });
+  command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost")
+      .example("mcds eventlog recopy deploys --copies 2")
+      .argument("NAME", "the log", &options->name)
+      .action([options](Session& session) { return recopy(session, *options); });
   Verb& where_verb = command.verb("where", "print the log's keys and their servers");
   where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
   with_shape(where_verb, options, "default 1m").action([options](Session& session) {

@@ -1,6 +1,7 @@
 // mcds ring move: parsing and printing; what is copied, and how, stands in common/structures/move/move.hpp.
 #include "common/structures/move/move.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "common/base/bytes.hpp"
@@ -72,6 +73,48 @@ class Mover {
                    [this](const LeftItem& item) { print_left(item); });
     move_.copy(left.watch());
     if (left.count() > 0) status_ = worse(status_, ExitStatus::problem);
+    for (std::size_t i = 0; i < to_pool_.size(); ++i) {
+      if (is_target(i)) tell_incident(i);
+    }
+  }
+
+  bool is_target(std::size_t server) const {
+    const auto& pairs = move_.report().pairs;
+    return std::any_of(pairs.begin(), pairs.end(),
+                       [&](const auto& pair) { return pair.first.second == server; });
+  }
+
+  // What was copied may be gone since.
+  void tell_incident(std::size_t server) {
+    const auto& incident = move_.report().incidents[server];
+    if (!incident || (incident->evicted == 0 && !incident->restarted && !incident->flushed)) return;
+    JsonObject line;
+    line.bytes("to", to_pool_[server].address()).number("evicted", incident->evicted);
+    line.boolean("restarted", incident->restarted).boolean("flushed", incident->flushed);
+    const std::string message =
+        incident->restarted
+            ? "it was restarted during the move and lost what had been copied to it; move again "
+              "with another --journal"
+        : incident->flushed
+            ? "it was flushed during the move and lost what had been copied to it; move again with "
+              "another --journal"
+            : "it evicted " + std::to_string(incident->evicted) +
+                  (incident->evicted == 1 ? " item" : " items") +
+                  " during the move, copied ones or others; it needs more memory (-m)";
+    session_.output().answer(line.bytes("message", message), to_pool_[server].address());
+    status_ = worse(status_, ExitStatus::problem);
+  }
+
+  // Of all servers that were copied to; nullopt: one does not tell.
+  std::optional<std::uint64_t> evicted() const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < to_pool_.size(); ++i) {
+      if (!is_target(i)) continue;
+      const auto& incident = move_.report().incidents[i];
+      if (!incident) return std::nullopt;
+      sum += incident->evicted;
+    }
+    return sum;
   }
 
   // Servers whose keys are not known, or not for sure.
@@ -161,6 +204,8 @@ class Mover {
       line.boolean("dry_run", true);
       return session_.output().answer(line, std::to_string(all.keys));
     }
+    const auto lost = evicted();
+    line.raw("evicted", lost ? std::to_string(*lost) : "null");
     const double seconds = std::chrono::duration<double>(move_.report().copying).count();
     line.raw("duration_s", format_fixed(seconds, 3));
     if (seconds > 0)

@@ -1,14 +1,14 @@
 #include "tools/commands/ring/svg.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <map>
 #include <numeric>
 
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/placement/ring/continuum.hpp"
+#include "tools/commands/ring/colours.hpp"
+#include "tools/commands/ring/labels.hpp"
 
 namespace mcds {
 
@@ -26,50 +26,6 @@ constexpr double legend_x = 770, legend_width = 400, keys_width = 84;
 constexpr std::size_t label_length = 22;
 constexpr double rows_height = 700;
 constexpr double picture_height = 880, problem_height = 22;
-
-using Colour = std::array<int, 3>;
-
-// Evenly spaced hues of like strength, from blue over red, orange and green back to blue.
-constexpr std::array<std::uint32_t, 24> wheel{0x3277c9, 0x546dc9, 0x6e65c5, 0x8560bf, 0x9b5db6, 0xb05daa,
-                                              0xc3609c, 0xd4658c, 0xe26e7a, 0xeb7967, 0xef8553, 0xed933f,
-                                              0xe4a02e, 0xd5ac28, 0xbfb532, 0xa3bb46, 0x81be5c, 0x56bd71,
-                                              0x07b886, 0x00b198, 0x00a7a8, 0x009bb5, 0x008fbf, 0x0082c6};
-
-Colour channels(std::uint32_t rgb) {
-  return {static_cast<int>(rgb >> 16), static_cast<int>(rgb >> 8 & 0xff), static_cast<int>(rgb & 0xff)};
-}
-
-Colour mixed(const Colour& a, const Colour& b, double part) {
-  Colour result{};
-  for (std::size_t i = 0; i < 3; ++i) result[i] = static_cast<int>(a[i] + (b[i] - a[i]) * part + 0.5);
-  return result;
-}
-
-// Of many servers, neighbours differ in brightness as well.
-Colour colour_of(std::size_t server, std::size_t servers) {
-  const double place = static_cast<double>(server * wheel.size()) / static_cast<double>(servers);
-  const auto below = static_cast<std::size_t>(place);
-  const Colour pure = mixed(channels(wheel[below % wheel.size()]),
-                            channels(wheel[(below + 1) % wheel.size()]), place - static_cast<double>(below));
-  if (servers <= 8) return pure;
-  constexpr std::array shades{0.0, 0.34, -0.30};
-  const double shade = shades[server % shades.size()];
-  return shade < 0 ? mixed(pure, {0x14, 0x1c, 0x30}, -shade) : mixed(pure, {255, 255, 255}, shade);
-}
-
-bool is_light(const Colour& colour) {
-  return colour[0] * 3 + colour[1] * 6 + colour[2] > 1750;
-}
-
-std::string hex(const Colour& colour) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "#";
-  for (const int channel : colour) {
-    text += digits[static_cast<std::size_t>(channel / 16)];
-    text += digits[static_cast<std::size_t>(channel % 16)];
-  }
-  return text;
-}
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -131,55 +87,6 @@ std::string band(double from, double to, double radius, double width) {
 std::string text_at(double x, double y, std::string_view style, std::string_view text) {
   return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" class=\"" + std::string(style) + "\">" +
          escaped(text) + "</text>\n";
-}
-
-// Of texts of one byte for each character.
-std::string without_the_middle(const std::string& text, std::size_t most) {
-  if (text.size() <= most || !std::all_of(text.begin(), text.end(), [](char c) { return c > 0; }))
-    return text;
-  return text.substr(0, most / 2 - 1) + "…" + text.substr(text.size() - most / 2);
-}
-
-// How many characters all of these have in common at their ends, up to where a part of the name begins.
-struct CommonEnds {
-  std::size_t head = 0, tail = 0;
-
-  explicit CommonEnds(const std::vector<const std::string*>& labels) {
-    const std::string& first = *labels.front();
-    head = tail = first.size();
-    for (const std::string* label : labels) {
-      const auto [a, b] = std::mismatch(first.begin(), first.end(), label->begin(), label->end());
-      head = std::min(head, static_cast<std::size_t>(a - first.begin()));
-      const auto [c, d] = std::mismatch(first.rbegin(), first.rend(), label->rbegin(), label->rend());
-      tail = std::min(tail, static_cast<std::size_t>(c - first.rbegin()));
-    }
-    const auto divides = [](char c) { return std::string_view(".:-_/").find(c) != std::string_view::npos; };
-    while (head > 0 && !divides(first[head - 1])) --head;
-    while (tail > 0 && !divides(first[first.size() - tail])) --tail;
-  }
-};
-
-std::string short_label(const std::string& label, const CommonEnds& common, std::size_t most) {
-  if (label.size() <= most) return label;
-  const std::string front = label.substr(0, label.size() - common.tail);
-  if (common.tail > 0 && front.size() < most) return front + "…";
-  if (common.head >= front.size()) return without_the_middle(label, most);
-  const std::string telling = front.substr(common.head);
-  return (common.head > 0 ? "…" : "") + without_the_middle(telling, most - 2) + (common.tail > 0 ? "…" : "");
-}
-
-// In lines of about so many characters.
-std::vector<std::string> wrapped(std::string_view text, std::size_t most) {
-  std::vector<std::string> lines;
-  while (text.size() > most) {
-    std::size_t end = text.rfind(' ', most);
-    if (end == std::string_view::npos) end = text.find(' ', most);
-    if (end == std::string_view::npos) break;
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  lines.emplace_back(text);
-  return lines;
 }
 
 class Writer {
@@ -446,28 +353,6 @@ UnitVector unit_vector(double turn) {
     default:
       return {-cosine, -sine};
   }
-}
-
-// First what all share is left out; then, of those that still read alike, what these share.
-std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most) {
-  std::vector<const std::string*> all;
-  for (const std::string& label : labels) all.push_back(&label);
-  std::map<std::string, std::vector<std::size_t>> alike;
-  std::vector<std::string> names;
-  if (all.empty()) return names;
-  const CommonEnds common(all);
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    names.push_back(short_label(labels[i], common, most));
-    alike[names.back()].push_back(i);
-  }
-  for (const auto& [name, group] : alike) {
-    if (group.size() == 1) continue;
-    std::vector<const std::string*> these;
-    for (const std::size_t i : group) these.push_back(&labels[i]);
-    const CommonEnds of_these(these);
-    for (const std::size_t i : group) names[i] = short_label(labels[i], of_these, most);
-  }
-  return names;
 }
 
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {

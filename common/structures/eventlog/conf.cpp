@@ -1,0 +1,144 @@
+#include "common/structures/eventlog/conf.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/primitives/key_names.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view move_mark = "kept/";
+constexpr std::uint64_t most_numbered = 99;
+constexpr int attempts = 16;
+
+// What stands before the next slash.
+std::string_view take_word(std::string_view& text) {
+  const std::size_t end = std::min(text.find('/'), text.size());
+  const std::string_view word = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return word;
+}
+
+}  // namespace
+
+std::optional<LogNumber> LogNumber::parse(std::string_view text) {
+  LogNumber number;
+  number.unmarked = text.ends_with('u');
+  if (number.unmarked) text.remove_suffix(1);
+  const auto copies = parse_u64(text);
+  if (!copies || *copies < 1 || *copies > most_numbered) return std::nullopt;
+  number.copies = static_cast<std::size_t>(*copies);
+  if (number.unmarked && number.copies == 1) return std::nullopt;
+  return number;
+}
+
+Context LogNumber::in(const Context& context) const {
+  Context numbered = context;
+  numbered.copies = copies;
+  return numbered;
+}
+
+std::int64_t LogNumber::ring() const {
+  return static_cast<std::int64_t>(copies + (unmarked ? most_numbered + 1 : 0));
+}
+
+std::string LogNumber::key(const Context& context, std::string_view name) const {
+  Context numbered = in(context);
+  if (unmarked) numbered.copies = 1;
+  return copied_key(numbered, "eventlog", name);
+}
+
+std::string LogMove::text() const {
+  return std::string(move_mark) + std::to_string(change) + '/' + std::to_string(to) + '/' + from.text();
+}
+
+std::optional<LogMove> LogMove::parse(std::string_view what) {
+  if (!what.starts_with(move_mark)) return std::nullopt;
+  what.remove_prefix(move_mark.size());
+  const auto change = parse_u64(take_word(what));
+  const auto to = LogNumber::parse(take_word(what));
+  const auto from = LogNumber::parse(what);
+  if (!change || !to || to->unmarked || !from) return std::nullopt;
+  return LogMove{*change, to->copies, *from};
+}
+
+std::vector<FormerRing> former_rings(std::span<const InUse> conf) {
+  std::vector<FormerRing> rings;
+  for (const InUse& one : conf) {
+    std::string_view rest = one.what;
+    const auto number = LogNumber::parse(take_word(rest));
+    const auto shape = RingShape::parse(rest);
+    if (number && shape) rings.push_back({*number, *shape, one.until});
+  }
+  return rings;
+}
+
+std::optional<LogMove> last_move(std::span<const InUse> conf) {
+  std::optional<LogMove> last;
+  for (const InUse& one : conf) {
+    const auto move = LogMove::parse(one.what);
+    if (move && (!last || move->change > last->change)) last = move;
+  }
+  return last;
+}
+
+std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies) {
+  const auto move = last_move(conf);
+  return move && move->to != copies ? move : std::nullopt;
+}
+
+std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added) {
+  for (const InUse& one : added) {
+    const auto same =
+        std::find_if(conf.begin(), conf.end(), [&](const InUse& other) { return other.what == one.what; });
+    if (same == conf.end())
+      conf.push_back(one);
+    else
+      same->until = std::max(same->until, one.until);
+  }
+  if (const auto last = last_move(conf)) {
+    std::erase_if(conf, [&](const InUse& one) {
+      const auto move = LogMove::parse(one.what);
+      return move && move->change < last->change;
+    });
+  }
+  return conf;
+}
+
+bool change_conf(const Context& context, const std::string& key, const NextConf& next) {
+  Reply stored;
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const Reply seen = expect_read(context.cluster, context.cluster.execute(Request::gets(key)));
+    const WallTime now = context.clock.wall();
+    const auto before = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);
+    const auto after = next(before);
+    if (!after) return false;
+    WallTime until = now;
+    for (const InUse& one : *after) {
+      if (one.until != WallTime::max()) until = std::max(until, one.until);
+    }
+    const std::string value = in_use_value(*after);
+    const Exptime exptime = Exptime::at(until, now);
+    stored = context.cluster.execute(seen.outcome == Outcome::hit
+                                         ? Request::compare_and_set(key, value, exptime, seen.cas)
+                                         : Request::add(key, value, exptime));
+    // Without a reply it is read again.
+    if (!stored.unknown() && expect(context.cluster, stored).outcome == Outcome::stored) return true;
+  }
+  expect(context.cluster, stored);
+  throw Contention("other clients keep writing " + key + "; try again");
+}
+
+bool add_to_conf(const Context& context, const std::string& key, std::span<const InUse> lines) {
+  return change_conf(context, key, [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
+    auto next = united(seen, lines);
+    if (next == seen) return std::nullopt;
+    return next;
+  });
+}
+
+}  // namespace mcds

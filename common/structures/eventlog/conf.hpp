@@ -1,0 +1,67 @@
+// What a log's conf key (common/primitives/in_use.hpp) says is in use, each until its time is over:
+//   60x60          a shape, with this number of copies
+//   1/60x60        a ring of the log as it was kept before, in one copy: readers read it too. `2u/60x60`: in two, under
+//                  the keys of before 0.2
+//   kept/3/2/1     since the third change of its number the log is kept in 2 copies, before that in 1. Of several such lines
+//                  the highest change counts. If the number is not that of the key, the log has left this key.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/primitives/in_use.hpp"
+#include "common/structures/eventlog/format.hpp"
+
+namespace mcds {
+
+// In how many copies, and under which keys.
+struct LogNumber {
+  std::size_t copies = 1;
+  bool unmarked = false;  // several, under the keys of before 0.2
+
+  bool operator==(const LogNumber&) const = default;
+  std::string text() const { return std::to_string(copies) + (unmarked ? "u" : ""); }
+  static std::optional<LogNumber> parse(std::string_view text);
+  Context in(const Context& context) const;
+  // Another for each; see PartName::ring.
+  std::int64_t ring() const;
+  // `<namespace>eventlog:<name>`.
+  std::string key(const Context& context, std::string_view name) const;
+};
+
+struct FormerRing {
+  LogNumber number;
+  RingShape shape;
+  WallTime until;  // all its chunks have expired then
+};
+
+struct LogMove {
+  std::uint64_t change = 0;
+  std::size_t to = 1;
+  LogNumber from;
+
+  std::string text() const;
+  static std::optional<LogMove> parse(std::string_view what);
+};
+
+std::vector<FormerRing> former_rings(std::span<const InUse> conf);
+// The last change.
+std::optional<LogMove> last_move(std::span<const InUse> conf);
+// Whether it is the conf of a log that is kept in another number of copies by now.
+std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies);
+
+// Lines of both, each until the later of its ends; of moves only the last.
+std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added);
+
+// Puts what `next` makes of it in a conf key's place, by cas; nullopt: leave it, and false. Throws if there is no answer.
+using NextConf = std::function<std::optional<std::vector<InUse>>(const std::vector<InUse>& seen)>;
+bool change_conf(const Context& context, const std::string& key, const NextConf& next);
+// False: they stood there.
+bool add_to_conf(const Context& context, const std::string& key, std::span<const InUse> lines);
+
+}  // namespace mcds

@@ -1,0 +1,173 @@
+#include "common/structures/eventlog/recopy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/errors.hpp"
+#include "common/primitives/copies.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/eventlog/read.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t largest_filler = std::size_t{512} << 10;
+constexpr std::size_t smallest_filler = 16;
+constexpr int most_fill_rounds = 4;  // an item much larger than usual is not filled
+
+// What is put by who looked before the log had left may still get into the chunk after the next.
+std::vector<InUse> prolonged(std::vector<InUse> conf, WallTime now) {
+  for (InUse& one : conf) {
+    const auto shape = RingShape::parse(one.what);
+    if (!shape) continue;
+    const WallTime last = shape->expiry_of(shape->chunk_of(now) + 2);
+    one.until = one.until == WallTime::max() ? last : std::max(one.until, last);
+  }
+  return conf;
+}
+
+WallTime end_of(std::span<const InUse> conf, WallTime least) {
+  for (const InUse& one : conf) least = std::max(least, one.until);
+  return least;
+}
+
+std::uint64_t change_of(std::span<const InUse> conf) {
+  const auto move = last_move(conf);
+  return move ? move->change : 0;
+}
+
+}  // namespace
+
+// Of all copies that answer.
+std::vector<InUse> LogRecopy::read(const LogNumber& number, bool everywhere) const {
+  std::vector<InUse> conf;
+  std::optional<Failure> silence;
+  bool answered = false;
+  const Context numbered = number.in(context_);
+  for (const Reply& reply : execute_copies(numbered, Request::get(conf_key(number)))) {
+    try {
+      expect_read(context_.cluster, reply);
+      answered = true;
+    } catch (const Failure& failure) {
+      silence = failure;
+    }
+    if (reply.outcome == Outcome::hit)
+      conf = united(std::move(conf), parse_in_use(reply.value, context_.clock.wall()));
+  }
+  if (silence && (everywhere || !answered)) throw Failure(*silence);
+  return conf;
+}
+
+bool LogRecopy::leave(const LogNumber& from) const {
+  const LogNumber to{context_.copies};
+  const std::vector<InUse> all = read(from, true);
+  const std::vector<InUse> theirs = read(to, true);
+  const LogMove move{std::max(change_of(all), change_of(theirs)) + 1, to.copies, from};
+  const Copies copies(from.in(context_));
+  // The first copy decides between several who do it.
+  return change_conf(copies.at(0), conf_key(from),
+                     [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
+                       if (move_away(seen, from.copies) || change_of(seen) >= move.change)
+                         return std::nullopt;
+                       const WallTime now = context_.clock.wall();
+                       std::vector<InUse> conf = prolonged(united(seen, all), now);
+                       conf.push_back({move.text(), std::max(end_of(conf, now), end_of(theirs, now))});
+                       return united(std::move(conf), {});
+                     });
+}
+
+// What the new conf says: the rings that the log had, and the shapes that it goes on with.
+std::vector<InUse> LogRecopy::taken_over(std::span<const InUse> conf, const LogMove& move) const {
+  const std::string own = LogNumber{move.to}.text() + '/';
+  std::vector<InUse> lines;
+  std::vector<InUse> shapes;
+  for (const InUse& one : conf) {
+    if (one.what.starts_with(own)) {
+      shapes.push_back({one.what.substr(own.size()), one.until});
+    } else if (RingShape::parse(one.what)) {
+      lines.push_back({move.from.text() + '/' + one.what, one.until});
+      shapes.push_back(one);
+    } else if (!LogMove::parse(one.what)) {
+      lines.push_back(one);
+    }
+  }
+  lines = united(std::move(lines), shapes);
+  for (const InUse& one : conf) {
+    if (one.what == move.text()) lines.push_back(one);
+  }
+  return lines;
+}
+
+// False: everything stood there.
+bool LogRecopy::write(const LogNumber& number, std::span<const InUse> lines, bool everywhere) const {
+  const Copies copies(number.in(context_));
+  bool wrote = false;
+  const auto failures = copies.run([&](std::size_t copy) {
+    if (add_to_conf(copies.at(copy), conf_key(number), lines)) wrote = true;
+  });
+  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  for (const auto& failure : failures) {
+    if (failure && everywhere) throw Failure(*failure);
+  }
+  return wrote;
+}
+
+void LogRecopy::complete(const LogNumber& from, bool everywhere) const {
+  const std::vector<InUse> conf = read(from, everywhere);
+  const auto move = last_move(conf);
+  if (!move || move->to == from.copies || !(move->from == from)) return;
+  // The copies that the first step has not reached.
+  write(from, conf, everywhere);
+  const bool wrote = write({move->to}, taken_over(conf, *move), everywhere);
+  if (!wrote && !everywhere) return;
+  try {
+    close(from, conf);
+  } catch (const Failure&) {
+    if (everywhere) throw;
+  }
+}
+
+// Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a writer may still append
+// to one that has no room for others' batches.
+void LogRecopy::close(const LogNumber& number, std::span<const InUse> conf) const {
+  const Copies copies(number.in(context_));
+  const auto failures = copies.run([&](std::size_t copy) {
+    for (const InUse& one : conf) {
+      const auto shape = RingShape::parse(one.what);
+      if (!shape) continue;
+      const LogKeys keys(number.key(context_, name_), *shape);
+      const std::int64_t now = shape->chunk_of(context_.clock.wall());
+      for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) close_chunk(copies.at(copy), keys, chunk);
+    }
+  });
+  for (const auto& failure : failures) {
+    if (failure) throw Failure(*failure);
+  }
+}
+
+void LogRecopy::close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const {
+  const Request ask = Request::get(keys.directory(chunk / chunks_per_directory));
+  LogDirectory directory;
+  directory.add(expect_read(copy.cluster, copy.cluster.execute(ask)).value);
+  for (const auto& [name, incarnation] : directory.named(chunk, WallTime::max())) {
+    std::vector<Request> batch;
+    for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
+      batch.push_back(keys.of_part(Request::append(keys.part(name), filler_line(size)), name));
+    for (int round = 0; round < most_fill_rounds; ++round) {
+      if (copy.cluster.execute(batch).back().outcome != Outcome::stored) break;
+    }
+  }
+}
+
+// Whether nothing can have been missed in a look that found nothing.
+void LogRecopy::expect_answers() const {
+  const std::size_t most = std::min(context_.cluster.placement().pool().size(), most_copies);
+  for (std::size_t copies = 1; copies <= most; ++copies) {
+    const LogNumber number{copies};
+    if (context_.cluster.placement().servers_of(conf_key(number), copies).size() < copies) return;
+    static_cast<void>(read(number, true));
+  }
+}
+
+}  // namespace mcds

@@ -1,0 +1,90 @@
+#include "common/structures/move/expiry.hpp"
+
+#include <algorithm>
+
+#include "common/cluster/statistics.hpp"
+
+namespace mcds::moving {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A server that is short of processor time shows the time even later.
+constexpr Duration agreement = seconds(2);
+constexpr Duration slow_look = milliseconds(200);
+constexpr int most_looks = 3;
+
+std::int64_t rounded(Duration time) {
+  return std::chrono::round<seconds>(time).count();
+}
+
+// What stores items itself: a proxy shows a clock that is not the one they end by.
+bool keeps_items(const Reply& reply) {
+  return !reply.failed() && statistic_number(reply.value, "curr_items") &&
+         !statistic(reply.value, "proxy_conn_requests");
+}
+
+}  // namespace
+
+ClockLook ClockLook::of(std::int64_t shown, WallTime before, WallTime after) {
+  const Duration ours = before.time_since_epoch() + (after - before) / 2;
+  return {seconds(shown) + milliseconds(500) - ours, (after - before) / 2};
+}
+
+std::int64_t seconds_ahead(const ClockLook& from, const ClockLook& to) {
+  const Duration ahead = to.ahead - from.ahead;
+  return std::chrono::abs(ahead) < agreement + from.doubt + to.doubt ? 0 : rounded(ahead);
+}
+
+bool agrees(const SeenEnd& seen, const ClockLook& clock) {
+  if (!seen.ttl) return true;
+  if (seen.ttl->count() < 0 || seen.listed == 0) return seen.ttl->count() < 0 && seen.listed == 0;
+  const Duration read_at = seconds(seen.listed) - *seen.ttl;
+  const Duration slack = agreement + clock.doubt;
+  return read_at > seen.asked.time_since_epoch() + clock.ahead - slack &&
+         read_at < seen.answered.time_since_epoch() + clock.ahead + slack;
+}
+
+// A ttl is what is left by the server's clock, so both together are exact, even where that clock is late.
+std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server,
+                                  const std::vector<std::string>& keys) {
+  std::vector<Request> requests{Request::stats(server)};
+  for (const std::string& key : keys) requests.push_back(Request::probe(key, server));
+  std::vector<Reply> replies = cluster.execute(requests);
+  const auto shown = keeps_items(replies[0]) ? statistic_number(replies[0].value, "time") : std::nullopt;
+  std::vector<ReadAgain> result;
+  for (std::size_t i = 1; i < replies.size(); ++i) {
+    ReadAgain one{std::move(replies[i]), std::nullopt};
+    if (one.reply.outcome == Outcome::hit && one.reply.age.ttl) {
+      const auto ttl = one.reply.age.ttl->count();
+      if (ttl < 0) one.end = 0;
+      if (ttl >= 0 && shown) one.end = static_cast<std::int64_t>(*shown) + ttl;
+    }
+    result.push_back(std::move(one));
+  }
+  return result;
+}
+
+Clocks look_at_clocks(Cluster& cluster, const Clock& clock) {
+  Clocks clocks(cluster.placement().pool().size());
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < clocks.size(); ++i) requests.push_back(Request::stats(i));
+  for (int look = 0; look < most_looks; ++look) {
+    const WallTime before = clock.wall();
+    const std::vector<Reply> replies = cluster.execute(requests);
+    const WallTime after = clock.wall();
+    for (const Reply& reply : replies) {
+      const auto time = keeps_items(reply) ? statistic_number(reply.value, "time") : std::nullopt;
+      if (!time || *time > UINT32_MAX) continue;
+      const ClockLook seen = ClockLook::of(static_cast<std::int64_t>(*time), before, after);
+      std::optional<ClockLook>& best = clocks[reply.server];
+      if (!best || seen.doubt < best->doubt) best = seen;
+    }
+    if (after - before < slow_look) break;
+  }
+  return clocks;
+}
+
+}  // namespace mcds::moving

@@ -1,0 +1,82 @@
+// What a log remembers of its shapes (how long a chunk is, and how many are kept), and what is done with it.
+#include <doctest/doctest.h>
+
+#include "common/structures/eventlog/eventlog.hpp"
+#include "tests/support/collecting_sink.hpp"
+#include "tests/support/world.hpp"
+
+namespace mcds {
+
+TEST_CASE("eventlog: a reader that finds nothing learns which parameters are in use") {
+  test::World world;
+  EventLog(world.context, "deploys", {10, 6}).put("x", EventData::text);
+  CollectingSink sink;
+  const auto summary = EventLog(world.context, "deploys", {60, 60}).fetch({}, sink);
+  CHECK(summary.found_nothing());
+  CHECK(summary.shapes == std::vector<RingShape>{{10, 6}});
+}
+
+TEST_CASE("eventlog: every shape in use is recorded, the newest last, until it ends") {
+  test::World world;
+  const auto in_use = [&] {
+    CollectingSink sink;
+    return EventLog(world.context, "deploys", {60, 60}).fetch({}, sink).shapes;
+  };
+  const auto put = [&](const RingShape& shape) {
+    EventLog(world.context, "deploys", shape).put("x", EventData::text);
+  };
+  put({1, 10});
+  put({10, 6});
+  CHECK(in_use() == std::vector{RingShape{1, 10}, RingShape{10, 6}});
+  world.clock.advance(std::chrono::seconds(2));
+  put({1, 10});
+  CHECK(in_use() == std::vector{RingShape{10, 6}, RingShape{1, 10}});
+  world.clock.advance(std::chrono::seconds(30));
+  CHECK(in_use() == std::vector{RingShape{10, 6}});
+}
+
+TEST_CASE("eventlog: put with a guessed shape goes where the log is written, and asks no more than it must") {
+  test::World world;
+  const auto put = [&](const RingShape& shape, bool guessed) {
+    EventLog log(world.context, "deploys", shape);
+    if (guessed) log.guess_shape();
+    log.put("x", EventData::text);
+    return log.shape();
+  };
+  CHECK(put({60, 60}, true) == RingShape{60, 60});
+  CHECK(world.trips.trips_of([&] { put({60, 60}, true); }) == 1);
+  world.clock.advance(std::chrono::seconds(60));
+  put({10, 6}, false);
+  CHECK(put({60, 60}, true) == RingShape{10, 6});
+  CHECK(world.trips.trips_of([&] { put({60, 60}, true); }) == 3);
+}
+
+TEST_CASE("eventlog: what was staged for a guessed shape goes to the chunks of the one in use") {
+  test::World world;
+  EventLog(world.context, "deploys", {1, 100}).put("first", EventData::text);
+  EventLog log(world.context, "deploys", {60, 60});
+  log.guess_shape();
+  const WallTime start = world.clock.wall();
+  for (int i = 5; i-- > 0;)
+    REQUIRE(log.stage(std::to_string(i), EventData::text, start - std::chrono::seconds(i)));
+  log.flush();
+  CHECK(log.shape() == RingShape{1, 100});
+  CollectingSink sink;
+  log.fetch({}, sink);
+  CHECK(sink.events.size() == 6);
+}
+
+TEST_CASE("eventlog: a time that only the shape in use keeps is taken by a guess") {
+  test::World world;
+  EventLog(world.context, "deploys", {3600, 48}).put("first", EventData::text);
+  EventLog log(world.context, "deploys", {60, 60});
+  log.guess_shape();
+  log.put("old", EventData::text, world.clock.wall() - std::chrono::hours(5));
+  CHECK(log.shape() == RingShape{3600, 48});
+  EventLog other(world.context, "others", {60, 60});
+  other.guess_shape();
+  CHECK_THROWS_AS(other.put("old", EventData::text, world.clock.wall() - std::chrono::hours(5)),
+                  InvalidInput);
+}
+
+}  // namespace mcds
