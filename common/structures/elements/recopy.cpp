@@ -1,4 +1,20 @@
 // Putting a table or hash into another number of copies: the steps of common/primitives/recopying.hpp for elements.
+//
+// The mark names a batch of elements: `<mover>`, the batch's number, then a line for each. Who takes over finds each
+//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the staged value
+//                          among them: a copy that is left may have missed what was removed from the others.
+//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its word. From one: a
+//                          mover did if it said so on that server before (begun_key), or if the mark says that it was in
+//                          doubt already; else a client did. Into one copy: if the mover before said on that server that
+//                          all was stored (stored_key), a client has removed it there since.
+//   nowhere, not staged    it was stored under the new keys, or removed by a client
+// From one copy what is still there first gets another cas unique, so that nothing the mover before may still send removes it:
+// from then on, what is missing was removed by a client.
+// The new index says that it is unfinished, from before the first name is listed until the old one is gone: a fetch under
+// the new number waits. So the index is there even if it has nothing to list, and an empty structure keeps its number.
+// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or created after
+// the change; nothing that is stored later replaces it: into several copies because its version is higher, into one because
+// what exists is not stored over.
 #include <algorithm>
 #include <set>
 #include <unordered_set>
