@@ -86,8 +86,8 @@ Kept::Look Kept::look(bool everywhere) const {
   return look;
 }
 
-bool Kept::elsewhere() {
-  if (looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
+bool Kept::elsewhere(bool certainly) {
+  if (!certainly && looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
   bool waited = false;
   for (;;) {
     looked_at_ = context_.clock.steady();
@@ -145,9 +145,9 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
   }
 }
 
-std::optional<Kept::Place> Kept::only_place() {
+std::vector<Kept::Place> Kept::places(bool ours) {
   Look now = look(true);
-  while (now.change) {
+  while (now.change && !ours) {
     wait_for_change(*now.change);
     now = look(true);
   }
@@ -158,6 +158,14 @@ std::optional<Kept::Place> Kept::only_place() {
     places.push_back({});
   for (const std::size_t copies : now.marked) places.push_back({copies});
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
+  return places;
+}
+
+std::optional<Kept::Place> Kept::only_place() {
+  return only(places());
+}
+
+std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
   if (places.empty()) return std::nullopt;
   if (places.size() > 1) {
     throw Failure(ErrorCode::bad_data, "there is one " + structure_ + " '" + name_ + "' in " +

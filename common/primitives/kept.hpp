@@ -57,16 +57,23 @@ class Kept {
   // Call it if key() holds nothing, or one of several copies does not, before that is reported or acted upon; looks once a
   // second. True: key() is another from now on, or the number of copies was being changed: try again. Throws
   // Failure(bad_data) if it is kept in another number of copies, Contention if the number goes on being changed.
-  bool elsewhere();
+  // `certainly`: looks now, whenever it looked last.
+  bool elsewhere(bool certainly = false);
 
   // For what changes the number of copies; an unfinished change is completed first.
   struct Place {
     std::size_t copies = 1;
     bool unmarked = false;  // several, under the keys of before 0.2
+    bool operator==(const Place&) const = default;
   };
+  // Everywhere it is. `ours`: the change that is under way is the caller's, and is not waited for: what was found before
+  // it began may have been changed since.
+  std::vector<Place> places(bool ours = false);
   // Where it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several numbers, or if the context's
   // number has the keys that it is under.
   std::optional<Place> only_place();
+  // The same of places() that were told.
+  std::optional<Place> only(const std::vector<Place>& places) const;
   // If the last look found no root that counts: those that have left. Once.
   std::vector<std::string> take_left() { return std::exchange(left_, {}); }
   // Throws Failure(bad_data): it is kept in so many copies.

@@ -25,6 +25,28 @@ struct Act {
   std::function<bool(State&)> apply = {};
 };
 
+// `left`: none of them refused. `final`: whether the state that is left is the right one.
+template <typename State>
+bool explained(const std::vector<const Act<State>*>& left, const State& before,
+               const std::function<bool(State&)>& final) {
+  bool all_known_done = true;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    all_known_done = all_known_done && !left[i]->known;
+    bool may_be_next = true;
+    for (const auto* other : left)
+      may_be_next = may_be_next && !(other != left[i] && other->ended < left[i]->begun);
+    if (!may_be_next) continue;
+    State state = before;
+    if (!left[i]->apply(state)) continue;
+    auto rest = left;
+    rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
+    if (explained(rest, state, final)) return true;
+  }
+  if (!all_known_done) return false;
+  State state = before;
+  return final(state);
+}
+
 template <typename State>
 class Acts {
  public:
@@ -68,30 +90,10 @@ class Acts {
     for (const auto& act : acts_) {
       if (!act.refused) left.push_back(&act);
     }
-    return explained(left, before, final);
+    return exhaustive::explained(left, before, final);
   }
 
  private:
-  static bool explained(const std::vector<const Act<State>*>& left, const State& before,
-                        const std::function<bool(State&)>& final) {
-    bool all_known_done = true;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      all_known_done = all_known_done && !left[i]->known;
-      bool may_be_next = true;
-      for (const auto* other : left)
-        may_be_next = may_be_next && !(other != left[i] && other->ended < left[i]->begun);
-      if (!may_be_next) continue;
-      State state = before;
-      if (!left[i]->apply(state)) continue;
-      auto rest = left;
-      rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-      if (explained(rest, state, final)) return true;
-    }
-    if (!all_known_done) return false;
-    State state = before;
-    return final(state);
-  }
-
   std::vector<Act<State>> acts_;
 };
 

@@ -286,4 +286,141 @@ TEST_CASE("recopy: what clients change between any two trips of the mover is whe
   }
 }
 
+TEST_CASE("recopy: a hash that lists nothing keeps its number") {
+  RecopyWorld world;
+  set(world.with(1), "f", "v");
+  CHECK(removed(world.with(1), "f"));
+  world.clock.advance(std::chrono::seconds(200));
+  Hash(world.with(1), "cfg").elements().compact();
+  CHECK(Hash(world.with(2), "cfg").elements().recopy().found);
+  CHECK(refused([&] { set(world.with(1), "f", "v"); }, 2));
+  CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+}
+
+TEST_CASE("recopy: a copy that missed a write never replaces the newer one that was removed before it") {
+  RecopyWorld world;
+  set(world.with(2), "f", "older");
+  const std::size_t second = copy_servers(world.with(2), "hash2:cfg:v:f")[1];
+  test::ScriptedFaults faults(world.memory);
+  const Context unlucky{faults, world.clock, world.random, {}, 2};
+  faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.op != Op::cas || request.server != second) return std::nullopt;
+    return test::Mishap::refused;
+  });
+  set(unlucky, "f", "newer");
+  faults.choose([&, left = 1](const Request& request) mutable -> std::optional<test::Mishap> {
+    if (request.op != Op::remove_if || request.server != second || left-- == 0) return std::nullopt;
+    return test::Mishap::lost_request;
+  });
+  Context to_one = unlucky;
+  to_one.copies = 1;
+  Hash(to_one, "cfg").elements().recopy();
+  CHECK(fetched(world.with(1)) == Map{{"f", "newer"}});
+}
+
+TEST_CASE("recopy: what is removed under the new number, after its mover died, stays removed") {
+  bool done = false;
+  for (std::size_t trip = 0; !done; ++trip) {
+    CAPTURE(trip);
+    RecopyWorld world;
+    for (const auto& [name, value] : fields(3)) set(world.with(2), name, value);
+    world.dying.before(trip, [] { throw Died(); });
+    try {
+      Hash(world.dying_in(1), "cfg").elements().recopy();
+      done = true;
+    } catch (const Died&) {
+    }
+    try {
+      CHECK(removed(world.other(1), "f1"));
+    } catch (const Failure& failure) {
+      CHECK(failure.code() == ErrorCode::bad_data);  // it had not begun
+      continue;
+    }
+    Hash(world.other(1), "cfg").elements().recopy();
+    CHECK(fetched(world.other(1)) == Map{{"f0", "v0"}, {"f2", "v2"}});
+  }
+}
+
+TEST_CASE("recopy: one mover after the other dies, wherever, and nothing is lost") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 1}}) {
+    bool first_done = false;
+    for (std::size_t first = 0; !first_done; ++first) {
+      bool second_done = false;
+      for (std::size_t second = 0; !second_done; ++second) {
+        CAPTURE(from);
+        CAPTURE(first);
+        CAPTURE(second);
+        RecopyWorld world;
+        set(world.with(from), "f", "v");
+        const auto change = [&](std::size_t trip) {
+          test::Rival dying(world.memory);
+          dying.before(trip, [] { throw Died(); });
+          try {
+            Hash(Context{dying, world.clock, world.random, {}, to}, "cfg").elements().recopy();
+          } catch (const Died&) {
+            return false;
+          }
+          return true;
+        };
+        first_done = change(first);
+        second_done = change(second) || first_done;
+        Hash(world.other(to), "cfg").elements().recopy();
+        CHECK(fetched(world.other(to)) == Map{{"f", "v"}});
+      }
+    }
+  }
+}
+
+TEST_CASE("recopy: a fetch under the new number sees all, whenever the mover stands still") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 1}}) {
+    std::size_t trips = 1;
+    for (std::size_t trip = 0; trip < trips; ++trip) {
+      CAPTURE(from);
+      CAPTURE(trip);
+      RecopyWorld world;
+      const Map wanted = fields(5);
+      for (const auto& [name, value] : wanted) set(world.with(from), name, value);
+      world.dying.before(trip, [&] {
+        try {
+          CHECK(fetched(world.other(to)) == wanted);
+        } catch (const Failure& failure) {
+          CHECK(failure.code() == ErrorCode::bad_data);  // it has not begun
+        }
+      });
+      try {
+        Hash(world.dying_in(to), "cfg").elements().recopy();
+      } catch (const Failure& failure) {
+        CHECK(failure.code() == ErrorCode::try_again);
+      }
+      trips = world.dying.trips();
+      Hash(world.other(to), "cfg").elements().recopy();
+      CHECK(fetched(world.other(to)) == wanted);
+    }
+  }
+}
+
+TEST_CASE("recopy: what was done of a batch is not refused with the rest") {
+  RecopyWorld world;
+  set(world.with(1), "there", "1");
+  world.dying.before(8, [] { throw Died(); });
+  CHECK_THROWS_AS(Hash(world.dying_in(2), "cfg").elements().recopy(), Died);
+  const std::vector<Element> batch{{"there", "2"}, {"new", "2"}};
+  const auto results = Hash(world.other(1), "cfg").set(batch);
+  CHECK_FALSE(results[0].failure);
+  REQUIRE(results[1].failure);
+  CHECK(results[1].failure->code() == ErrorCode::bad_data);
+  CHECK(fetched(world.other(2)) == Map{{"there", "2"}});
+}
+
+TEST_CASE("recopy: an index that lists nothing, made by what was executed late, does not stand in the way") {
+  RecopyWorld world;
+  set(world.with(1), "f", "v");
+  const Copies copies(world.with(2));
+  for (std::size_t copy = 0; copy < copies.size(); ++copy)
+    ElementIndex(copies.at(copy), "hash2:cfg", nullptr, true).say_unfinished(true);
+  Hash(world.with(3), "cfg").elements().recopy();
+  CHECK(fetched(world.with(3)) == Map{{"f", "v"}});
+  CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
+}
+
 }  // namespace mcds

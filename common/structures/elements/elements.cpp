@@ -66,8 +66,8 @@ void Elements::take_keys() const {
   }
 }
 
-bool Elements::elsewhere() const {
-  if (!kept_.elsewhere()) return false;
+bool Elements::elsewhere(bool certainly) const {
+  if (!kept_.elsewhere(certainly)) return false;
   take_keys();
   return true;
 }
@@ -147,9 +147,28 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
   // With several copies what removes also writes.
   if (copies_.size() > 1) static_cast<void>(elsewhere());
-  const auto act = [&] { return copies_.size() > 1 ? remove_here(names) : remove_only(names); };
-  auto results = act();
-  return any_missing(results) && elsewhere() ? act() : results;
+  const auto act = [&](std::span<const std::string> some) {
+    return copies_.size() > 1 ? remove_here(some) : remove_only(some);
+  };
+  auto results = act(names);
+  std::vector<std::string> missing;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (results[i].failure || results[i].yes) continue;
+    missing.push_back(names[i]);
+    places.push_back(i);
+  }
+  if (missing.empty()) return results;
+  try {
+    if (!elsewhere()) return results;
+  } catch (const Failure& failure) {
+    if (missing.size() == names.size()) throw;
+    for (const std::size_t place : places) results[place].failure = failure;
+    return results;
+  }
+  const auto looked = act(missing);
+  for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
+  return results;
 }
 
 std::vector<ElementResult> Elements::remove_only(std::span<const std::string> names) const {
@@ -217,9 +236,14 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
     results[i] = std::move(result);
   }
   if (again.empty()) return results;
-  static_cast<void>(elsewhere());
-  const auto looked = remove_here(again);
-  for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
+  try {
+    static_cast<void>(elsewhere());
+    const auto looked = remove_here(again);
+    for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
+  } catch (const Failure& failure) {
+    if (again.size() == names.size()) throw;
+    for (const std::size_t place : places) results[place].failure = failure;
+  }
   return results;
 }
 

@@ -142,8 +142,10 @@ class Elements {
   class Recopier;
   static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);
+  bool lists_nothing(const Kept::Place& place) const;
+  void change_from(const Kept::Place& place, const std::vector<Kept::Place>& places);
   // If nothing is found: whether it is under other keys, which are used from now on.
-  bool elsewhere() const;
+  bool elsewhere(bool certainly = false) const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
   // Per name, of each copy: none, listed.

@@ -32,6 +32,8 @@ class Elements::Fetching {
     look();
     // Lost, or on its way to another number of copies.
     if (std::any_of(looks_.begin(), looks_.end(), damaged) && elements_.elsewhere()) look();
+    const auto unfinished = [](const ElementIndex::Look& one) { return one.unfinished(); };
+    if (std::any_of(looks_.begin(), looks_.end(), unfinished) && elements_.elsewhere(true)) look();
   }
 
   Listing run() {
@@ -76,6 +78,9 @@ class Elements::Fetching {
       if (!partial_) throw Failure(*failure);
       return note_unread(*failure);
     }
+    // It went to another number of copies meanwhile: then this says so.
+    if (std::any_of(looks_.begin(), looks_.end(), [this](const auto& one) { return lost(one); }))
+      static_cast<void>(elements_.elsewhere());
     std::vector<Names> names(copies_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;
@@ -288,6 +293,10 @@ class Elements::Fetching {
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (failures[copy]) healable_[copy] = false;  // the next fetch tries again
     }
+  }
+
+  bool lost(const ElementIndex::Look& look) const {
+    return look.state(shard_) == ElementIndex::Look::Shard::lost;
   }
 
   static bool damaged(const ElementIndex::Look& look) {

@@ -82,6 +82,8 @@ std::int64_t seconds_of(const JournalLine& line) {
 
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
+constexpr std::string_view unfinished_mark = "unfinished";
+constexpr std::string_view finished_mark = "finished";
 
 // Whether the line says how its shard stands to the manifest, and lists nothing.
 bool is_mark(const JournalLine& line) {
@@ -123,6 +125,8 @@ struct ElementIndex::Roots {
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {
       if (line.change == Change::add) stale.insert(line.element);
+      if (line.element == unfinished_mark) unfinished = true;
+      if (line.element == finished_mark) unfinished = false;
     }
     manifest_lost = manifest.lost_segments != 0 || manifest.foreign != 0;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
@@ -157,6 +161,7 @@ struct ElementIndex::Roots {
 
   JournalReader reader;
   bool manifest_lost = false;
+  bool unfinished = false;
   std::vector<std::pair<std::size_t, std::string>>
       unnamed;                  // shards there are, that the manifest does not name
   std::set<std::string> stale;  // entries of the manifest whose shards are gone
@@ -210,6 +215,7 @@ ElementIndex::Look::~Look() = default;
 
 ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)) {
   const JournalReader& reader = roots_->reader;
+  unfinished_ = roots_->unfinished;
   manifest_whole_ = !reader.failed(0) && !roots_->manifest_lost && roots_->unnamed.empty();
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     const bool found = reader.found(shard + 1);
@@ -257,6 +263,12 @@ std::string ElementIndex::line_operation() const {
 void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
   const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
                          manifest_entry(shard, incarnation)};
+  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
+}
+
+void ElementIndex::say_unfinished(bool unfinished) const {
+  const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
+                         std::string(unfinished ? unfinished_mark : finished_mark)};
   static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
 }
 

@@ -5,7 +5,9 @@
 //                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
 //                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
 //                        `- <id> named:<incarnation> *<checksum>` follows.
-//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created
+//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created.
+//                        `- <id> unfinished *<checksum>`: names of another index are being listed, until
+//                        `- <id> finished *<checksum>` follows
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
 //                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
 // Invariants
@@ -109,6 +111,8 @@ class ElementIndex {
     std::optional<Failure> manifest_failure() const;
     // The manifest is there and names all shards there are.
     bool manifest_whole() const { return manifest_whole_; }
+    // See say_unfinished.
+    bool unfinished() const { return unfinished_; }
     // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
     std::vector<std::string> take(std::size_t shard);
     // Of the shards taken.
@@ -121,6 +125,7 @@ class ElementIndex {
     std::unique_ptr<Roots> roots_;
     std::array<Shard, index_shards> states_{};
     bool manifest_whole_ = true;
+    bool unfinished_ = false;
     std::size_t lines_ = 0;
     std::size_t shards_ = 0;
   };
@@ -131,6 +136,8 @@ class ElementIndex {
   // copies, what servers that do not answer have stays as it is too. Throws Contention.
   enum class Compacted { done, damaged, nothing_there };
   Compacted compact();
+  // While the names of another index are being listed in this one, every look says so.
+  void say_unfinished(bool unfinished) const;
   // Declares the index complete as it is. False: there is none.
   bool accept();
 

@@ -1,4 +1,20 @@
 // Putting a table or hash into another number of copies: the steps of common/primitives/recopying.hpp for elements.
+//
+// The mark names a batch of elements: `<mover>`, the batch's number, then a line for each. Who takes over finds each
+//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the staged value
+//                          among them: a copy that is left may have missed what was removed from the others.
+//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its word. From one: a
+//                          mover did if it said so on that server before (begun_key), or if the mark says that it was in
+//                          doubt already; else a client did. Into one copy: if the mover before said on that server that
+//                          all was stored (stored_key), a client has removed it there since.
+//   nowhere, not staged    it was stored under the new keys, or removed by a client
+// From one copy what is still there first gets another cas unique, so that nothing the mover before may still send removes it:
+// from then on, what is missing was removed by a client.
+// The new index says that it is unfinished, from before the first name is listed until the old one is gone: a fetch under
+// the new number waits. So the index is there even if it has nothing to list, and an empty structure keeps its number.
+// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or created after
+// the change; nothing that is stored later replaces it: into several copies because its version is higher, into one because
+// what exists is not stored over.
 #include <algorithm>
 #include <set>
 #include <unordered_set>
@@ -14,6 +30,7 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t first_names = 16;  // they show how large values are
 constexpr std::size_t names_at_once = 500;
 constexpr std::size_t name_bytes_at_once = 128 * 1024;
 constexpr std::size_t value_bytes_at_once = 2 << 20;
@@ -57,6 +74,7 @@ class Elements::Recopier {
       throw Failure(ErrorCode::bad_data,
                     "a part of the index is lost, so nothing was done; see the verb check, and --accept");
     }
+    say_unfinished(true);
     list(listed);
     recopying_.settle();
     list(new_names());
@@ -68,24 +86,28 @@ class Elements::Recopier {
     for (int round = 0; !remove_index(); ++round) {
       if (round == most_rounds) throw Contention("other clients keep changing it; try again");
     }
-    if (from_several()) return;
+    say_unfinished(false);
     std::vector<Request> removals;
-    for (std::size_t server = 0; server < safe_.cluster.placement().pool().size(); ++server)
-      removals.push_back(Request::remove(beginning_key(recopying_.mark().mover)).on(server));
-    static_cast<void>(safe_.cluster.execute(removals));
+    for (std::size_t server = 0; server < safe_.cluster.placement().pool().size(); ++server) {
+      if (!from_several()) removals.push_back(Request::remove(begun_key(recopying_.mark().mover)).on(server));
+      if (!to_several()) removals.push_back(Request::remove(stored_key(recopying_.mark().mover)).on(server));
+    }
+    if (!removals.empty()) static_cast<void>(safe_.cluster.execute(removals));
   }
 
  private:
   // An element on its way: staged, and named in the mark.
   struct Piece {
     std::string name;
-    std::uint32_t number = 0;  // under the new keys; with one copy there is none
+    std::uint32_t number = 0;      // its version under the new keys; with one copy there is none
+    std::uint32_t old_number = 0;  // the value's under the old keys, likewise
     std::string value = {};
     VersionedItem old = {};
     bool staged = false;
+    bool stored = false;    // by a mover before this one, if it removed it
     bool in_doubt = false;  // perhaps removed from the old keys by a mover
     bool ready = false;     // certainly
-    bool gone = false;      // a client removed it
+    bool gone = false;      // a client removed it, or there is nothing more to do
   };
 
   bool to_several() const { return new_.copies_.size() > 1; }
@@ -115,13 +137,19 @@ class Elements::Recopier {
     return found;
   }
 
+  // Who reads the new index meanwhile waits. With it the new index exists, even if it has nothing to list.
+  void say_unfinished(bool unfinished) {
+    recopying_.keep_alive();
+    expect_all(new_.copies_.run([&](std::size_t copy) { new_.indexes_[copy]->say_unfinished(unfinished); }));
+  }
+
   void list(const std::vector<std::string>& names) {
     for (std::size_t from = 0; from < names.size(); from += names_at_once) {
+      recopying_.keep_alive();
       std::vector<const std::string*> some;
       for (std::size_t i = from; i < std::min(names.size(), from + names_at_once); ++i)
         some.push_back(&names[i]);
       for (const auto& copies : new_.list(some)) expect_all(copies);
-      recopying_.keep_alive();
     }
     for (const auto& index : new_.indexes_) {
       const std::vector<Request> marks = index->take_marks();
@@ -143,28 +171,57 @@ class Elements::Recopier {
     if (pieces.empty()) return;
     std::vector<std::string> names;
     const std::string mover(split(recopying_.mark().moving, '\n').front());
-    const std::set<std::size_t> began = servers_begun(mover);
+    const auto began = from_several() ? std::set<std::size_t>() : servers_that_say(begun_key(mover));
+    const auto stored = to_several() ? std::set<std::size_t>() : servers_that_say(stored_key(mover));
     for (Piece& piece : pieces) {
-      piece.in_doubt = piece.staged && began.contains(server_of(piece));
+      piece.in_doubt = piece.staged && (piece.in_doubt || began.contains(server_of(old_, piece)));
+      piece.stored = stored.contains(server_of(new_, piece));
       names.push_back(piece.name);
     }
     list(names);
-    settle(std::move(pieces), nullptr);
+    if (!from_several()) take_hold(pieces);
+    settle(std::move(pieces), nullptr, true);
   }
 
-  // `<mover>`, then `<number> <name>` a line.
+  // With one copy: gives what is still there another cas unique, so that what the mover before removes late is not it.
+  void take_hold(std::vector<Piece>& pieces) {
+    std::vector<Request> gets;
+    for (const Piece& piece : pieces) gets.push_back(Request::gets(old_.key_of(piece.name)));
+    Cluster& cluster = old_.context_.cluster;
+    const std::vector<Reply> found = cluster.execute(gets);
+    std::vector<Request> batch;
+    std::vector<Piece*> of;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (mcds::expect_read(cluster, found[i]).outcome != Outcome::hit) continue;
+      batch.push_back(Request::compare_and_set(gets[i].key, found[i].value, Exptime::never(), found[i].cas));
+      batch.back().flags = found[i].flags;
+      of.push_back(&pieces[i]);
+    }
+    const std::vector<Reply> replies = cluster.execute(batch);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      const Outcome outcome = expect(cluster, replies[i]).outcome;
+      if (outcome == Outcome::stored || outcome == Outcome::exists) of[i]->in_doubt = false;
+    }
+  }
+
+  // `<mover>`, a number that is another for each batch, then `<number> <old number> <in doubt> <name>` a line.
   std::vector<Piece> named_in_mark() {
     std::vector<Piece> pieces;
     auto lines = split(recopying_.mark().moving, '\n');
     std::vector<Request> gets;
-    for (std::size_t i = 1; i < lines.size(); ++i) {
-      const std::size_t space = lines[i].find(' ');
-      if (space == std::string_view::npos) continue;
-      auto name = unquote_bytes(lines[i].substr(space + 1));
-      const auto number = parse_u64(lines[i].substr(0, space));
-      if (!name || !number) continue;
+    for (std::size_t i = 2; i < lines.size(); ++i) {
+      const auto words = split(lines[i], ' ');
+      if (words.size() < 4) continue;
+      const std::size_t before = words[0].size() + words[1].size() + words[2].size() + 3;
+      auto name = unquote_bytes(lines[i].substr(before));
+      const auto number = parse_u64(words[0]);
+      const auto old_number = parse_u64(words[1]);
+      if (!name || !number || !old_number) continue;
       gets.push_back(Request::get(staging_key(lines[0], *name)));
-      pieces.push_back({.name = std::move(*name), .number = static_cast<std::uint32_t>(*number)});
+      pieces.push_back({.name = std::move(*name),
+                        .number = static_cast<std::uint32_t>(*number),
+                        .old_number = static_cast<std::uint32_t>(*old_number),
+                        .in_doubt = words[2] == "1"});
     }
     CopyReplies replies = execute_copies(safe_, gets);
     for (std::size_t i = 0; i < pieces.size(); ++i) {
@@ -178,25 +235,34 @@ class Elements::Recopier {
     return pieces;
   }
 
-  // With one copy: an item that is stored on every server before anything is removed there, by the same connection. Where
+  // From one copy: an item that is stored on every server before anything is removed there, by the same connection. Where
   // there is none, nothing was, and what is missing was removed by clients.
-  std::string beginning_key(std::string_view mover) const { return recopying_.staging_key(mover); }
+  std::string begun_key(std::string_view mover) const { return recopying_.staging_key(mover); }
+  // Into one copy: one that is stored after everything was. Where it is, what is missing was removed by clients.
+  std::string stored_key(std::string_view mover) const { return recopying_.staging_key(mover) + "::"; }
 
-  std::set<std::size_t> servers_begun(std::string_view mover) {
-    std::set<std::size_t> begun;
+  std::set<std::size_t> servers_that_say(const std::string& key) {
+    std::set<std::size_t> found;
     const std::string batch = digest128(recopying_.mark().moving);
     std::vector<Request> gets;
     for (std::size_t server = 0; server < safe_.cluster.placement().pool().size(); ++server)
-      gets.push_back(Request::get(beginning_key(mover)).on(server));
+      gets.push_back(Request::get(key).on(server));
     for (const Reply& reply : safe_.cluster.execute(gets)) {
       if (mcds::expect_read(safe_.cluster, reply).outcome == Outcome::hit && reply.value == batch)
-        begun.insert(reply.server);
+        found.insert(reply.server);
     }
-    return begun;
+    return found;
   }
 
-  std::size_t server_of(const Piece& piece) const {
-    return safe_.cluster.placement().server_of(old_.key_of(piece.name));
+  // One request for each server of these pieces.
+  void say(const std::string& key, const std::set<std::size_t>& servers, std::vector<Request>& batch) const {
+    const Exptime exptime = Exptime::after(staged_for, safe_.clock.wall());
+    for (const std::size_t server : servers)
+      batch.push_back(Request::set(key, digest128(recopying_.mark().moving), exptime).on(server));
+  }
+
+  std::size_t server_of(const Elements& elements, const Piece& piece) const {
+    return safe_.cluster.placement().server_of(elements.key_of(piece.name));
   }
 
   std::string staging_key(std::string_view mover, std::string_view name) const {
@@ -217,11 +283,18 @@ class Elements::Recopier {
     if (!pieces.empty()) settle(std::move(pieces), absent);
   }
 
-  // Until each is under the new keys, or nowhere.
-  void settle(std::vector<Piece> pieces, std::vector<std::string>* absent) {
+  // Until each is under the new keys, or nowhere. `together`: nothing may leave the mark before it is.
+  void settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together = false) {
+    std::vector<std::string> later;
     for (int round = 0; !pieces.empty(); ++round) {
       if (round == most_rounds) throw Contention("other clients keep changing an element; try again");
-      read(pieces);
+      if (!read(pieces) && !together) {
+        // Too much at once.
+        largest_ = std::max<std::size_t>(1, pieces.size() / 2);
+        for (Piece& piece : pieces) later.push_back(std::move(piece.name));
+        break;
+      }
+      if (!together) postpone(pieces, later);
       if (absent != nullptr) {
         for (const Piece& piece : pieces) {
           if (piece.gone) absent->push_back(piece.name);
@@ -234,9 +307,21 @@ class Elements::Recopier {
       publish(pieces);
       std::erase_if(pieces, [](const Piece& piece) { return piece.ready || piece.gone; });
     }
+    if (!later.empty()) move(later, absent);
   }
 
-  void read(std::vector<Piece>& pieces) {
+  // Those that are too large to go with those before them.
+  static void postpone(std::vector<Piece>& pieces, std::vector<std::string>& later) {
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+    while (count < pieces.size() && (count == 0 || bytes + pieces[count].value.size() <= value_bytes_at_once))
+      bytes += pieces[count++].value.size();
+    for (std::size_t i = count; i < pieces.size(); ++i) later.push_back(std::move(pieces[i].name));
+    pieces.resize(count);
+  }
+
+  // False: too much was asked for at once.
+  bool read(std::vector<Piece>& pieces) {
     std::vector<Request> batch;
     std::vector<std::string> keys;
     for (const Piece& piece : pieces) {
@@ -244,39 +329,100 @@ class Elements::Recopier {
       keys.push_back(new_.key_of(piece.name));
     }
     const CopyReplies replies = execute_copies(old_.context_, batch);
-    std::vector<VersionedItem> targets;
-    if (to_several()) targets = new_.versions_.read(keys);
+    std::vector<VersionedItem> found(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      found[i] = old_.versions_.item_of(batch[i].key, replies[i]);
+      const auto flood = [](const VersionedCopy& copy) { return copy.flood; };
+      if (pieces.size() > 1 && std::any_of(found[i].copies.begin(), found[i].copies.end(), flood))
+        return false;
+    }
+    std::vector<VersionedItem> targets = read_targets(keys);
     std::size_t bytes = 0;
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
-      const auto before = std::exchange(piece.old, old_.versions_.item_of(batch[i].key, replies[i]));
+      const auto before = std::exchange(piece.old, std::move(found[i]));
       expect_read(piece.old);
+      expect_read(targets[i]);
       // What compares with another value is executed late in vain.
       if (!from_several() && !before.copies.empty() && piece.old.copies[0].found &&
           !(piece.old.copies[0].cas == before.copies[0].cas))
         piece.in_doubt = false;
-      if (to_several()) expect_read(targets[i]);
-      const VersionedCopy* newest = piece.old.newest();
-      // With several copies a removal leaves its word behind.
-      const bool removed = newest != nullptr ? newest->removed : !from_several() && !piece.in_doubt;
-      piece.gone = removed || (newest == nullptr && !piece.staged);
-      if (newest == nullptr || piece.gone) continue;
-      piece.value = newest->value;
+      take(piece, targets[i]);
       bytes += piece.value.size();
-      const auto next = to_several() ? targets[i].next_number() : std::optional<std::uint32_t>(0);
-      if (!next) throw no_version_left(keys[i]);
-      piece.number = *next;
     }
-    largest_ = std::clamp<std::size_t>(value_bytes_at_once / (bytes / pieces.size() + 1), 1, names_at_once);
+    remove_strays(pieces, targets);
+    const std::size_t fitting = value_bytes_at_once / (bytes / pieces.size() + 1);
+    largest_ = std::clamp<std::size_t>(fitting, 1, std::min(names_at_once, 4 * largest_));
+    return true;
+  }
+
+  // What is under the new keys.
+  std::vector<VersionedItem> read_targets(const std::vector<std::string>& keys) {
+    if (to_several()) return new_.versions_.read(keys);
+    std::vector<Request> batch;
+    for (const std::string& key : keys) batch.push_back(Request::gets(key));
+    const std::vector<Reply> replies = new_.context_.cluster.execute(batch);
+    std::vector<VersionedItem> targets;
+    for (std::size_t i = 0; i < keys.size(); ++i)
+      targets.push_back(new_.versions_.item_of(keys[i], std::span(&replies[i], 1)));
+    return targets;
+  }
+
+  void take(Piece& piece, const VersionedItem& target) {
+    const VersionedCopy* newest = piece.old.newest();
+    if (newest == nullptr) {
+      // With several copies a removal leaves its word behind.
+      piece.gone = !piece.staged || piece.stored || (!from_several() && !piece.in_doubt);
+      return;
+    }
+    // Of several copies the one that is left may have missed what a mover removed from the others.
+    const VersionedCopy staged{.found = true, .number = piece.old_number, .value = piece.value};
+    const VersionedWrite left{
+        .item = &piece.old, .number = newest->number, .removed = newest->removed, .value = newest->value};
+    if (from_several() && piece.staged && !left.lacks(staged)) return;
+    piece.gone = newest->removed;
+    if (piece.gone) return;
+    piece.value = newest->value;
+    piece.old_number = newest->number;
+    const auto next = to_several() ? target.next_number() : std::optional<std::uint32_t>(0);
+    if (!next) throw no_version_left(target.key);
+    piece.number = *next;
+  }
+
+  // What is under the new keys already, and not because a mover stored it there: it was executed late, or written by somebody
+  // who stood still during an earlier change.
+  void remove_strays(const std::vector<Piece>& pieces, std::vector<VersionedItem>& targets) {
+    std::vector<VersionedItem*> strays;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      const bool here = pieces[i].old.live();
+      // Versions tell which is newer.
+      const bool harmful = here ? !to_several() : pieces[i].gone;
+      if (harmful && targets[i].live()) strays.push_back(&targets[i]);
+    }
+    if (strays.empty() || recopying_.taken_over()) return;
+    recopying_.check();
+    if (to_several()) {
+      std::vector<VersionedWrite> writes;
+      for (VersionedItem* stray : strays) {
+        if (const auto number = stray->next_number())
+          writes.push_back({.item = stray, .number = *number, .removed = true, .once = true});
+      }
+      return new_.versions_.write(writes);
+    }
+    std::vector<Request> batch;
+    for (const VersionedItem* stray : strays)
+      batch.push_back(Request::remove_if(stray->key, stray->copies.front().cas));
+    for (const Reply& reply : new_.context_.cluster.execute(batch)) expect(new_.context_.cluster, reply);
   }
 
   void stage(std::vector<Piece>& pieces) {
     const std::string mover = recopying_.mark().mover;
     const Exptime exptime = Exptime::after(staged_for, safe_.clock.wall());
-    std::string moving = mover;
+    std::string moving = mover + '\n' + std::to_string(++batches_);
     std::vector<Request> sets;
     for (Piece& piece : pieces) {
-      append_all(moving, {"\n", std::to_string(piece.number), " ", quote_bytes(piece.name)});
+      append_all(moving, {"\n", std::to_string(piece.number), " ", std::to_string(piece.old_number),
+                          piece.in_doubt ? " 1 " : " 0 ", quote_bytes(piece.name)});
       sets.push_back(Request::set(staging_key(mover, piece.name), piece.value, exptime));
       piece.staged = true;
     }
@@ -291,7 +437,7 @@ class Elements::Recopier {
   void remove(std::vector<Piece>& pieces) {
     std::vector<Request> batch;
     std::vector<Piece*> of;
-    if (!from_several()) begin_removing(pieces, batch);
+    if (!from_several()) say(begun_key(recopying_.mark().mover), servers_of(old_, pieces), batch);
     const std::size_t first = batch.size();
     for (Piece& piece : pieces) {
       piece.ready = true;
@@ -312,9 +458,9 @@ class Elements::Recopier {
         case Outcome::deleted:
           break;
         case Outcome::not_found:
-          // By another mover, or by a client.
+          // By a client, or by another mover, who then has the mark.
           by_another = true;
-          piece.gone = !from_several() && !recopying_.taken_over() && !piece.in_doubt;
+          piece.gone = !from_several() && !piece.in_doubt;
           break;
         case Outcome::exists:
           piece.ready = piece.in_doubt = false;
@@ -325,50 +471,70 @@ class Elements::Recopier {
           if (!replies[i].unknown()) expect(safe_.cluster, replies[i]);
       }
     }
+    std::vector<const Piece*> gone;
+    for (Piece& piece : pieces) {
+      piece.ready = piece.ready && !piece.gone;
+      if (piece.gone) gone.push_back(&piece);
+    }
+    // From now on nobody thinks that a mover removed them.
+    unstage(gone);
     if (by_another) recopying_.check();
-    for (Piece& piece : pieces) piece.ready = piece.ready && !piece.gone;
   }
 
-  void begin_removing(const std::vector<Piece>& pieces, std::vector<Request>& batch) const {
+  std::set<std::size_t> servers_of(const Elements& elements, const std::vector<Piece>& pieces) const {
     std::set<std::size_t> servers;
-    for (const Piece& piece : pieces) servers.insert(server_of(piece));
-    const Exptime exptime = Exptime::after(staged_for, safe_.clock.wall());
-    const RecopyMark& mark = recopying_.mark();
-    for (const std::size_t server : servers) {
-      batch.push_back(Request::set(beginning_key(mark.mover), digest128(mark.moving), exptime).on(server));
-    }
+    for (const Piece& piece : pieces) servers.insert(server_of(elements, piece));
+    return servers;
+  }
+
+  void unstage(const std::vector<const Piece*>& pieces) {
+    if (pieces.empty()) return;
+    std::vector<Request> batch;
+    for (const Piece* piece : pieces)
+      batch.push_back(Request::remove(staging_key(recopying_.mark().mover, piece->name)));
+    static_cast<void>(execute_copies(safe_, batch));
   }
 
   void publish(std::vector<Piece>& pieces) {
     std::vector<std::string> names;
-    std::vector<std::string> keys;
     std::vector<const Piece*> ready;
     for (const Piece& piece : pieces) {
       if (!piece.ready) continue;
       ready.push_back(&piece);
       names.push_back(piece.name);
-      keys.push_back(new_.key_of(piece.name));
     }
     if (ready.empty()) return;
     // A compaction may have dropped names that were listed long before.
     if (new_.context_.clock.steady() - first_listed_at_ > ElementIndex::grace / 4) list(names);
-    if (to_several()) {
-      std::vector<VersionedItem> items = new_.versions_.read(keys);
-      std::vector<VersionedWrite> writes;
-      for (std::size_t i = 0; i < items.size(); ++i)
-        writes.push_back({.item = &items[i], .number = ready[i]->number, .value = ready[i]->value});
-      new_.versions_.write(writes);
-      for (const VersionedItem& item : items) expect_read(item);
-    } else {
-      std::vector<Request> batch;
-      for (std::size_t i = 0; i < ready.size(); ++i)
-        batch.push_back(Request::add(keys[i], ready[i]->value, Exptime::never()));
-      for (const Reply& reply : new_.context_.cluster.execute(batch)) expect(new_.context_.cluster, reply);
-    }
-    std::vector<Request> staged;
+    if (to_several())
+      publish_copies(ready);
+    else
+      publish_only(ready, pieces);
+    unstage(ready);
+  }
+
+  void publish_copies(const std::vector<const Piece*>& ready) {
+    std::vector<std::string> keys;
+    for (const Piece* piece : ready) keys.push_back(new_.key_of(piece->name));
+    std::vector<VersionedItem> items = new_.versions_.read(keys);
+    std::vector<VersionedWrite> writes;
+    for (std::size_t i = 0; i < items.size(); ++i)
+      writes.push_back({.item = &items[i], .number = ready[i]->number, .value = ready[i]->value});
+    recopying_.keep_alive();
+    new_.versions_.write(writes);
+    for (const VersionedItem& item : items) expect_read(item);
+  }
+
+  void publish_only(const std::vector<const Piece*>& ready, const std::vector<Piece>& pieces) {
+    std::vector<Request> batch;
     for (const Piece* piece : ready)
-      staged.push_back(Request::remove(staging_key(recopying_.mark().mover, piece->name)));
-    static_cast<void>(execute_copies(safe_, staged));
+      batch.push_back(Request::add(new_.key_of(piece->name), piece->value, Exptime::never()));
+    const auto removed_or_not = [](const Piece& piece) { return !piece.ready && piece.in_doubt; };
+    if (std::none_of(pieces.begin(), pieces.end(), removed_or_not))
+      say(stored_key(recopying_.mark().mover), servers_of(new_, pieces), batch);
+    recopying_.keep_alive();
+    const std::vector<Reply> replies = new_.context_.cluster.execute(batch);
+    for (std::size_t i = 0; i < ready.size(); ++i) expect(new_.context_.cluster, replies[i]);
   }
 
   // Each part once all that it lists is known, the manifest last. True: there is none left.
@@ -412,7 +578,8 @@ class Elements::Recopier {
   std::vector<std::string> names_;  // met since they were last taken
   SteadyTime first_listed_at_{};
   bool damaged_ = false;  // something of the old index is lost in every copy
-  std::size_t largest_ = names_at_once;
+  std::size_t largest_ = first_names;
+  std::uint64_t batches_ = 0;
 };
 
 void Elements::complete_recopy(const Context& context, const std::string& structure, const std::string& name,
@@ -423,14 +590,43 @@ void Elements::complete_recopy(const Context& context, const std::string& struct
   recopying.finish();
 }
 
-Elements::Recopied Elements::recopy() {
-  const auto place = kept_.only_place();
-  if (!place) return {};
-  if (place->copies == context_.copies) return {.found = true, .from = place->copies};
+bool Elements::lists_nothing(const Kept::Place& place) const {
+  Context context = context_;
+  context.copies = place.copies;
+  const auto listing = Elements(context, structure_, name_, options_).fetch([](Found&) {});
+  return listing.complete() && listing.present == 0;
+}
+
+void Elements::change_from(const Kept::Place& place, const std::vector<Kept::Place>& places) {
   Recopying recopying(context_, structure_, name_);
-  recopying.begin(place->copies, place->unmarked, context_.copies);
+  recopying.begin(place.copies, place.unmarked, context_.copies);
+  // Others may have come to the end of a change since.
+  if (kept_.places(true) != places) {
+    recopying.finish();
+    throw Contention("another client is changing the number of copies; try again");
+  }
   Recopier(recopying, structure_, name_, options_).run();
   recopying.finish();
+}
+
+Elements::Recopied Elements::recopy() {
+  std::vector<Kept::Place> places = kept_.places();
+  // What is executed late may make an index that lists nothing.
+  const auto leftover = [&](const Kept::Place& place) {
+    return places.size() > 1 && !place.unmarked && place.copies != context_.copies && lists_nothing(place);
+  };
+  for (auto one = places.begin(); (one = std::find_if(one, places.end(), leftover)) != places.end();) {
+    change_from(*one, places);
+    places = kept_.places();
+    one = places.begin();
+  }
+  std::vector<Kept::Place> full = places;
+  std::erase_if(full, [&](const Kept::Place& place) {
+    return full.size() > 1 && place.copies == context_.copies && lists_nothing(place);
+  });
+  const auto place = kept_.only(full);
+  if (!place) return {};
+  if (place->copies != context_.copies) change_from(*place, places);
   return {.found = true, .from = place->copies};
 }
 

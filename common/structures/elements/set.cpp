@@ -30,14 +30,10 @@ class Elements::Setting {
         take_for_missing();
       else
         look();
-      if (any_missing() && elements_.elsewhere()) {
-        for (One* one : open()) {
-          one->write.reset();
-          one->listed_at.reset();
-        }
-        continue;  // the same again, under other keys
-      }
+      if (any_missing() && elsewhere()) continue;
       list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
+      // It may have taken long.
+      if (any_missing() && elsewhere()) continue;
       write();
       list(all([](const One& one) { return one.written_late(); }));
     }
@@ -55,6 +51,7 @@ class Elements::Setting {
     bool to_list = false;                      // a copy lacks it, or has its removal
     bool missing = false;                      // no copy had it
     bool done = false;
+    bool partly = false;  // perhaps one copy has it, while others went missing
     std::optional<Failure> failure = {};
     std::optional<SteadyTime> listed_at = {};
     std::optional<SteadyTime> added_at = {};
@@ -80,9 +77,22 @@ class Elements::Setting {
   }
   // In all copies, or in one.
   bool any_missing() {
-    return !all([](const One& one) {
-              return one.open() && (one.missing || one.item.lost_somewhere());
-            }).empty();
+    return !all([](const One& one) { return one.open() && one.to_list; }).empty();
+  }
+  // True: the same again, perhaps under other keys.
+  bool elsewhere() {
+    try {
+      if (!elements_.elsewhere()) return false;
+    } catch (const Failure& failure) {
+      if (all([](const One& one) { return !one.open() || one.partly; }).empty()) throw;
+      for (One* one : open()) one->failure = failure;
+      return false;
+    }
+    for (One* one : open()) {
+      one->write.reset();
+      one->listed_at.reset();
+    }
+    return true;
   }
   bool several() const { return elements_.copies_.size() > 1; }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
@@ -167,6 +177,8 @@ class Elements::Setting {
       if (one.to_list) one.added_at = elements_.context_.clock.steady();
       if (writes[i].blocked) {
         one.write.reset();  // it went missing: as if it had not been looked for
+        one.partly = one.partly || std::any_of(one.item.copies.begin(), one.item.copies.end(),
+                                               [](const auto& copy) { return copy.written || copy.failure; });
         continue;
       }
       one.failure = one.item.failure_of_write();
@@ -212,6 +224,9 @@ class Elements::Setting {
       if (one.open())
         one.failure =
             Contention("other clients keep creating and removing this element; it was not set, try again");
+      if (one.partly && one.failure)
+        one.failure = UnknownOutcome(std::string("it was perhaps set, and then: ") + one.failure->what(),
+                                     one.failure->server());
       ElementResult& result = results.emplace_back();
       result.yes = created(one);
       if (!one.item.copies.empty()) result.server = one.item.copies.front().server;

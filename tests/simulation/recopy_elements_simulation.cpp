@@ -1,0 +1,452 @@
+// Hashes that go into another number of copies, again and again, while clients use them with whatever number they were told
+// last: every element is linearizable, whatever happens to those who change the number.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/cluster/decorators.hpp"
+#include "common/structures/elements/elements.hpp"
+#include "tests/exhaustive/linearizability.hpp"
+#include "tests/support/simulation.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+using Value = std::optional<std::string>;
+using Act = exhaustive::Act<Value>;
+
+constexpr std::string_view mark_key = "hash0:h";
+const std::vector<std::string> names{"a", "b", "c"};
+
+enum class Mistake {
+  none,
+  mark_not_looked_for,
+  plain_delete,
+  nothing_staged,
+  no_settling,
+  mark_not_compared
+};
+
+// What is asked of a schedule. What is not promised is left out of it (recopying.hpp): with a single copy, what a mover that
+// dies, stands still or gets no reply in the trip that removes an element, or stores it, does to a removal by a client.
+struct Kind {
+  std::vector<std::size_t> numbers;
+  bool removals = true;
+  bool mishaps = true;   // to what movers send
+  bool anywhere = true;  // movers die and stand still between any two trips
+};
+const Kind one_and_more{.numbers = {1, 2, 3}, .mishaps = false, .anywhere = false};
+const Kind never_removed{.numbers = {1, 2, 3}, .removals = false};
+const Kind several{.numbers = {2, 3}};
+
+struct Died {};
+
+struct History {
+  std::map<std::string, std::vector<Act>> acts;
+  std::vector<std::string> story;
+  std::size_t changes = 0;  // that came to their end
+};
+
+// `hash:h:v:a` begins with "hash:h:v:", whatever the number.
+bool of_element(const Request& request) {
+  return request.key.find(":h:v:") != std::string::npos;
+}
+
+// What a mover sees of the servers: it dies and stands still between trips, or makes a mistake.
+class MoversCluster final : public Decorator {
+ public:
+  using Cluster::execute;
+  MoversCluster(Context& context, SimulatedClient& client, const Kind& kind, Mistake mistake)
+      : Decorator(context.cluster), context_(context), client_(client), kind_(kind), mistake_(mistake) {}
+
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    const auto any = [&](const auto& test) { return std::any_of(batch.begin(), batch.end(), test); };
+    const bool removes = any([](const Request& request) {
+      return request.op == Op::remove_if && request.key.starts_with("hash:h:v:");
+    });
+    const bool stores = any([](const Request& request) {
+      return (request.op == Op::add || request.op == Op::cas) && of_element(request);
+    });
+    // The new index would be there for good, under a number that is no longer used.
+    const bool lists = any([](const Request& request) {
+      return request.op != Op::get && request.op != Op::gets && request.key.find("h:i") != std::string::npos;
+    });
+    const bool may_die = kind_.anywhere || !just_removed_;
+    const bool may_stand = !lists && !stores && (kind_.anywhere || !just_removed_);
+    just_removed_ = removes;
+    const auto chance = context_.random.below(120);
+    if (chance == 0 && may_die) throw Died();
+    if (chance == 1 && may_stand) client_.sleep_for(std::chrono::milliseconds(context_.random.below(9000)));
+    std::vector<Request> requests(batch.begin(), batch.end());
+    for (Request& request : requests) spoil(request);
+    std::vector<Reply> replies = kind_.mishaps && !batch.empty() && context_.random.below(30) == 0
+                                     ? with_mishap(requests, lists)
+                                     : inner().execute(requests);
+    if (mistake_ == Mistake::mark_not_compared) believe(requests, replies);
+    return replies;
+  }
+
+ private:
+  // One server is not reached, does not answer, or executes what it was sent after the mover gave up.
+  std::vector<Reply> with_mishap(const std::vector<Request>& requests, bool lists) {
+    const std::size_t server = server_of(requests[context_.random.below(requests.size())]);
+    const auto mishap = context_.random.below(lists ? 3 : 4);
+    std::vector<Request> passed;
+    for (const Request& request : requests) {
+      if (mishap == 1 || server_of(request) != server) passed.push_back(request);
+    }
+    std::vector<Reply> answers = passed.empty() ? std::vector<Reply>() : inner().execute(passed);
+    std::vector<Reply> replies;
+    std::vector<Request> late;
+    std::size_t next = 0;
+    for (const Request& request : requests) {
+      const bool hit = server_of(request) == server;
+      if (!hit || mishap == 1) {
+        replies.push_back(answers[next++]);
+        if (!hit) continue;
+        replies.pop_back();
+      }
+      using Kind = ReplyFailure::Kind;
+      replies.push_back(mishap == 0 ? Reply::failed_with(Kind::unreachable, "cannot connect", server)
+                                    : Reply::failed_with(Kind::unknown, "no reply", server));
+      late.push_back(request);
+    }
+    if (mishap == 3) {
+      const Duration delay = std::chrono::milliseconds(context_.random.below(8000));
+      client_.simulation().client([late, delay](Context& context, SimulatedClient& client) {
+        client.sleep_for(delay);
+        context.cluster.execute(late);
+      });
+    }
+    return replies;
+  }
+
+  void spoil(Request& request) const {
+    if (mistake_ == Mistake::plain_delete && request.op == Op::remove_if && of_element(request))
+      request.op = Op::remove;
+    if (mistake_ == Mistake::nothing_staged && request.op == Op::set &&
+        request.key.starts_with(std::string(mark_key) + ":"))
+      request.key = "nowhere";
+    if (mistake_ == Mistake::mark_not_compared && request.op == Op::cas && request.key == mark_key)
+      request.op = Op::set;
+  }
+
+  // That the mark says what this mover wrote last.
+  void believe(std::span<const Request> requests, std::vector<Reply>& replies) {
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const Request& request = requests[i];
+      if (request.key != mark_key) continue;
+      if (request.op == Op::gets && written_) {
+        replies[i].outcome = Outcome::hit;
+        replies[i].value = written_->value;
+        replies[i].flags = written_->flags;
+        replies[i].cas = CasUnique{1};
+      } else if (replies[i].outcome == Outcome::stored) {
+        written_ = request;
+        if (request.value.empty()) written_.reset();
+      }
+    }
+  }
+
+  Context& context_;
+  SimulatedClient& client_;
+  const Kind& kind_;
+  Mistake mistake_;
+  bool just_removed_ = false;
+  std::optional<Request> written_;
+};
+
+class MoversClock final : public Clock {
+ public:
+  MoversClock(Clock& clock, Mistake mistake) : clock_(clock), mistake_(mistake) {}
+  WallTime wall() const override { return clock_.wall(); }
+  SteadyTime steady() const override { return clock_.steady(); }
+  void sleep_for(Duration duration) override {
+    if (mistake_ != Mistake::no_settling || duration < 500ms) clock_.sleep_for(duration);
+  }
+
+ private:
+  Clock& clock_;
+  Mistake mistake_;
+};
+
+class BlindCluster final : public Decorator {
+ public:
+  using Cluster::execute;
+  BlindCluster(Cluster& inner, bool blind) : Decorator(inner), blind_(blind) {}
+  std::vector<Reply> execute(std::span<const Request> batch) override {
+    std::vector<Request> requests(batch.begin(), batch.end());
+    for (Request& request : requests) {
+      if (blind_ && request.key == mark_key) request.key = "nowhere";
+    }
+    return inner().execute(requests);
+  }
+
+ private:
+  bool blind_;
+};
+
+class User {
+ public:
+  User(Context& context, SimulatedClient& client, const Kind& kind, Mistake mistake, std::size_t copies,
+       History& history)
+      : cluster_(context.cluster, mistake == Mistake::mark_not_looked_for),
+        context_{cluster_, context.clock, context.random, {}, copies},
+        client_(client),
+        kind_(kind),
+        history_(history) {}
+
+  void run() {
+    for (int i = 0; i < 7; ++i) {
+      for (int attempt = 0; attempt < 5 && !act(std::to_string(client_.index()) + std::to_string(i));
+           ++attempt) {
+      }
+      client_.sleep_for(std::chrono::milliseconds(context_.random.below(i % 2 == 0 ? 10 : 2500)));
+    }
+  }
+
+ private:
+  std::size_t now() const { return static_cast<std::size_t>(client_.simulation().time().elapsed().count()); }
+
+  // False: refused, to be tried again.
+  bool act(const std::string& value) {
+    if (!elements_ || elements_copies_ != context_.copies || context_.random.below(2) == 0) {
+      elements_ = std::make_unique<Elements>(context_, "hash", "h");
+      elements_copies_ = context_.copies;
+    }
+    std::vector<std::string> some{names[context_.random.below(names.size())]};
+    if (context_.random.below(3) == 0) {
+      const std::string& other = names[context_.random.below(names.size())];
+      if (other != some.front()) some.push_back(other);
+    }
+    const auto choice = context_.random.below(10);
+    if (choice < 4) return set(some, value);
+    if (choice < 6 && kind_.removals) return remove(some);
+    if (choice < 7) return fetch();
+    return get(some);
+  }
+
+  using Effect = std::function<void(Value&)>;
+  using Explain = std::function<std::function<bool(Value&)>(const ElementResult&)>;
+
+  // One act for each name.
+  bool attempt(const std::string& what, const std::vector<std::string>& some, const Effect& effect,
+               const std::function<std::vector<ElementResult>()>& ask, const Explain& explain) {
+    std::vector<std::size_t> places;
+    const std::size_t begun = now();
+    for (const std::string& name : some) {
+      places.push_back(history_.acts[name].size());
+      history_.acts[name].push_back({.begun = begun, .apply = [effect](Value& state) {
+                                       return effect ? (effect(state), true) : true;
+                                     }});
+    }
+    std::vector<ElementResult> results(some.size());
+    try {
+      results = ask();
+    } catch (const Failure& failure) {
+      for (ElementResult& result : results) result.failure = failure;
+    }
+    bool refused = false;
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      Act& act = history_.acts[some[i]][places[i]];
+      const ElementResult& result = results[i];
+      history_.story.push_back(std::to_string(begun / 1000) + ".." + std::to_string(now() / 1000) +
+                               " client " + std::to_string(client_.index()) + " in " +
+                               std::to_string(context_.copies) + ": " + what + " " + some[i] + ": " +
+                               (result.failure ? result.failure->what()
+                                : result.yes   ? "yes " + result.value
+                                               : "no"));
+      if (!result.failure) {
+        act.ended = now();
+        act.known = true;
+        act.apply = explain(result);
+      } else if (result.failure->code() != ErrorCode::unknown_outcome) {
+        act.refused = refused = true;
+      }
+    }
+    for (const ElementResult& result : results) {
+      if (result.failure) follow(result.failure->what());
+    }
+    return !refused;
+  }
+
+  // As people do who read the message.
+  void follow(const std::string& message) {
+    constexpr std::string_view told = "is kept in ";
+    const std::size_t at = message.find(told);
+    if (at != std::string::npos) context_.copies = static_cast<std::size_t>(message[at + told.size()] - '0');
+  }
+
+  bool set(const std::vector<std::string>& some, const std::string& value) {
+    std::vector<Element> batch;
+    for (const std::string& name : some) batch.push_back({name, value});
+    return attempt(
+        "set " + value, some, [value](Value& state) { state = value; }, [&] { return elements_->set(batch); },
+        [value](const ElementResult&) { return [value](Value& state) { return state = value, true; }; });
+  }
+
+  bool remove(const std::vector<std::string>& some) {
+    return attempt(
+        "remove", some, [](Value& state) { state.reset(); }, [&] { return elements_->remove(some); },
+        [tells = context_.copies == 1 && !kind_.mishaps](const ElementResult& result) {
+          return [tells, yes = result.yes](Value& state) {
+            const bool was = state.has_value();
+            state.reset();
+            return was == yes || !tells;
+          };
+        });
+  }
+
+  static std::function<bool(Value&)> is(const ElementResult& result) {
+    return [value = result.yes ? Value(result.value) : Value()](Value& state) { return state == value; };
+  }
+
+  bool get(const std::vector<std::string>& some) {
+    return attempt(
+        "get", some, nullptr, [&] { return elements_->get(some); }, is);
+  }
+
+  bool fetch() {
+    return attempt(
+        "fetch", names, nullptr,
+        [&] {
+          std::vector<ElementResult> results(names.size());
+          const auto listing = elements_->fetch([&](Elements::Found& found) {
+            const auto name = std::find(names.begin(), names.end(), found.name);
+            results[static_cast<std::size_t>(name - names.begin())].yes = true;
+            results[static_cast<std::size_t>(name - names.begin())].value = found.value;
+          });
+          if (!listing.complete()) throw Contention("incomplete");
+          return results;
+        },
+        is);
+  }
+
+  BlindCluster cluster_;
+  Context context_;
+  SimulatedClient& client_;
+  const Kind& kind_;
+  History& history_;
+  std::unique_ptr<Elements> elements_;
+  std::size_t elements_copies_ = 0;
+};
+
+void change_numbers(Context& context, SimulatedClient& client, const Kind& kind, Mistake mistake,
+                    History& history) {
+  for (int i = 0; i < 3; ++i) {
+    client.sleep_for(std::chrono::milliseconds(context.random.below(3000)));
+    MoversCluster cluster(context, client, kind, mistake);
+    MoversClock clock(context.clock, mistake);
+    Context moving{
+        cluster, clock, context.random, {}, kind.numbers[context.random.below(kind.numbers.size())]};
+    std::string end = "done";
+    try {
+      Elements(moving, "hash", "h").recopy();
+      ++history.changes;
+    } catch (const Died&) {
+      end = "died";
+    } catch (const Failure& failure) {
+      end = failure.what();
+    }
+    history.story.push_back(std::to_string(client.simulation().time().elapsed().count() / 1000) + " client " +
+                            std::to_string(client.index()) + ": recopy to " + std::to_string(moving.copies) +
+                            ": " + end);
+  }
+}
+
+std::optional<std::string> schedule(std::uint64_t seed, const Kind& kind, Mistake mistake = Mistake::none) {
+  Simulation simulation(
+      seed,
+      {.servers = 4, .faults = Faults::none(), .largest_step_count = 200000, .server = {.item_size = 16384}});
+  History history;
+  const std::size_t first = kind.numbers[simulation.random().below(kind.numbers.size())];
+  const auto in = [&](std::size_t copies) {
+    Context context = simulation.observer();
+    context.copies = copies;
+    return context;
+  };
+  {
+    Elements elements(in(first), "hash", "h");
+    const std::vector<Element> there{{"a", "first"}, {"b", "first"}, {"c", "first"}};
+    elements.set(there);
+    elements.remove(std::span(&names.back(), 1));
+  }
+  for (int i = 0; i < 3; ++i) {
+    simulation.client([&](Context& context, SimulatedClient& client) {
+      User(context, client, kind, mistake, first, history).run();
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    simulation.client([&](Context& context, SimulatedClient& client) {
+      change_numbers(context, client, kind, mistake, history);
+    });
+  }
+  simulation.run();
+  const auto violation = [&](const std::string& what) {
+    std::string text = what;
+    for (const std::string& line : history.story) text += "\n  " + line;
+    return text;
+  };
+  Elements last(in(kind.numbers.back()), "hash", "h");
+  std::map<std::string, std::string> fetched;
+  try {
+    if (!last.recopy().found) return violation("it is nowhere");
+    last.fetch([&](Elements::Found& found) { fetched[found.name] = found.value; });
+  } catch (const Failure& failure) {
+    return violation(std::string("afterwards: ") + failure.what());
+  }
+  for (const std::string& name : names) {
+    const auto left = last.get(std::span(&name, 1)).front();
+    const Value value = left.yes ? Value(left.value) : Value();
+    const bool acknowledged = [&] {
+      std::vector<const Act*> acts;
+      for (const Act& act : history.acts[name]) {
+        if (!act.refused) acts.push_back(&act);
+      }
+      return exhaustive::explained<Value>(acts, name == "c" ? Value() : Value("first"),
+                                          [&](Value& state) { return state == value; });
+    }();
+    if (!acknowledged)
+      return violation("no order explains what was answered about " + name + ", and that it is left as " +
+                       value.value_or("nothing"));
+    const auto listed = fetched.find(name);
+    const Value found = listed == fetched.end() ? Value() : Value(listed->second);
+    if (found != value && !kind.mishaps) return violation(name + " is present and not listed");
+  }
+  return std::nullopt;
+}
+
+Schedule of(const Kind& kind, Mistake mistake = Mistake::none) {
+  return [&kind, mistake](std::uint64_t seed) { return schedule(seed, kind, mistake); };
+}
+
+}  // namespace
+
+TEST_CASE("recopy, elements: one and several copies, movers that die and stand still") {
+  check_schedules(of(one_and_more), 0.05);
+}
+
+TEST_CASE("recopy, elements: one and several copies, nothing is removed, and anything happens to messages") {
+  check_schedules(of(never_removed), 0.05);
+}
+
+TEST_CASE("recopy, elements: several copies, and anything happens to messages") {
+  check_schedules(of(several), 0.05);
+}
+
+TEST_CASE("recopy, elements: the simulation catches mistakes") {
+  const auto caught = [](Mistake mistake) { return finds_violation(of(one_and_more, mistake)); };
+  CHECK(caught(Mistake::mark_not_looked_for));
+  CHECK(caught(Mistake::plain_delete));
+  CHECK(caught(Mistake::nothing_staged));
+  CHECK(caught(Mistake::no_settling));
+  CHECK(caught(Mistake::mark_not_compared));
+}
+
+}  // namespace mcds
