@@ -70,7 +70,7 @@ class LogWriter {
   std::size_t copies_;
   bool alone_;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
-  bool touches_ = true;  // as far as is known, all servers know touch
+  bool touches_ = true;   // as far as is known, all servers know touch
   bool may_begin_ = false;
   bool restores_ = false;
   bool begun_ = false;
