@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What may happen to a move: it is stopped for seconds in the middle of a batch, or a new server is, or that one has too little memory. Items
-end when they would have ended, and what a server threw out is told.
+"""What may happen to a move: it is stopped for seconds in the middle of a batch, or a new server is, or that one has too little memory, or is a
+proxy. Items end when they would have ended, and what a server threw out is told.
 
 Usage: ring_move_servers_test.py BUILD_DIR
 """
@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
-from real_servers import connected, start_memcached
+from real_servers import connected, listens, start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 ITEMS = 4000
@@ -111,9 +111,37 @@ def short_of_memory():
             server.wait()
 
 
+def to_proxy():
+    """It closes the connection on which it is asked for statistics, and has several servers behind it."""
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [os.path.join(directory, name) for name in ("old", "behind1", "behind2")]
+        processes = [start_memcached(path) for path in paths]
+        proxy, configuration = (os.path.join(directory, name) for name in ("proxy", "proxy.yml"))
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 5000\n  servers:\n")
+            file.writelines(f"  - {path}:1 {os.path.basename(path)}\n" for path in paths[1:])
+        pid = os.getpid()
+        # Its statistics, for which there is no switch to turn them off.
+        address = f"127.{pid >> 16 & 127}.{pid >> 8 & 255}.{pid & 255 or 1}"
+        processes.append(subprocess.Popen(["nutcracker", "-c", configuration, "-a", address], stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        while not listens(proxy) and processes[-1].poll() is None:
+            time.sleep(0.002)
+        store(paths[0], 20)
+        for counted in ("copied", "already"):
+            done = subprocess.run([mcds, "-s", "unix:" + paths[0], "--timeout", "10s", "ring", "move", "--to", "unix:" + proxy],
+                                  capture_output=True, text=True, check=False)
+            summary = json.loads(done.stdout.splitlines()[-1])
+            check(done.returncode == 0 and summary[counted] == ITEMS and summary["evicted"] is None, f"to a proxy, {counted}: {summary} {done.stderr}")
+        check(sum(map(count, paths[1:])) == ITEMS, "not all are behind the proxy")
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
 def main():
     threads = [threading.Thread(target=stopped, args=(which,)) for which in ("mover", "new server", "old server")]
-    threads.append(threading.Thread(target=short_of_memory))
+    threads += [threading.Thread(target=target) for target in (short_of_memory, to_proxy)]
     for thread in threads:
         thread.start()
     for thread in threads:

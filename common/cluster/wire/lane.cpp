@@ -30,6 +30,8 @@ constexpr const char* turned_away_message =
 constexpr std::size_t slowest_replies = 64;
 constexpr std::size_t slowest_bytes = 64 * 1024;
 constexpr int most_receives = 64;
+// Uniques of two servers are not in order for so long.
+constexpr std::size_t enough_stamps = 16;
 // For what a server is that has not answered in time.
 constexpr Duration longest_late_inquiry = std::chrono::milliseconds(100);
 
@@ -77,7 +79,7 @@ bool Lane::open() {
   output_.clear();
   output_position_ = sent_ = produced_ = 0;
   uniques_.clear();
-  newest_ = 0;
+  stamps_ = {};
   ++connections_;
   heard_ = false;
   greeting_.reset();
@@ -129,7 +131,7 @@ Wording Lane::wording() const {
           .long_lines = dialect_.takes_long_lines(),
           .one_key_a_line = dialect_.proxy,
           .stamps = dialect_.is_memcached(),
-          .quiet = dialect_.is_memcached() && newest_ != 0,
+          .quiet = dialect_.is_memcached() && stamps_.in_order && stamps_.seen >= enough_stamps,
           .incr_form = incr_form_};
 }
 
@@ -395,14 +397,17 @@ void Lane::finish_command(const Command& command, SteadyTime now) {
 
 // What this run stored is newer than anything before it.
 void Lane::tell_created(const Command& command) {
-  std::uint64_t newest = newest_;
+  std::uint64_t newest = stamps_.newest;
   for (std::size_t i = command.first; i < command.first + command.count; ++i) {
     Reply& reply = *replies_[i];
-    if (command.wording.quiet) reply.created = reply.cas.value > newest_;
+    if (command.wording.quiet) reply.created = reply.cas.value > stamps_.newest;
     reply.created = reply.created && reply.outcome == Outcome::hit;
-    if (reply.created) newest = std::max(newest, reply.cas.value);
+    if (!reply.created || !command.wording.stamps) continue;
+    stamps_.in_order = stamps_.in_order && reply.cas.value > newest;
+    newest = std::max(newest, reply.cas.value);
+    ++stamps_.seen;
   }
-  newest_ = newest;
+  stamps_.newest = newest;
 }
 
 void Lane::fill_in(Reply& reply, SteadyTime now) const {

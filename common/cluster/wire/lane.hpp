@@ -102,8 +102,14 @@ class Lane {
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
 
-  // The newest unique that this connection's adds are known to have made: what has a newer one was stored later.
-  std::uint64_t newest_ = 0;
+  // The newest unique that this connection's adds are known to have made: what has a newer one was stored later, as far as
+  // one server makes them all. Behind a proxy there may be several.
+  struct Stamps {
+    std::uint64_t newest = 0;
+    std::size_t seen = 0;
+    bool in_order = true;
+  };
+  Stamps stamps_;
 
   IncrForm incr_form_ = IncrForm::whole;
   std::uint64_t forgotten_ = 0;  // answered requests that are no longer in requests_

@@ -34,7 +34,7 @@ bool is_lock(std::string_view value) {
 }  // namespace
 
 Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-               MoveReport& report, const Move::Watch& watch)
+               MoveReport& report, const Move::Watch& watch, Clocks new_clocks)
     : from_(from),
       to_(to),
       map_(map),
@@ -44,7 +44,7 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       roots_(from, to),
       settler_(from.clock, to, roots_, tally_),
       old_clocks_(look_at_clocks(from.cluster, from.clock)),
-      new_clocks_(look_at_clocks(to, from.clock)),
+      new_clocks_(std::move(new_clocks)),
       pace_(options.rate, from.clock.steady()),
       largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, most_items)
                                   : most_items) {}

@@ -19,7 +19,7 @@ namespace mcds::moving {
 class Copier {
  public:
   Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-         MoveReport& report, const Move::Watch& watch);
+         MoveReport& report, const Move::Watch& watch, Clocks new_clocks);
 
   // Takes a record, and begins a batch when it is enough.
   void take(Spooled record);

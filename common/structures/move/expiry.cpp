@@ -20,12 +20,6 @@ std::int64_t rounded(Duration time) {
   return std::chrono::round<seconds>(time).count();
 }
 
-// What stores items itself: a proxy shows a clock that is not the one they end by.
-bool keeps_items(const Reply& reply) {
-  return !reply.failed() && statistic_number(reply.value, "curr_items") &&
-         !statistic(reply.value, "proxy_conn_requests");
-}
-
 }  // namespace
 
 ClockLook ClockLook::of(std::int64_t shown, WallTime before, WallTime after) {
@@ -53,7 +47,7 @@ std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server,
   std::vector<Request> requests{Request::stats(server)};
   for (const std::string& key : keys) requests.push_back(Request::probe(key, server));
   std::vector<Reply> replies = cluster.execute(requests);
-  const auto shown = keeps_items(replies[0]) ? statistic_number(replies[0].value, "time") : std::nullopt;
+  const auto shown = is_of_keeper(replies[0]) ? statistic_number(replies[0].value, "time") : std::nullopt;
   std::vector<ReadAgain> result;
   for (std::size_t i = 1; i < replies.size(); ++i) {
     ReadAgain one{std::move(replies[i]), std::nullopt};
@@ -67,6 +61,11 @@ std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server,
   return result;
 }
 
+bool is_of_keeper(const Reply& statistics) {
+  return !statistics.failed() && statistic_number(statistics.value, "curr_items") &&
+         !statistic(statistics.value, "proxy_conn_requests");
+}
+
 Clocks look_at_clocks(Cluster& cluster, const Clock& clock) {
   Clocks clocks(cluster.placement().pool().size());
   std::vector<Request> requests;
@@ -76,7 +75,7 @@ Clocks look_at_clocks(Cluster& cluster, const Clock& clock) {
     const std::vector<Reply> replies = cluster.execute(requests);
     const WallTime after = clock.wall();
     for (const Reply& reply : replies) {
-      const auto time = keeps_items(reply) ? statistic_number(reply.value, "time") : std::nullopt;
+      const auto time = is_of_keeper(reply) ? statistic_number(reply.value, "time") : std::nullopt;
       if (!time || *time > UINT32_MAX) continue;
       const ClockLook seen = ClockLook::of(static_cast<std::int64_t>(*time), before, after);
       std::optional<ClockLook>& best = clocks[reply.server];

@@ -41,6 +41,10 @@ struct ReadAgain {
 };
 std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server, const std::vector<std::string>& keys);
 
+// Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of its servers'
+// evictions.
+bool is_of_keeper(const Reply& statistics);
+
 // Of all servers of a cluster's pool. unset: that one tells no time, or is another's voice.
 using Clocks = std::vector<std::optional<ClockLook>>;
 Clocks look_at_clocks(Cluster& cluster, const Clock& clock);

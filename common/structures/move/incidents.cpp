@@ -1,6 +1,7 @@
 #include "common/structures/move/incidents.hpp"
 
 #include "common/cluster/statistics.hpp"
+#include "common/structures/move/expiry.hpp"
 
 namespace mcds::moving {
 
@@ -11,7 +12,7 @@ std::vector<std::optional<Incidents::Counters>> Incidents::counters() const {
   std::vector<Request> requests;
   for (std::size_t i = 0; i < all.size(); ++i) requests.push_back(Request::stats(i));
   for (const Reply& reply : cluster_.execute(requests)) {
-    const auto evictions = reply.failed() ? std::nullopt : statistic_number(reply.value, "evictions");
+    const auto evictions = is_of_keeper(reply) ? statistic_number(reply.value, "evictions") : std::nullopt;
     if (!evictions) continue;
     const auto number = [&](std::string_view name) {
       return statistic_number(reply.value, name).value_or(0);

@@ -32,9 +32,10 @@ std::string identity_of(const Placement& from, const Placement& to, const std::s
 }  // namespace
 
 struct Move::Parts {
-  Parts(const Context& from_context, Cluster& to_cluster, MoveOptions move_options)
+  Parts(const Context& from_context, Cluster& to_cluster, MoveOptions move_options, Cluster* by_others)
       : from(from_context),
         to(to_cluster),
+        statistics(by_others == nullptr ? to : *by_others),
         options(std::move(move_options)),
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies) {
     if (!options.journal.empty() && !options.dry_run)
@@ -57,6 +58,7 @@ struct Move::Parts {
 
   Context from;
   Cluster& to;
+  Cluster& statistics;
   MoveOptions options;
   Map map;
   std::unique_ptr<moving::Ledger> ledger;
@@ -98,8 +100,8 @@ void Move::Parts::take(const LiveKey& key) {
   spool(fate.pass, ledger->part_of(moving::hash_of(key.key))).add(record);
 }
 
-Move::Move(const Context& from, Cluster& to, MoveOptions options)
-    : parts_(std::make_unique<Parts>(from, to, std::move(options))) {
+Move::Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics)
+    : parts_(std::make_unique<Parts>(from, to, std::move(options), statistics)) {
   if (parts_->options.again && !parts_->options.dry_run && !parts_->ledger->has_history())
     throw InvalidInput("--again needs the --journal of the first run");
 }
@@ -128,9 +130,10 @@ std::uint64_t Move::list(const ReadKeys& read) {
 
 const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
-  const moving::Incidents incidents(parts.to);
+  const moving::Incidents incidents(parts.statistics);
   const SteadyTime started = parts.from.clock.steady();
-  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch);
+  moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch,
+                        moving::look_at_clocks(parts.statistics, parts.from.clock));
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
     for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
       parts.ledger->load(part);

@@ -99,8 +99,9 @@ struct MoveReport {
 
 class Move {
  public:
-  // `from.cluster` and `to` have the placements. `from.copies`: of what is kept in no number of its own.
-  Move(const Context& from, Cluster& to, MoveOptions options);
+  // `from.cluster` and `to` have the placements. `from.copies`: of what is kept in no number of its own. `statistics`: the
+  // new servers by other connections, because there are proxies that close them when asked for any; unset: `to`.
+  Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics = nullptr);
   ~Move();
   Move(const Move&) = delete;
   Move& operator=(const Move&) = delete;

@@ -132,8 +132,8 @@ void ShapeFinder::warn_of_others(const LogSummary& summary) const {
   if (summary.declined || reads_all_) return;
   for (const RingShape& shape : summary.shapes) {
     if (shape == log_->shape()) continue;
-    session_.output().warning("these are the events put with " + in_options(log_->shape()) +
-                              "; others are put with " + in_options(shape) +
+    session_.output().warning("these are the events of " + options_.name + " put with " +
+                              in_options(log_->shape()) + "; others are put with " + in_options(shape) +
                               "; give those options to read them");
     return;
   }

@@ -51,11 +51,12 @@ class Mover {
         options_(options),
         other_(session, options.to),
         to_(other_.connect()),
+        statistics_(other_.connect()),
         to_pool_(other_.placement()->pool()),
         from_pool_(session.placement()->pool()),
         move_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
                       session.copies()},
-              *to_, options_of(session, options)) {}
+              *to_, options_of(session, options), statistics_.get()) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
@@ -217,7 +218,7 @@ class Mover {
   Session& session_;
   const RingMoveOptions& options_;
   ChangedSession other_;
-  std::unique_ptr<Cluster> to_;
+  std::unique_ptr<Cluster> to_, statistics_;
   const Pool& to_pool_;
   const Pool& from_pool_;
   Move move_;
