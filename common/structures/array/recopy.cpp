@@ -167,7 +167,8 @@ void Array::complete_recopy(const Context& context, const std::string& name, con
 }
 
 Array::Recopied Array::recopy() {
-  const auto place = kept_.only_place();
+  const auto places = kept_.places();
+  const auto place = kept_.only(places);
   if (!place) {
     const Reply json = context_.cluster.execute(Request::get(json_key()));
     if (expect_read(context_.cluster, json).outcome == Outcome::hit)
@@ -178,6 +179,11 @@ Array::Recopied Array::recopy() {
   if (place->copies == context_.copies) return {.found = true, .from = place->copies};
   Recopying recopying(context_, "array", name_);
   recopying.begin(place->copies, place->unmarked, context_.copies);
+  // Others may have come to the end of a change since.
+  if (kept_.places(true) != places) {
+    recopying.finish();
+    throw Contention("another client is changing the number of copies; try again");
+  }
   move(recopying, name_, options_);
   return {.found = true, .from = place->copies};
 }

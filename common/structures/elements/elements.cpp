@@ -1,6 +1,7 @@
 #include "common/structures/elements/elements.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/primitives/key_names.hpp"
@@ -94,9 +95,8 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
   std::vector<ElementIndex::Listing> listings(copies_.size());
   const auto begun =
       copies_.run([&](std::size_t copy) { listings[copy] = indexes_[copy]->begin_list(names); });
+  const auto there = shards_there(listings);
   const auto finished = copies_.run([&](std::size_t copy) {
-    std::set<std::size_t> there;
-    for (const auto& other : listings) there.insert(other.there.begin(), other.there.end());
     if (!begun[copy]) indexes_[copy]->finish_list(listings[copy], there);
   });
   std::vector<std::vector<std::optional<Failure>>> lists(names.size());
@@ -107,6 +107,34 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
     }
   }
   return lists;
+}
+
+// Those that were in one copy and were created in another: what they have there.
+std::map<std::size_t, ElementIndex::There> Elements::shards_there(
+    std::span<const ElementIndex::Listing> listings) const {
+  std::map<std::size_t, ElementIndex::There> there;
+  for (const auto& listing : listings) {
+    for (const std::size_t shard : listing.there) {
+      if (std::any_of(listings.begin(), listings.end(),
+                      [&](const auto& other) { return other.created.contains(shard); }))
+        there.try_emplace(shard);
+    }
+  }
+  if (there.empty()) return there;
+  std::vector<std::map<std::size_t, ElementIndex::There>> found(listings.size());
+  static_cast<void>(copies_.run([&](std::size_t copy) {
+    for (const std::size_t shard : listings[copy].there) {
+      if (there.contains(shard)) found[copy][shard] = indexes_[copy]->what_is_there(shard);
+    }
+  }));
+  for (auto& of_copy : found) {
+    for (auto& [shard, one] : of_copy) {
+      ElementIndex::There& all = there.at(shard);
+      all.whole = all.whole || one.whole;
+      std::move(one.lines.begin(), one.lines.end(), std::back_inserter(all.lines));
+    }
+  }
+  return there;
 }
 
 // In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.

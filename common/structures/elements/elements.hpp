@@ -48,14 +48,16 @@
 //   copy was first; a client that is overtaken there by a healing reader is told that the element existed.
 //   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
 //   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
-//   that had it. A shard that is created in a copy while another copy has it was lost there. It is marked so
-//   that it does not vouch for the lost names, until a fetch has restored them.
+//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being created by
+//   another client. It gets what the other has; where that is too much for one change, it is marked so that it does
+//   not vouch for what it lacks, until a fetch has restored that.
 //   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
 //   waits; then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
 //   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -149,6 +151,7 @@ class Elements {
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
   // Per name, of each copy: none, listed.
+  std::map<std::size_t, ElementIndex::There> shards_there(std::span<const ElementIndex::Listing> listings) const;
   std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;

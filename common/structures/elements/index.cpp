@@ -342,10 +342,28 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
   return listing;
 }
 
-void ElementIndex::finish_list(Listing& listing, const std::set<std::size_t>& there) {
+ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
+  JournalContents contents = Journal(context_, shard_key(shard), options_).read();
+  return {.whole = contents.found && contents.lost_segments == 0 && contents.foreign == 0,
+          .lines = std::move(contents.lines)};
+}
+
+// Of two lines with one id the second does nothing. False: it has not certainly all.
+bool ElementIndex::restore(std::size_t shard, const There& there) const {
+  if (!there.whole) return false;
+  try {
+    Journal(context_, shard_key(shard), options_).append(there.lines);
+    return true;
+  } catch (const Failure&) {
+    return false;  // too many for one change, or no answer
+  }
+}
+
+void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
   for (const auto& [shard, incarnation] : listing.created) {
     try {
-      if (there.contains(shard)) mark_lossy(shard);
+      const auto elsewhere = there.find(shard);
+      if (elsewhere != there.end() && !restore(shard, elsewhere->second)) mark_lossy(shard);
       name_in_manifest(shard, incarnation);
       marks_.push_back(mark(shard, incarnation));
     } catch (const Failure& failure) {

@@ -87,9 +87,15 @@ class ElementIndex {
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
   // `lossy`: what is created is incomplete (journal.hpp).
   // The same in two steps, between which several copies exchange what they had. `there`: shards that another copy
-  // had: ours were lost, and what is in them now is not all.
+  // had, and what is in them: ours were lost, or another client is creating all just now. Ours get what they have, or
+  // say that they lack something.
+  struct There {
+    bool whole = false;  // one copy has lost nothing
+    std::vector<JournalLine> lines = {};
+  };
   Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
-  void finish_list(Listing& listing, const std::set<std::size_t>& there);
+  void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
+  There what_is_there(std::size_t shard) const;
 
   // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing depends on
   // the replies.
@@ -149,6 +155,7 @@ class ElementIndex {
   struct Share;
   std::unique_ptr<Roots> roots(bool despite_failures) const;
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
+  bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
   Request mark(std::size_t shard, const std::string& incarnation) const;
