@@ -131,11 +131,8 @@ void EventLog::refuse_if_left(const LogSummary& summary) {
 }
 
 void EventLog::refuse(const LogMove& move) {
-  try {
-    LogRecopy(context_, name_).complete(move.from, false);
-  } catch (const Failure&) {
-    // Who gives the new number completes it.
-  }
+  // Who is told a number finds the log there, and what it had before.
+  LogRecopy(context_, name_).complete(move.from, false);
   // It may have been changed again since.
   static_cast<void>(kept_.elsewhere());
   kept_.refuse(move.to);
