@@ -112,8 +112,26 @@ bool EventLog::elsewhere() {
     found = move.has_value();
   }
   if (found) take_keys();
-  for (LogWriter& writer : writers_) writer.may_begin();
+  let_begin();
   return found;
+}
+
+// A copy of the conf key that is missing gets what the others say of former rings; if one does not answer, it is left missing,
+// so that readers of this copy alone look for what it would not say.
+void EventLog::let_begin() {
+  std::vector<LogSummary> confs(copies_.size());
+  bool silent = false;
+  if (copies_.size() > 1) {
+    const auto replies = execute_copies(context_, Request::get(keys_.conf()));
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      silent = silent || replies[i].failed();
+      confs[i].conf_answered = !replies[i].failed();
+      if (replies[i].outcome == Outcome::hit)
+        confs[i].conf = parse_in_use(replies[i].value, context_.clock.wall());
+    }
+    repair_confs(confs);
+  }
+  for (LogWriter& writer : writers_) writer.may_begin(!silent);
 }
 
 // If the last look found only places that the log has left: what was begun then is completed.
@@ -257,10 +275,8 @@ EventLog::Flushed EventLog::flush() {
       if (auto shape = writer.take_meant()) meant = shape;
     }
     if (somewhere) {
-      for (LogWriter& writer : writers_) {
-        writer.settle();
-        writer.may_begin();
-      }
+      for (LogWriter& writer : writers_) writer.settle();
+      let_begin();
     } else if (meant) {
       return flush_as(*meant, lines);
     } else {
