@@ -140,12 +140,12 @@ std::vector<ChunkText> EventLog::read_ring(const Copies& copies, const LogKeys& 
   return united_chunks;
 }
 
-// What one copy of the conf key says of former rings, all are to say. Best effort.
+// What one copy of the conf key says of other numbers of copies, all are to say, and until when each shape is in use then. Best
+// effort.
 void EventLog::repair_confs(std::span<const LogSummary> copies) {
   std::vector<InUse> all;
   for (const LogSummary& copy : copies) all = united(std::move(all), copy.conf);
-  std::erase_if(all, is_shape);
-  if (all.empty()) return;
+  if (std::all_of(all.begin(), all.end(), is_shape)) return;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     const auto& conf = copies[copy].conf;
     if (!copies[copy].conf_answered || united(conf, all) == conf) return;
