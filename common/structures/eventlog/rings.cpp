@@ -82,6 +82,7 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
   for (ChunkText& chunk : formers) {
     const auto text = std::find_if(texts.begin(), texts.end(),
                                    [&](const ChunkText& one) { return one.chunk == chunk.chunk; });
+    text->formers.insert(ring);
     if (chunk.whole) text->whole_formers.insert(ring);
     const auto name_loss = [&](const PartName& name, const std::string& incarnation) {
       text->named.emplace_back(PartName{name.chunk, name.part, first_copy + name.copy}, incarnation);
