@@ -247,6 +247,7 @@ EventLog::Flushed EventLog::flush() {
   const std::string lines = std::exchange(staged_lines_, {});
   staged_lines_.reserve(lines.size());
   staged_events_ = 0;
+  for (LogWriter& writer : writers_) writer.begin_lines();
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
@@ -274,7 +275,8 @@ EventLog::Flushed EventLog::flush() {
     for (LogWriter& writer : writers_) {
       if (auto shape = writer.take_meant()) meant = shape;
     }
-    if (somewhere) {
+    // What is stored, perhaps, is not refused any more.
+    if (somewhere || std::any_of(failures.begin(), failures.end(), is_unknown)) {
       for (LogWriter& writer : writers_) writer.settle();
       let_begin();
     } else if (meant) {

@@ -25,7 +25,6 @@ bool holds(std::string_view part, std::string_view lines) {
 }  // namespace
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
-  perhaps_ = false;
   return append_some(chunk, lines);
 }
 
@@ -134,7 +133,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   if (replies[1].unknown()) perhaps_ = true;
   if (has_left()) return Look::left;
   if (replies.size() > 4 && replies[4].outcome == Outcome::stored) return Look::full;
-  const bool unknown = replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss;
+  const bool unknown = !perhaps_ && (replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss);
   const auto missing = means_another()          ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;

@@ -41,6 +41,8 @@ class LogWriter {
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // The log is kept in another number of copies by now, and nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
+  // The lines that come next are others.
+  void begin_lines() { perhaps_ = false; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
