@@ -25,10 +25,6 @@ class Unheard final : public LogSink {
   void damaged(const CorruptData&) override {}
 };
 
-bool is_unknown(const std::optional<Failure>& failure) {
-  return failure && failure->code() == ErrorCode::unknown_outcome;
-}
-
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
   const auto shapes = parse_conf(one, WallTime{});
@@ -265,7 +261,10 @@ EventLog::Flushed EventLog::flush() {
     }
     if (!nowhere) break;
     if (const auto refusal = refusal_of_writers()) {
-      if (!somewhere && !std::any_of(failures.begin(), failures.end(), is_unknown)) throw Failure(*refusal);
+      const auto perhaps = [](const LogWriter& writer) { return writer.perhaps(); };
+      if (!somewhere && std::any_of(writers_.begin(), writers_.end(), perhaps))
+        throw UnknownOutcome("no reply to an append; the event may be in the log");
+      if (!somewhere) throw Failure(*refusal);
       for (std::size_t i = 0; i < servers.size(); ++i) {
         if (!servers[i] && !failures[i]) failures[i] = refusal;
       }
@@ -276,7 +275,8 @@ EventLog::Flushed EventLog::flush() {
       if (auto shape = writer.take_meant()) meant = shape;
     }
     // What is stored, perhaps, is not refused any more.
-    if (somewhere || std::any_of(failures.begin(), failures.end(), is_unknown)) {
+    if (somewhere ||
+        std::any_of(writers_.begin(), writers_.end(), [](const auto& writer) { return writer.perhaps(); })) {
       for (LogWriter& writer : writers_) writer.settle();
       let_begin();
     } else if (meant) {

@@ -43,6 +43,8 @@ class LogWriter {
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
   // The lines that come next are others.
   void begin_lines() { perhaps_ = false; }
+  // Some of the present ones may be stored, or get stored, whatever append() has answered.
+  bool perhaps() const { return perhaps_; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
