@@ -223,7 +223,7 @@ test::Spoiled::Spoil with_conf_lines(const OtherLine& other) {
 }  // namespace
 
 TEST_CASE("eventlog recopy: movers die, clients follow: every event is fetched once and delivered once") {
-  check_schedules([](std::uint64_t seed) { return schedule(seed, {}); }, 0.1);
+  check_schedules([](std::uint64_t seed) { return schedule(seed, {}); }, 0.03);
 }
 
 TEST_CASE("eventlog recopy: the simulation catches a new number that has forgotten the one before") {
