@@ -61,10 +61,15 @@ std::string in_use_value(const std::vector<InUse>& all) {
 
 Request note_in_use(const std::string& key, const Reply& seen, const InUse& noted, WallTime now) {
   auto all = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);
-  std::erase_if(all, [&](const InUse& other) { return other.what == noted.what; });
-  if (all.size() >= most) all.erase(all.begin());
-  all.push_back(noted);
   WallTime until = noted.until;
+  std::erase_if(all, [&](const InUse& other) {
+    const bool same = other.what == noted.what;
+    // What is put late does not end it earlier.
+    if (same && other.until != WallTime::max()) until = std::max(until, other.until);
+    return same;
+  });
+  if (all.size() >= most) all.erase(all.begin());
+  all.push_back({noted.what, until});
   for (InUse& one : all) {
     // Written when lines had no end: in use for as long as what is noted now, as far as anybody knows.
     if (one.until == WallTime::max()) one.until = noted.until;

@@ -150,8 +150,9 @@ class Elements {
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
+  std::map<std::size_t, ElementIndex::There> shards_there(
+      std::span<const ElementIndex::Listing> listings) const;
   // Per name, of each copy: none, listed.
-  std::map<std::size_t, ElementIndex::There> shards_there(std::span<const ElementIndex::Listing> listings) const;
   std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;

@@ -104,6 +104,8 @@ std::vector<std::pair<PartName, std::string>> ChunkDelivery::expected(const Chun
   };
   for (auto known = state_.parts.lower_bound({chunk.chunk, 0}); known != state_.parts.end(); ++known) {
     if (known->first.chunk != chunk.chunk) break;
+    // Nobody who answered knows of that ring: it is not lost for that.
+    if (known->first.ring() != 0 && !chunk.formers.contains(known->first.ring())) continue;
     if (promised || (shape_.expiry_of(chunk.chunk) > now_ && there(known->first)))
       all.emplace_back(known->first, known->second.incarnation);
   }

@@ -25,10 +25,6 @@ class Unheard final : public LogSink {
   void damaged(const CorruptData&) override {}
 };
 
-bool is_unknown(const std::optional<Failure>& failure) {
-  return failure && failure->code() == ErrorCode::unknown_outcome;
-}
-
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
   const auto shapes = parse_conf(one, WallTime{});
@@ -112,8 +108,26 @@ bool EventLog::elsewhere() {
     found = move.has_value();
   }
   if (found) take_keys();
-  for (LogWriter& writer : writers_) writer.may_begin();
+  let_begin();
   return found;
+}
+
+// A copy of the conf key that is missing gets what the others say of former rings; if one does not answer, it is left missing,
+// so that readers of this copy alone look for what it would not say.
+void EventLog::let_begin() {
+  std::vector<LogSummary> confs(copies_.size());
+  bool silent = false;
+  if (copies_.size() > 1) {
+    const auto replies = execute_copies(context_, Request::get(keys_.conf()));
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      silent = silent || replies[i].failed();
+      confs[i].conf_answered = !replies[i].failed();
+      if (replies[i].outcome == Outcome::hit)
+        confs[i].conf = parse_in_use(replies[i].value, context_.clock.wall());
+    }
+    repair_confs(confs);
+  }
+  for (LogWriter& writer : writers_) writer.may_begin(!silent);
 }
 
 // If the last look found only places that the log has left: what was begun then is completed.
@@ -131,11 +145,8 @@ void EventLog::refuse_if_left(const LogSummary& summary) {
 }
 
 void EventLog::refuse(const LogMove& move) {
-  try {
-    LogRecopy(context_, name_).complete(move.from, false);
-  } catch (const Failure&) {
-    // Who gives the new number completes it.
-  }
+  // Who is told a number finds the log there, and what it had before.
+  LogRecopy(context_, name_).complete(move.from, false);
   // It may have been changed again since.
   static_cast<void>(kept_.elsewhere());
   kept_.refuse(move.to);
@@ -232,6 +243,7 @@ EventLog::Flushed EventLog::flush() {
   const std::string lines = std::exchange(staged_lines_, {});
   staged_lines_.reserve(lines.size());
   staged_events_ = 0;
+  for (LogWriter& writer : writers_) writer.begin_lines();
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
@@ -249,7 +261,10 @@ EventLog::Flushed EventLog::flush() {
     }
     if (!nowhere) break;
     if (const auto refusal = refusal_of_writers()) {
-      if (!somewhere && !std::any_of(failures.begin(), failures.end(), is_unknown)) throw Failure(*refusal);
+      const auto perhaps = [](const LogWriter& writer) { return writer.perhaps(); };
+      if (!somewhere && std::any_of(writers_.begin(), writers_.end(), perhaps))
+        throw UnknownOutcome("no reply to an append; the event may be in the log");
+      if (!somewhere) throw Failure(*refusal);
       for (std::size_t i = 0; i < servers.size(); ++i) {
         if (!servers[i] && !failures[i]) failures[i] = refusal;
       }
@@ -259,11 +274,11 @@ EventLog::Flushed EventLog::flush() {
     for (LogWriter& writer : writers_) {
       if (auto shape = writer.take_meant()) meant = shape;
     }
-    if (somewhere) {
-      for (LogWriter& writer : writers_) {
-        writer.settle();
-        writer.may_begin();
-      }
+    // What is stored, perhaps, is not refused any more.
+    if (somewhere ||
+        std::any_of(writers_.begin(), writers_.end(), [](const auto& writer) { return writer.perhaps(); })) {
+      for (LogWriter& writer : writers_) writer.settle();
+      let_begin();
     } else if (meant) {
       return flush_as(*meant, lines);
     } else {

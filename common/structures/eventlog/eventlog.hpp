@@ -73,7 +73,9 @@
 //   together: each goes on under its own number, and a reader with T does not find what F has.
 //   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it, and whoever comes
 //   next completes the rest. A client with T needs an answer from one copy of each conf key for that. A client
-//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F.
+//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F. With several
+//   copies, who reads while a server with a copy of a conf key is silent may miss what only that copy says: the change, or,
+//   if clients had to complete it without that server, the former rings. A cursor delivers these events later.
 //
 // When things fail
 //   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
@@ -253,6 +255,7 @@ class EventLog {
   Flushed flush_as(const RingShape& shape, std::string_view lines);
   void take_keys();
   bool elsewhere();
+  void let_begin();
   std::optional<LogMove> complete_left(bool everywhere);
   std::vector<InUse> read_conf() const;
   void refuse_if_left(const LogSummary& summary);

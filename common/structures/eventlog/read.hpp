@@ -55,6 +55,7 @@ struct ChunkText {
   std::int64_t last_named = -1;  // the last part its directory names; any, if the directory does not answer
   bool whole = false;            // one of several copies has all its parts: nothing is lost
   bool directory_lost = false;   // a part is there that no directory knows
+  std::set<std::int64_t> formers = {};  // numbers of the former rings that were read too
   std::set<std::int64_t> whole_formers =
       {};  // numbers of former rings of which nothing is lost: PartName::ring
   std::vector<std::pair<PartName, std::string>> named;

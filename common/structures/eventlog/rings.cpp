@@ -82,6 +82,7 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
   for (ChunkText& chunk : formers) {
     const auto text = std::find_if(texts.begin(), texts.end(),
                                    [&](const ChunkText& one) { return one.chunk == chunk.chunk; });
+    text->formers.insert(ring);
     if (chunk.whole) text->whole_formers.insert(ring);
     const auto name_loss = [&](const PartName& name, const std::string& incarnation) {
       text->named.emplace_back(PartName{name.chunk, name.part, first_copy + name.copy}, incarnation);
@@ -140,12 +141,12 @@ std::vector<ChunkText> EventLog::read_ring(const Copies& copies, const LogKeys& 
   return united_chunks;
 }
 
-// What one copy of the conf key says of former rings, all are to say. Best effort.
+// What one copy of the conf key says of other numbers of copies, all are to say, and until when each shape is in use then. Best
+// effort.
 void EventLog::repair_confs(std::span<const LogSummary> copies) {
   std::vector<InUse> all;
   for (const LogSummary& copy : copies) all = united(std::move(all), copy.conf);
-  std::erase_if(all, is_shape);
-  if (all.empty()) return;
+  if (std::all_of(all.begin(), all.end(), is_shape)) return;
   static_cast<void>(copies_.run([&](std::size_t copy) {
     const auto& conf = copies[copy].conf;
     if (!copies[copy].conf_answered || united(conf, all) == conf) return;

@@ -25,7 +25,6 @@ bool holds(std::string_view part, std::string_view lines) {
 }  // namespace
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
-  perhaps_ = false;
   return append_some(chunk, lines);
 }
 
@@ -138,7 +137,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   if (replies[1].unknown()) perhaps_ = true;
   if (has_left()) return Look::left;
   if (replies.size() > 4 && is_there(replies[4])) return Look::full;
-  const bool unknown = replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss;
+  const bool unknown = !perhaps_ && (replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss);
   const auto missing = means_another()          ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;
@@ -216,7 +215,7 @@ bool LogWriter::name_part(const PartName& name, const std::string& incarnation) 
   std::vector<Request> batch{
       Request::append_or_create(keys_.directory(group), "", named_line(name, incarnation, now), exptime)};
   bool knows_us = true;
-  if (conf_ && !conf_->failed()) {
+  if (conf_ && !conf_->failed() && (notes_ || conf_->outcome == Outcome::hit)) {
     const InUse noted = in_use(name.chunk);
     const auto all = parse_in_use(conf_->outcome == Outcome::hit ? conf_->value : "", now);
     knows_us = std::any_of(all.begin(), all.end(), [&](const InUse& one) { return one.what == noted.what; });

@@ -28,8 +28,12 @@ class LogWriter {
   // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, or no conf key, and
   // nobody has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied, UnknownOutcome, Contention.
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
-  // From now on directories are created.
-  void may_begin() { may_begin_ = true; }
+  // From now on directories are created. Without `notes` a conf key that is missing stays so: another copy may have one that
+  // says more than this writer knows.
+  void may_begin(bool notes = true) {
+    may_begin_ = true;
+    notes_ = notes;
+  }
   // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns nullopt, and this
   // has it. Until append() has stored something.
   void guess() { guessed_ = true; }
@@ -39,6 +43,10 @@ class LogWriter {
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
   // What is appended is in another copy: it is stored although the directory has no room for its part.
   void set_restoring(bool restores) { restores_ = restores; }
+  // The lines that come next are others.
+  void begin_lines() { perhaps_ = false; }
+  // Some of the present ones may be stored, or get stored, whatever append() has answered.
+  bool perhaps() const { return perhaps_; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
   // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
@@ -73,6 +81,7 @@ class LogWriter {
   bool touches_ = true;   // as far as is known, all servers know touch
   bool may_begin_ = false;
   bool restores_ = false;
+  bool notes_ = true;
   bool begun_ = false;
   bool guessed_ = false;
   std::optional<RingShape> meant_;
