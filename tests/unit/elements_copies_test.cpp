@@ -225,6 +225,32 @@ TEST_CASE("elements, copies: an index that lost its names and was written since 
   }
 }
 
+TEST_CASE("elements, copies: two clients that create a shard at once do not take each other's for lost") {
+  for (std::size_t trip = 0; trip < 8; ++trip) {
+    for (int name = 0; name < 40; ++name) {
+      World world;
+      world.context.copies = 2;
+      const Context slower{world.memory, world.clock, world.random, {}, 2};
+      const auto set = [](const Context& context, const std::string& field) {
+        const Element element{field, "1"};
+        CHECK_FALSE(Hash(context, "cfg").set(std::span(&element, 1)).front().failure);
+      };
+      test::Rival half(world.memory);
+      const Context faster{half, world.clock, world.random, {}, 2};
+      const std::string other = "f" + std::to_string(name);
+      bool acted = false;
+      half.before(trip, [&] {
+        acted = true;
+        set(slower, "f0");
+      });
+      set(faster, other);
+      const auto listing = Hash(world.context, "cfg").elements().fetch([](Elements::Found&) {});
+      CHECK(listing.complete());
+      CHECK(listing.present == (acted && other != "f0" ? 2 : 1));
+    }
+  }
+}
+
 TEST_CASE("elements, copies: each copy is told, and more than there are servers are refused") {
   World world;
   world.set({{"a", "1"}});

@@ -109,7 +109,9 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
   return lists;
 }
 
-// Those that were in one copy and were created in another: what they have there.
+// Those that were in one copy and were created in another: what they have there. Whole only if that is as where two clients
+// create the structure at once: no element has reached one copy and not another, because its writer is not done listing it.
+// Where they are too many to be asked for, all were listed just now.
 std::map<std::size_t, ElementIndex::There> Elements::shards_there(
     std::span<const ElementIndex::Listing> listings) const {
   std::map<std::size_t, ElementIndex::There> there;
@@ -130,11 +132,19 @@ std::map<std::size_t, ElementIndex::There> Elements::shards_there(
   for (auto& of_copy : found) {
     for (auto& [shard, one] : of_copy) {
       ElementIndex::There& all = there.at(shard);
-      all.whole = all.whole || one.whole;
+      all.whole = all.whole || (one.whole && is_being_created(one));
       std::move(one.lines.begin(), one.lines.end(), std::back_inserter(all.lines));
     }
   }
   return there;
+}
+
+bool Elements::is_being_created(const ElementIndex::There& there) const {
+  constexpr std::size_t most_asked = 16;
+  if (there.names.size() > most_asked) return there.just_now;
+  const auto items = versions_.read(keys_of(there.names));
+  return std::none_of(items.begin(), items.end(),
+                      [](const VersionedItem& item) { return item.lost_somewhere() || item.any_failed(); });
 }
 
 // In any copy: a name may be listed in one alone, and the element be in another. What is not known counts.

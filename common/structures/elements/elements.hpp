@@ -152,6 +152,7 @@ class Elements {
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
   std::map<std::size_t, ElementIndex::There> shards_there(
       std::span<const ElementIndex::Listing> listings) const;
+  bool is_being_created(const ElementIndex::There& there) const;
   // Per name, of each copy: none, listed.
   std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
   std::vector<bool> present(std::span<const std::string> names) const;

@@ -80,6 +80,9 @@ std::int64_t seconds_of(const JournalLine& line) {
   return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));
 }
 
+// What clients who create a shard at the same time do is over after that.
+constexpr auto just_now = std::chrono::seconds(10);
+
 constexpr std::string_view born_mark = "born";
 constexpr std::string_view named_mark = "named:";
 constexpr std::string_view unfinished_mark = "unfinished";
@@ -344,8 +347,16 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
 
 ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
   JournalContents contents = Journal(context_, shard_key(shard), options_).read();
-  return {.whole = contents.found && contents.lost_segments == 0 && contents.foreign == 0,
-          .lines = std::move(contents.lines)};
+  There there{.whole = contents.found && contents.lost_segments == 0 && contents.foreign == 0};
+  const std::int64_t earliest = unix_seconds(context_.clock.wall()) - just_now.count();
+  for (JournalLine& line : contents.lines) {
+    auto name = line.change == Change::add ? unquote_bytes(line.element) : std::nullopt;
+    if (!name) continue;
+    there.names.push_back(std::move(*name));
+    there.just_now = there.just_now && seconds_of(line) >= earliest;
+    there.lines.push_back(std::move(line));
+  }
+  return there;
 }
 
 // Of two lines with one id the second does nothing. False: it has not certainly all.

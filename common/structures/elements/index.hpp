@@ -90,8 +90,10 @@ class ElementIndex {
   // had, and what is in them: ours were lost, or another client is creating all just now. Ours get what they have, or
   // say that they lack something.
   struct There {
-    bool whole = false;  // one copy has lost nothing
-    std::vector<JournalLine> lines = {};
+    bool whole = false;                   // one copy has lost nothing
+    std::vector<JournalLine> lines = {};  // that list something
+    std::vector<std::string> names = {};  // what they list
+    bool just_now = true;                 // they were all listed in the last seconds
   };
   Listing begin_list(std::span<const std::string* const> names, bool lossy = false);
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
