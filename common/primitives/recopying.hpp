@@ -24,11 +24,14 @@
 // Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark too.
 // What memcached cannot promise
 //   A client that stands still for more than 2 s between its look and its write may create the structure, or an element, under
-//   the old number. Both are kept, each under its number.
+//   the old number. Both are kept, each under its number; the next recopy says so.
 //   With one copy a removal leaves nothing behind. If a mover dies, or gets no reply, in the very trip in which it removes an
-//   element of a table or hash, who takes over cannot know whether a client was faster, and keeps the element.
-//   A mover that stands still for more than 3 s in the midst of storing a piece, and goes on when the number has been changed
-//   twice since, leaves an old copy of the piece under a number that is no longer used.
+//   element of a table or hash from a single copy, or stores it in one, who takes over cannot know whether a client removed it
+//   meanwhile, and keeps the element: it may come back.
+//   If a mover stands still for more than 3 s in the midst of storing a piece, or a server executes a request seconds after its
+//   sender gave up, something old may remain under a number that is no longer used; clients with that number are not refused
+//   then. The next recopy removes an index that lists nothing, and says so if there is more.
+//   Elements that the index does not list stay behind.
 //   A server that does not answer stops the change: nothing is lost, but clients that miss something are told to try again
 //   until it answers, or is taken out of the pool.
 #pragma once

@@ -54,6 +54,11 @@
 //   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
 //   waits; then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
 //   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
+//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies, or
+//   gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A client that
+//   stands still for 2 s before it creates something may create it under the old number. What a mover that
+//   stood still stores, or a server executes late, may remain under a number that is no longer used. Elements
+//   that the index does not list stay behind.
 #pragma once
 
 #include <functional>
@@ -141,6 +146,9 @@ class Elements {
  private:
   class Fetching;
   class Setting;
+  struct Change;  // of the number of copies, with the three that follow: recopier.hpp
+  class Passage;
+  class Takeover;
   class Recopier;
   static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);

@@ -1,0 +1,131 @@
+// Putting a table or hash into another number of copies: the steps of common/primitives/recopying.hpp for elements.
+//
+//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the new keys
+//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish (passage.cpp)
+//   Takeover   what a mover before this one had on its way (takeover.cpp)
+//   Recopier   walks over the old index, and removes it at the end (recopy.cpp)
+//
+// The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for each:
+// `<number> <old number> <in doubt> <name>`. Who takes over finds each
+//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the staged value
+//                          among them: a copy that is left may have missed what was removed from the others.
+//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its word. From one: a
+//                          mover did if it said so on that server before (begun_key), or if the mark says that it was in
+//                          doubt already; else a client did. Into one copy: if the mover before said on that server that
+//                          all was stored (stored_key), a client has removed it there since.
+//   nowhere, not staged    it was stored under the new keys, or removed by a client
+// From one copy what is still there first gets another cas unique, so that nothing the mover before may still send removes it:
+// from then on, what is missing was removed by a client.
+// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or created after
+// the change; nothing that is stored later replaces it: into several copies because its version is higher, into one because
+// what exists is not stored over.
+#pragma once
+
+#include <set>
+
+#include "common/structures/elements/elements.hpp"
+
+namespace mcds {
+
+struct Elements::Change {
+  static constexpr int most_rounds = 100;
+  static constexpr std::size_t names_at_once = 500;
+
+  Change(Recopying& change, const std::string& structure, const std::string& name,
+         const Journal::Options& options);
+
+  bool from_several() const { return from.copies_.size() > 1; }
+  bool to_several() const { return to.copies_.size() > 1; }
+  const std::string& mover() const { return recopying.mark().mover; }
+
+  void list(const std::vector<std::string>& names);
+
+  // Where an element is staged.
+  std::string staging_key(std::string_view mover, std::string_view name) const;
+  // From one copy: an item that is stored on every server before anything is removed there, by the same connection. Where
+  // there is none, nothing was, and what is missing was removed by clients.
+  std::string begun_key(std::string_view mover) const { return recopying.staging_key(mover); }
+  // Into one copy: one that is stored after everything was. Where it is, what is missing was removed by clients.
+  std::string stored_key(std::string_view mover) const { return recopying.staging_key(mover) + "::"; }
+  // Both have this value.
+  std::string batch_digest() const;
+  // `side`: from or to.
+  std::size_t server_of(const Elements& side, std::string_view name) const;
+
+  Recopying& recopying;
+  Elements from, to;
+  Context safe;
+  SteadyTime first_listed_at;
+};
+
+class Elements::Passage {
+ public:
+  // An element on its way: staged, and named in the mark.
+  struct Piece {
+    std::string name;
+    std::uint32_t number = 0;      // its version under the new keys; with one copy there is none
+    std::uint32_t old_number = 0;  // the value's under the old keys, likewise
+    std::string value = {};
+    VersionedItem old = {};
+    bool staged = false;
+    bool stored = false;    // by a mover before this one, if it removed it
+    bool in_doubt = false;  // perhaps removed from the old keys by a mover
+    bool ready = false;     // certainly
+    bool gone = false;      // a client removed it, or there is nothing more to do
+  };
+
+  explicit Passage(Change& change) : change_(change) {}
+
+  // `absent`: those that were not there.
+  void move(const std::vector<std::string>& names, std::vector<std::string>* absent);
+  // Until each is under the new keys, or nowhere. `together`: nothing may leave the mark before it is.
+  void settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together = false);
+
+ private:
+  // False: too much was asked for at once.
+  bool read(std::vector<Piece>& pieces);
+  // What is under the new keys.
+  std::vector<VersionedItem> read_targets(const std::vector<std::string>& keys);
+  // Those that are too large to go with those before them.
+  static void postpone(std::vector<Piece>& pieces, std::vector<std::string>& later);
+  // The newest of the old keys and what is staged, or that it is gone.
+  void take(Piece& piece, const VersionedItem& target);
+  // What is under the new keys already, and not because a mover stored it there: it was executed late, or written by somebody
+  // who stood still during an earlier change.
+  void remove_strays(const std::vector<Piece>& pieces, std::vector<VersionedItem>& targets);
+  void stage(std::vector<Piece>& pieces);
+  // Each copy by compare-and-delete.
+  void remove(std::vector<Piece>& pieces);
+  void publish(std::vector<Piece>& pieces);
+  void publish_copies(const std::vector<const Piece*>& ready);
+  void publish_only(const std::vector<const Piece*>& ready, const std::vector<Piece>& pieces);
+  void unstage(const std::vector<const Piece*>& pieces);
+  std::set<std::size_t> servers_of(const Elements& side, const std::vector<Piece>& pieces) const;
+  // One request for each server of these pieces.
+  void say(const std::string& key, const std::set<std::size_t>& servers, std::vector<Request>& batch) const;
+
+  static constexpr std::size_t first_names = 16;  // they show how large values are
+
+  Change& change_;
+  std::size_t largest_ = first_names;
+  std::uint64_t batches_ = 0;
+};
+
+class Elements::Takeover {
+ public:
+  using Piece = Passage::Piece;
+
+  explicit Takeover(Change& change) : change_(change) {}
+
+  // What a mover before this one may have removed already: listed under the new keys, and safe from that mover.
+  std::vector<Piece> pieces();
+
+ private:
+  std::vector<Piece> named_in_mark();
+  std::set<std::size_t> servers_that_say(const std::string& key);
+  void take_hold(std::vector<Piece>& pieces);
+
+  Change& change_;
+};
+
+}  // namespace mcds
