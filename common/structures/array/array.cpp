@@ -387,20 +387,9 @@ Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {
 
 Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
   Contents contents;
-  if (encoding != ArrayEncoding::json && copies_.size() > 1) {
-    contents = fetch_copies();
+  if (encoding != ArrayEncoding::json) {
+    contents = fetch_journals();
     if (contents.found || encoding) return contents;
-  } else if (encoding != ArrayEncoding::json) {
-    const JournalContents stored = journal().read();
-    contents.server = stored.server;
-    if (stored.found) {
-      contents.found = true;
-      contents.elements = replay(stored.lines);
-      contents.complete = stored.lost_segments == 0 && stored.foreign == 0;
-      contents.lines = stored.lines.size();
-      return contents;
-    }
-    if (encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
   // With several copies there is no JSON array, unless a client used fewer copies.

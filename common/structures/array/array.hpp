@@ -141,7 +141,7 @@ class Array {
   bool thaw() const;
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
-  Contents fetch_copies() const;
+  Contents fetch_journals() const;
   JournalContents read_first() const;
   struct Union;
   Union read_copies() const;

@@ -143,6 +143,7 @@ Array::Union Array::read_copies() const {
   std::vector<JournalContents> contents(copies_.size());
   const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
   Union all;
+  std::size_t found = 0;
   all.server = context_.cluster.placement().server_of(kept_.key());
   for (std::size_t i = 0; i < contents.size(); ++i) {
     if (failures[i]) all.failure = failures[i];
@@ -150,13 +151,17 @@ Array::Union Array::read_copies() const {
     if (failures[i] || !contents[i].found) continue;
     all.found = true;
     all.complete = all.complete || (contents[i].lost_segments == 0 && contents[i].foreign == 0);
-    all.lines = unite(all.lines, contents[i].lines);
+    ++found;
+  }
+  for (JournalContents& one : contents) {
+    if (one.found && found == 1) all.lines = std::move(one.lines);
+    if (one.found && found > 1) all.lines = unite(all.lines, one.lines);
   }
   for (std::size_t i = 0; i < contents.size(); ++i) {
     // Where every copy has lost something, none can be made more than equal.
     const bool lossless = !all.complete || contents[i].lost_segments == 0;
-    const bool whole =
-        failures[i] || (contents[i].found && lossless && has_all(contents[i].lines, all.lines));
+    const bool whole = failures[i] || (contents[i].found && lossless &&
+                                       (found == 1 || has_all(contents[i].lines, all.lines)));
     all.lacking.push_back(!whole);
     all.missing.push_back(!failures[i] && !contents[i].found);
   }
@@ -188,7 +193,7 @@ Array::Union Array::heal() const {
   return all;
 }
 
-Array::Contents Array::fetch_copies() const {
+Array::Contents Array::fetch_journals() const {
   const Union all = heal();
   if (all.nobody && all.failure) throw Failure(*all.failure);
   Contents contents;
