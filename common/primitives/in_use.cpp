@@ -81,7 +81,7 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
   return Request::compare_and_set(key, in_use_value(all), exptime, seen.cas);
 }
 
-Reply look_in_use(const Context& context, const std::string& key, Reply seen) {
+Reply look_in_use(const Context& context, const std::string& key, const Reply& seen) {
   return seen.is(ReplyFailure::Kind::refused) ? context.cluster.execute(Request::get(key)) : seen;
 }
 
