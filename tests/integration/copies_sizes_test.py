@@ -3,7 +3,7 @@
 
 Usage: copies_sizes_test.py BUILD_DIR
 
-With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements and event logs of 20 and of 1 100 parts,
+With MCDS_TEST_FULL arrays of 60 000 lines, tables and hashes of 400 000 elements and event logs of 20 and of 650 parts,
 written in 1, 2 and 3 copies, each touched with both other numbers by every verb, each verb right or refused. Otherwise smaller ones,
 and fewer numbers.
 """
@@ -80,7 +80,7 @@ SIZES = {
     "hash": (["hash", "set", "N", "-"], ["hash", "fetch", "N"],
              "".join(f"field{number}\tvalue{number}\n" for number in range(400000 if FULL else 5000)), [], 0),
     "eventlog": (*LOG, numbered(20000 if FULL else 3000, 1000), [], 20 if FULL else 3),
-    "eventlog of many parts": (*LOG, numbered(112000 if FULL else 2500, 1000), small_items(96 if FULL else 16), 1100 if FULL else 150),
+    "eventlog of many parts": (*LOG, numbered(44000 if FULL else 2500, 1000), small_items(64 if FULL else 16), 650 if FULL else 150),
 }
 
 
