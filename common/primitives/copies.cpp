@@ -103,6 +103,12 @@ std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> co
   return told == nullptr ? std::nullopt : *told;
 }
 
+void expect_all(std::span<const std::optional<Failure>> copies) {
+  for (const auto& failure : copies) {
+    if (failure) throw Failure(*failure);
+  }
+}
+
 bool enough_written(std::size_t done, std::size_t copies) {
   return done != 0 && (copies < 3 || 2 * done > copies);
 }

@@ -89,6 +89,9 @@ const Reply& telling(std::span<const Reply> replies);
 // comes before those that were not.
 std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
 
+// Throws the first failure: where every copy must have been written, or read.
+void expect_all(std::span<const std::optional<Failure>> copies);
+
 // Whether a write that `done` of so many copies have counts as done: with three and more most of them, so that who reads
 // most finds it; with two, one: those that are away are told by the answer.
 bool enough_written(std::size_t done, std::size_t copies);

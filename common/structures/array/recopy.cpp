@@ -31,12 +31,6 @@ std::vector<std::string> taken_apart(std::string_view text) {
   return roots;
 }
 
-void expect_all(std::span<const std::optional<Failure>> failures) {
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
-}
-
 class JournalMove {
  public:
   JournalMove(Recopying& recopying, std::string old_key, std::string new_key, const Journal::Options& options)

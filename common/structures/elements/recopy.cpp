@@ -13,16 +13,6 @@
 
 namespace mcds {
 
-namespace {
-
-void expect_all(std::span<const std::optional<Failure>> failures) {
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
-}
-
-}  // namespace
-
 Elements::Change::Change(Recopying& change, const std::string& structure, const std::string& name,
                          const Journal::Options& options)
     : recopying(change),
