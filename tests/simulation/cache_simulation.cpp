@@ -44,6 +44,7 @@ struct World {
   std::map<std::size_t, Duration> lost_at;
   WallTime fresh_until{};      // of what is surely stored; 0 while somebody changes it
   std::uint64_t changes = 0;   // begun, and invalidations ended
+  int invalidations = 0;       // under way: whoever stands still in one may carry it out later
   std::size_t lost_count = 0;  // servers that went away so far
   bool needless = false;       // rebuilt though it was fresh: what ghosts and failures may bring about
   std::string violation;
@@ -178,7 +179,7 @@ class Caller {
     const std::uint64_t version = world_.version;
     begin_change();
     const std::size_t losses = world_.lost_count;
-    const Cache::Invalidation result = action();
+    const Cache::Invalidation result = under_way(action);
     begin_change();
     if (result.failure) return;
     Word word{version, {}};
@@ -189,6 +190,16 @@ class Caller {
       world_.invalidated = std::max(world_.invalidated, version);
     else if (losses == world_.lost_count)
       world_.words.push_back(std::move(word));
+  }
+
+  template <typename Action>
+  Cache::Invalidation under_way(Action action) {
+    struct Counted {
+      int& count;
+      explicit Counted(int& invalidations) : count(++invalidations) {}
+      ~Counted() { --count; }
+    } const counted(world_.invalidations);
+    return action();
   }
 
   void call() {
@@ -251,7 +262,8 @@ class Caller {
     const auto misses = [](const CopyOutcome& copy) { return copy.failure || !*copy.yes; };
     if (std::any_of(rebuild.copies().begin(), rebuild.copies().end(), misses)) return;
     world_.stored = std::max(world_.stored, version);
-    if (world_.changes == before && world_.lost.empty()) world_.fresh_until = fresh_until;
+    const bool undisturbed = world_.changes == before && world_.invalidations == 0;
+    if (undisturbed && world_.lost.empty()) world_.fresh_until = fresh_until;
   }
 
   Duration left(CacheRebuild& rebuild) const { return rebuild.lease()->deadline - client_.steady(); }
