@@ -46,6 +46,7 @@ struct Kept::Look {
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
   std::optional<Recopying::Seen> change;
+  std::optional<Failure> silent;  // a server that may have a root
 
   bool has(std::size_t copies) const {
     return std::find(marked.begin(), marked.end(), copies) != marked.end();
@@ -74,6 +75,9 @@ Kept::Look Kept::look(bool everywhere) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Reply& reply = replies[marks + i];
     bool hit = reply.outcome == Outcome::hit;
+    if (reply.failed() && !look.silent)
+      look.silent = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
+                            context_.cluster.address_of(reply.server));
     if (hit && has_left_ && has_left_(reply.value, asked[i])) {
       look.left.push_back(std::move(reply.value));
       hit = false;
@@ -157,6 +161,8 @@ std::vector<Kept::Place> Kept::places(bool ours) {
   else if (now.unmarked.front())
     places.push_back({});
   for (const std::size_t copies : now.marked) places.push_back({copies});
+  if (places.empty() && now.left.empty() && now.silent)
+    throw NotApplied(now.silent->code(), now.silent->what(), now.silent->server());
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
   return places;
 }

@@ -67,7 +67,7 @@ class Kept {
     bool operator==(const Place&) const = default;
   };
   // Everywhere it is. `ours`: the change that is under way is the caller's, and is not waited for: what was found before
-  // it began may have been changed since.
+  // it began may have been changed since. Throws NotApplied if it is nowhere, and a server that may have it does not answer.
   std::vector<Place> places(bool ours = false);
   // Where it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several numbers, or if the context's
   // number has the keys that it is under.

@@ -160,6 +160,31 @@ TEST_CASE("recopy: nothing that is not there, and no number of copies that there
   CHECK_THROWS_AS(Array(world.with(2), "jobs").recopy(), Failure);
 }
 
+TEST_CASE("recopy: what a server that does not answer may have is not told to be missing") {
+  for (const bool array : {true, false}) {
+    RecopyWorld world;
+    if (array)
+      Array(world.with(1), "jobs", small).replace(numbered(3));
+    else
+      set(world.with(1), "f", "v");
+    test::ScriptedFaults faults(world.memory);
+    const std::string root = array ? "array:jobs" : "hash:cfg:i";
+    faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.key != root) return std::nullopt;
+      return test::Mishap::unreachable;
+    });
+    const Context deaf{faults, world.clock, world.random, {}, 2};
+    std::optional<Failure> failure;
+    try {
+      array ? Array(deaf, "jobs", small).recopy().found : Hash(deaf, "cfg").elements().recopy().found;
+    } catch (const Failure& caught) {
+      failure = caught;
+    }
+    REQUIRE(failure);
+    CHECK(failure->code() == ErrorCode::unavailable);
+  }
+}
+
 TEST_CASE(
     "recopy: an array's mover dies before any of its trips, and clients go on with all that was there") {
   for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
