@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,9 +44,9 @@ class Kept {
   // Throws InvalidInput for a name that no key can contain.
   // Completes a change of the number of copies that was left. Without it such a change is waited for in vain.
   using Complete = std::function<void(const Recopying::Seen& left)>;
-  // Whether a root says that the structure has left the number of copies in its key (1: none is in it). Then it does not
-  // count: the structure is where another root is.
-  using HasLeft = std::function<bool(const std::string& root, std::size_t copies)>;
+  // Whether the roots under one key together say that the structure has left the number of copies in it (1: none is in it).
+  // Then they do not count: the structure is where another root is.
+  using HasLeft = std::function<bool(std::span<const std::string> roots, std::size_t copies)>;
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
        SameLife same_life, Complete complete = {}, HasLeft has_left = {});
 

@@ -320,6 +320,23 @@ TEST_CASE("recopy: a server with a copy of a log's conf keys does not answer: no
   }
 }
 
+TEST_CASE(
+    "recopy: a copy of the old conf key that missed the change does not say that the log is there too") {
+  LogWorld world;
+  CHECK(world.put(3, "first"));
+  const auto servers = world.memory.placement().servers_of("eventlog3:x:conf", 3);
+  for (const std::size_t deaf : servers) {
+    CAPTURE(deaf);
+    const std::string before = world.memory.server(deaf).items().at("eventlog3:x:conf").value;
+    CHECK(world.log(1).recopy().found);
+    world.memory.server(deaf).execute(Request::set("eventlog3:x:conf", before, Exptime::never()));
+    CHECK(world.log(2).recopy().from == 1);
+    CHECK(world.log(3).recopy().from == 2);
+    world.check_whole(3);
+    check_refused(world, 1, 3);
+  }
+}
+
 TEST_CASE("recopy: a log that was never written, and one that has expired, are not there") {
   LogWorld world;
   CHECK_FALSE(EventLog(world.other(2), "x", shape).recopy().found);

@@ -322,6 +322,27 @@ TEST_CASE("recopy: a hash that lists nothing keeps its number") {
   CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
 }
 
+TEST_CASE("recopy: a mover that dies before it sees that another change is done leaves nothing behind") {
+  RecopyWorld world;
+  Array(world.with(1), "jobs", small).replace(numbered(200));
+  set(world.with(1), "f", "v");
+  Array(world.with(2), "jobs", small).recopy();
+  Hash(world.with(2), "cfg").elements().recopy();
+  for (const std::size_t copies : {2U, 3U}) {
+    // It looked when there was one copy.
+    Recopying(world.other(copies), "array", "jobs").begin(1, false, copies);
+    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    for (const std::size_t other : {3U, 1U}) {
+      CHECK(refused([&] { Array(world.with(other), "jobs", small).fetch(); }, 2));
+      CHECK(refused([&] { set(world.with(other), "f", "x"); }, 2));
+    }
+    CHECK(Array(world.with(2), "jobs", small).fetch().elements == numbered(200));
+    CHECK(fetched(world.with(2)) == Map{{"f", "v"}});
+    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+  }
+}
+
 TEST_CASE("recopy: a copy that missed a write never replaces the newer one that was removed before it") {
   RecopyWorld world;
   set(world.with(2), "f", "older");
