@@ -25,6 +25,13 @@ class Unheard final : public LogSink {
   void damaged(const CorruptData&) override {}
 };
 
+// Of conf values.
+std::vector<InUse> united(std::span<const std::string> confs, WallTime now) {
+  std::vector<InUse> all;
+  for (const std::string& conf : confs) all = mcds::united(std::move(all), parse_in_use(conf, now));
+  return all;
+}
+
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
   const auto shapes = parse_conf(one, WallTime{});
@@ -43,8 +50,8 @@ EventLog::EventLog(Context context, std::string_view name, RingShape shape)
       kept_(
           context_, "eventlog", name, ":conf",
           [](const auto& one, const auto& other) { return share_a_shape(one, other); }, {},
-          [&clock = context_.clock](const std::string& conf, std::size_t copies) {
-            return move_away(parse_in_use(conf, clock.wall()), copies).has_value();
+          [&clock = context_.clock](std::span<const std::string> confs, std::size_t copies) {
+            return move_away(united(confs, clock.wall()), copies).has_value();
           }),
       shape_(shape),
       keys_(kept_.key(), shape),
@@ -132,10 +139,7 @@ void EventLog::let_begin() {
 
 // If the last look found only places that the log has left: what was begun then is completed.
 std::optional<LogMove> EventLog::complete_left(bool everywhere) {
-  std::vector<InUse> confs;
-  for (const std::string& conf : kept_.take_left())
-    confs = united(confs, parse_in_use(conf, context_.clock.wall()));
-  const auto move = last_move(confs);
+  const auto move = last_move(united(kept_.take_left(), context_.clock.wall()));
   if (move) LogRecopy(context_, name_).complete(move->from, everywhere);
   return move;
 }

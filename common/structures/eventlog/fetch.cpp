@@ -196,9 +196,12 @@ void EventLog::follow(CursorState& state) {
   if (copies_.size() > 1) state.tell_copies_apart();
   if (state.ring == keys_.ring()) return;
   if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
-  // What was delivered must not be forgotten only because the copy that tells of its ring is silent.
-  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf())))
-    expect_read(context_.cluster, conf);
+  // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was until now.
+  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
+    if (expect_read(context_.cluster, conf).outcome == Outcome::hit)
+      remember(parse_in_use(conf.value, context_.clock.wall()));
+  }
+  if (take_over(state)) return;
   state.parts.clear();
   state.lost.clear();
   state.ring = keys_.ring();

@@ -31,7 +31,7 @@ std::vector<ChunkText> EventLog::read_chunks(std::span<const std::int64_t> chunk
   remember(summary.conf);
   for (const FormerRing& former : formers_) {
     if (summary.flood) return {};
-    if (former.shape == shape_) read_former(former, texts, sink, summary, tolerant);
+    if (former.shape == shape_) read_former(former, texts, sink, summary, tolerant, refills);
   }
   if (summary.flood) return {};
   return texts;
@@ -63,14 +63,12 @@ std::string EventLog::key_of(const PartName& name) const {
   return keys_.part(name.stored());
 }
 
-// Adds what a former ring has of these chunks.
+// Adds what a former ring has of these chunks. Who got no answer from its conf key goes on to write there: then it is read for
+// longer.
 void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink,
-                           LogSummary& summary, bool tolerant) {
+                           LogSummary& summary, bool tolerant, bool prolongs) {
   std::vector<std::int64_t> chunks;
-  for (const ChunkText& text : texts) {
-    if (shape_.expiry_of(text.chunk) <= former.until) chunks.push_back(text.chunk);
-  }
-  if (chunks.empty()) return;
+  for (const ChunkText& text : texts) chunks.push_back(text.chunk);
   const std::int64_t ring = former.number.ring();
   const std::int64_t first_copy = ring * PartName::copies_per_ring;
   LogSummary found;
@@ -79,6 +77,7 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
   summary.flood = found.flood;
   summary.directory = summary.directory || found.directory;
   summary.unreachable.insert(summary.unreachable.end(), found.unreachable.begin(), found.unreachable.end());
+  WallTime until = former.until;
   for (ChunkText& chunk : formers) {
     const auto text = std::find_if(texts.begin(), texts.end(),
                                    [&](const ChunkText& one) { return one.chunk == chunk.chunk; });
@@ -89,9 +88,14 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
     };
     for (const auto& [name, incarnation] : chunk.named) name_loss(name, incarnation);
     if (chunk.directory_lost && chunk.parts.empty()) name_loss({chunk.chunk, 0}, std::string(16, '0'));
+    if (!chunk.parts.empty()) until = std::max(until, shape_.expiry_of(chunk.chunk));
     for (auto& [number, part] : chunk.parts)
       text->parts[{first_copy + number.copy, number.part}] = std::move(part);
   }
+  if (!prolongs || until <= former.until) return;
+  const InUse longer{former.number.text() + '/' + shape_.text(), until};
+  static_cast<void>(copies_.run(
+      [&](std::size_t copy) { add_to_conf(copies_.at(copy), keys_.conf(), std::span(&longer, 1)); }));
 }
 
 std::vector<ChunkText> EventLog::read_ring(const Copies& copies, const LogKeys& keys,
