@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/primitives/item_size.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/line_batch.hpp"
@@ -123,19 +124,26 @@ class LineChanger final : public LineBatch {
   }
 
   void send() override {
-    if (staged_.empty()) return;
-    const Elements none;
+    std::size_t done = 0;
     try {
-      const auto changed =
-          array_.change(adds_ ? staged_ : none, adds_ ? none : staged_, encoding_, options_.lock);
-      created_ = created_ || changed.created;
-      found_ = found_ || changed.found;
-      if (changed.found) done_ += staged_.size();
+      in_pieces(staged_.size(), [&](std::size_t first, std::size_t last) {
+        change(std::span(staged_).subspan(first, last - first));
+        done = last;
+      });
     } catch (const Failure& failure) {
-      fail_together(failure, first_line_, staged_.size());
+      fail_together(failure, first_line_ + done, staged_.size() - done);
     }
     staged_.clear();
     staged_bytes_ = 0;
+  }
+
+  void change(std::span<const std::string> elements) {
+    const std::span<const std::string> none;
+    const auto changed =
+        array_.change(adds_ ? elements : none, adds_ ? none : elements, encoding_, options_.lock);
+    created_ = created_ || changed.created;
+    found_ = found_ || changed.found;
+    if (changed.found) done_ += elements.size();
   }
 
   const ArrayOptions& options_;

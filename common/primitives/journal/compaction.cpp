@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/item_size.hpp"
 #include "common/primitives/journal/reading.hpp"
 
 namespace mcds {
@@ -114,19 +115,27 @@ void Journal::fill() const {
 std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> lines) const {
   std::vector<SegmentName> names;
   std::string text;
-  const auto flush = [&] {
-    if (text.empty()) return;
-    names.push_back({context_.random.token(), line_count(text)});
-    const Reply stored = context_.cluster.execute(new_segment(key_, names.back().id, text));
+  std::vector<std::size_t> ends;  // of its lines
+  const auto write = [&](std::size_t first, std::size_t last) {
+    const std::size_t begin = first == 0 ? 0 : ends[first - 1];
+    names.push_back({context_.random.token(), last - first});
+    const Reply stored = context_.cluster.execute(
+        new_segment(key_, names.back().id, text.substr(begin, ends[last - 1] - begin)));
+    if (stored.is(ReplyFailure::Kind::refused)) names.pop_back();
     expect(context_.cluster, stored);
     if (stored.outcome != Outcome::stored) throw Contention("a segment's name was taken; try again");
+  };
+  const auto flush = [&] {
+    in_pieces(ends.size(), write);
     text.clear();
+    ends.clear();
   };
   try {
     for (const JournalLine& line : lines) {
       const std::string one = encode(line);
       if (text.size() + one.size() > options_.segment_size) flush();
       text += one;
+      ends.push_back(text.size());
     }
     flush();
     // Behind them: what removes everything in them was there before the loss.
@@ -188,8 +197,16 @@ Journal::Compaction Journal::compact_root(const Rewrite& rewrite, const Reply& r
   } else {
     root.segments = write_segments(lines);
   }
-  const Reply swapped =
-      context_.cluster.execute(Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
+  const auto swap = [&] {
+    return context_.cluster.execute(
+        Request::compare_and_set(key_, encode(root), Exptime::never(), reply.cas));
+  };
+  Reply swapped = swap();
+  if (swapped.is(ReplyFailure::Kind::refused) && !root.tail.empty()) {
+    root.tail = {};
+    root.segments = write_segments(lines);
+    swapped = swap();
+  }
   if (swapped.outcome == Outcome::stored) return Compaction::done;
   if (certainly_not(swapped)) {
     remove_segments(root.segments);
@@ -226,7 +243,7 @@ Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despi
 Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
                                            const std::vector<JournalLine>& lines) const {
   const std::string text = encode_all(lines);
-  const bool small = !options_.lossy && text.size() <= std::min(largest_inline, options_.segment_size) / 2;
+  bool small = !options_.lossy && text.size() <= std::min(largest_inline, options_.segment_size) / 2;
   std::vector<SegmentName> added;
   if (!small) added = write_segments(lines);
   bool unknown = false;
@@ -269,6 +286,7 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
       return Compaction::done;
     }
     unknown = unknown || swapped.unknown();
+    if (swapped.is(ReplyFailure::Kind::refused) && std::exchange(small, false)) continue;
     if (swapped.failed() && !swapped.unknown()) {
       give_up();
       expect(context_.cluster, swapped);
@@ -279,9 +297,10 @@ Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
 
 namespace {
 
-// The ids of a root's own lines, remembered for late repetitions.
-std::vector<JournalLine> forgotten(std::string_view tail) {
-  return with_forgotten(decode_journal_lines(tail).lines, {});
+// The ids of a root's own lines, the last of them, remembered for late repetitions.
+std::string remembered(std::string_view tail, std::size_t most) {
+  const std::vector<JournalLine> ids = with_forgotten(decode_journal_lines(tail).lines, {});
+  return encode_all(std::span(ids).last(std::min(most, ids.size())));
 }
 
 [[noreturn]] void fail_unknown() {
@@ -293,7 +312,13 @@ std::vector<JournalLine> forgotten(std::string_view tail) {
 
 Journal::Appended Journal::replace(std::span<const JournalLine> lines,
                                    const std::function<bool()>& may_create) {
-  if (encode_all(lines).size() <= options_.largest_change) return append(lines, may_create);
+  if (encode_all(lines).size() <= options_.largest_change) {
+    try {
+      return append(lines, may_create);
+    } catch (const NotApplied& refusal) {
+      if (refusal.code() != ErrorCode::refused) throw;  // else perhaps for its size
+    }
+  }
   std::vector<SegmentName> added;
   try {
     added = write_segments(lines);
@@ -315,6 +340,7 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
 Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
                                       const std::function<bool()>& may_create) {
   std::optional<CasUnique> unanswered;  // what a cas without reply was compared with
+  std::size_t most_ids = forgotten_ids;
   for (int attempt = 0; attempt < most_swaps; ++attempt) {
     back_off(context_, attempt, journal_patience);
     if (attempt != 0 && !unanswered) fill();
@@ -337,7 +363,7 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     }
     // A second cas with the same unique: at most one of the two is applied.
     if (unanswered && !(*unanswered == reply.cas)) fail_unknown();
-    const std::string tail = encode_all(forgotten(reading.root.tail));
+    const std::string tail = remembered(reading.root.tail, most_ids);
     const std::string incarnation = missing ? context_.random.token() : reading.root.incarnation;
     const std::string root = encode(JournalRoot{incarnation, added, tail});
     const Reply swapped =
@@ -350,6 +376,9 @@ Journal::Appended Journal::replace_by(const std::vector<SegmentName>& added,
     if (swapped.unknown()) unanswered = reply.cas;
     if (swapped.failed() && !swapped.unknown()) {
       if (unanswered) fail_unknown();
+      // It may be too large for an item.
+      most_ids /= 2;
+      if (swapped.is(ReplyFailure::Kind::refused) && !tail.empty()) continue;
       expect(context_.cluster, swapped);
     }
   }

@@ -43,6 +43,7 @@ class JournalMove {
         roots_(taken_apart(recopying.mark().moving)) {}
 
   void run() {
+    if (!recopying_.taken_over()) rehearse();
     recopying_.settle();
     read_staged();
     for (int round = 0; hold(); ++round) {
@@ -54,6 +55,30 @@ class JournalMove {
   }
 
  private:
+  // What servers refuse, for its size or for want of memory, they refuse here: the array stays as it is.
+  void rehearse() {
+    std::vector<JournalContents> contents(old_.size());
+    expect_all(old_.run(
+        [&](std::size_t copy) { contents[copy] = Journal(old_.at(copy), old_key_, options_).read(); }));
+    std::vector<JournalLine> lines;
+    for (const JournalContents& copy : contents) lines = unite(lines, copy.lines);
+    std::vector<std::string> roots;
+    try {
+      for (std::size_t copy = 0; copy < new_.size(); ++copy) {
+        roots.push_back(Journal(new_.at(copy), new_key_, options_).stage(lines));
+        recopying_.keep_alive();
+      }
+      recopying_.write(listed(roots));
+      recopying_.write({});
+    } catch (const NotApplied& refusal) {
+      if (refusal.code() != ErrorCode::refused) throw;
+      recopying_.finish();
+      drop(roots);
+      throw;
+    }
+    drop(roots);
+  }
+
   // What a mover before this one held, and may have removed already.
   void read_staged() {
     if (roots_.size() != new_.size()) roots_.clear();
@@ -102,11 +127,15 @@ class JournalMove {
       recopying_.keep_alive();
     }
     recopying_.write(listed(roots));
-    for (std::size_t copy = 0; copy < before.size(); ++copy)
-      Journal(new_.at(copy), new_key_, options).drop_staged(before[copy]);
+    drop(before);
     roots_ = std::move(roots);
     staged_ = lines_;
     staged_whole_ = whole_;
+  }
+
+  void drop(const std::vector<std::string>& roots) {
+    for (std::size_t copy = 0; copy < roots.size(); ++copy)
+      Journal(new_.at(copy), new_key_, options_).drop_staged(roots[copy]);
   }
 
   // False: one was changed.

@@ -10,6 +10,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/item_size.hpp"
 
 namespace mcds {
 
@@ -321,7 +322,7 @@ std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::stri
 }
 
 ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* const> names, bool lossy) {
-  std::vector<Share> shares = shares_of(names);
+  const std::vector<Share> shares = shares_of(names);
   std::vector<Journal::Addition> additions;
   for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
   Journal::Options options = options_;
@@ -331,18 +332,38 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
   listing.failures.resize(names.size());
   listing.shards.resize(names.size());
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const std::size_t shard = shares[i].shard;
-    const Journal::Appended& appended = results[i].appended;
+    const auto& [appended, failure] = results[i];
     for (const std::size_t place : shares[i].places) {
-      listing.failures[place] = results[i].failure;
-      listing.shards[place] = shard;
+      listing.failures[place] = failure;
+      listing.shards[place] = shares[i].shard;
     }
-    if (results[i].failure) continue;
-    if (appended.created) listing.created[shard] = appended.incarnation;
-    if (!appended.created && !listing.created.contains(shard)) listing.there.insert(shard);
-    if (appended.sealed) listing.full.insert(shard);
+    if (!failure)
+      listing.note(shares[i].shard, appended);
+    else if (failure->code() == ErrorCode::refused && shares[i].lines.size() > 1)
+      list_in_pieces(shares[i], options, listing);
   }
   return listing;
+}
+
+void ElementIndex::list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const {
+  options.birth = share.birth;
+  Journal journal(context_, shard_key(share.shard), options);
+  try {
+    in_pieces(share.lines.size(), [&](std::size_t first, std::size_t last) {
+      listing.note(share.shard, journal.append(std::span(share.lines).subspan(first, last - first)));
+      for (std::size_t i = first; i < last; ++i) listing.failures[share.places[i]].reset();
+    });
+  } catch (const Failure& failure) {
+    for (const std::size_t place : share.places) {
+      if (listing.failures[place]) listing.failures[place] = failure;
+    }
+  }
+}
+
+void ElementIndex::Listing::note(std::size_t shard, const Journal::Appended& appended) {
+  if (appended.created) created[shard] = appended.incarnation;
+  if (!appended.created && !created.contains(shard)) there.insert(shard);
+  if (appended.sealed) full.insert(shard);
 }
 
 ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
@@ -362,8 +383,11 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
 // Of two lines with one id the second does nothing. False: it has not certainly all.
 bool ElementIndex::restore(std::size_t shard, const There& there) const {
   if (!there.whole) return false;
+  Journal journal(context_, shard_key(shard), options_);
   try {
-    Journal(context_, shard_key(shard), options_).append(there.lines);
+    in_pieces(there.lines.size(), [&](std::size_t first, std::size_t last) {
+      journal.append(std::span(there.lines).subspan(first, last - first));
+    });
     return true;
   } catch (const Failure&) {
     return false;  // too many for one change, or no answer

@@ -82,6 +82,8 @@ class ElementIndex {
     std::set<std::size_t> there;                   // that were there before
     std::set<std::size_t> full;
     std::vector<std::size_t> shards;  // of each name
+
+    void note(std::size_t shard, const Journal::Appended& appended);
   };
   // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
@@ -157,6 +159,7 @@ class ElementIndex {
   struct Share;
   std::unique_ptr<Roots> roots(bool despite_failures) const;
   std::vector<Share> shares_of(std::span<const std::string* const> names) const;
+  void list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const;
   bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;
   void name_in_manifest(std::size_t shard, const std::string& incarnation) const;

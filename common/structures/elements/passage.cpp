@@ -41,13 +41,15 @@ void Elements::Passage::settle(std::vector<Piece> pieces, std::vector<std::strin
   std::vector<std::string> later;
   for (int round = 0; !pieces.empty(); ++round) {
     if (round == Change::most_rounds) throw Contention("other clients keep changing an element; try again");
-    if (!read(pieces) && !together) {
-      // Too much at once.
-      largest_ = std::max<std::size_t>(1, pieces.size() / 2);
-      for (Piece& piece : pieces) later.push_back(std::move(piece.name));
+    // Later nothing is put off: what a removal without a reply left in doubt would be forgotten.
+    const bool divides = !together && round == 0;
+    if (!read(pieces)) {
+      if (!divides)
+        throw Contention("other clients made its elements too large to be read at once; try again");
+      divide(pieces, later);
       break;
     }
-    if (!together) postpone(pieces, later);
+    if (divides) postpone(pieces, later);
     if (absent != nullptr) {
       for (const Piece& piece : pieces) {
         if (piece.gone) absent->push_back(piece.name);
@@ -55,12 +57,24 @@ void Elements::Passage::settle(std::vector<Piece> pieces, std::vector<std::strin
     }
     std::erase_if(pieces, [](const Piece& piece) { return piece.gone; });
     if (pieces.empty()) break;
-    stage(pieces);
+    try {
+      stage(pieces);
+    } catch (const NotApplied& refusal) {
+      if (refusal.code() != ErrorCode::refused || !divides || pieces.size() == 1) throw;
+      divide(pieces, later);
+      break;
+    }
     remove(pieces);
     publish(pieces);
     std::erase_if(pieces, [](const Piece& piece) { return piece.ready || piece.gone; });
   }
   if (!later.empty()) move(later, absent);
+}
+
+// Too many at once: for one read, or for the mark.
+void Elements::Passage::divide(std::vector<Piece>& pieces, std::vector<std::string>& later) {
+  largest_ = most_ = std::max<std::size_t>(1, pieces.size() / 2);
+  for (Piece& piece : pieces) later.push_back(std::move(piece.name));
 }
 
 void Elements::Passage::postpone(std::vector<Piece>& pieces, std::vector<std::string>& later) {
@@ -102,7 +116,7 @@ bool Elements::Passage::read(std::vector<Piece>& pieces) {
   }
   remove_strays(pieces, targets);
   const std::size_t fitting = value_bytes_at_once / (bytes / pieces.size() + 1);
-  largest_ = std::clamp<std::size_t>(fitting, 1, std::min(Change::names_at_once, 4 * largest_));
+  largest_ = std::clamp<std::size_t>(fitting, 1, std::min(most_, 4 * largest_));
   return true;
 }
 

@@ -86,6 +86,7 @@ class Elements::Passage {
   bool read(std::vector<Piece>& pieces);
   // What is under the new keys.
   std::vector<VersionedItem> read_targets(const std::vector<std::string>& keys);
+  void divide(std::vector<Piece>& pieces, std::vector<std::string>& later);
   // Those that are too large to go with those before them.
   static void postpone(std::vector<Piece>& pieces, std::vector<std::string>& later);
   // The newest of the old keys and what is staged, or that it is gone.
@@ -108,6 +109,7 @@ class Elements::Passage {
 
   Change& change_;
   std::size_t largest_ = first_names;
+  std::size_t most_ = Change::names_at_once;
   std::uint64_t batches_ = 0;
 };
 

@@ -41,6 +41,11 @@ bool share_a_shape(std::string_view one, std::string_view other) {
   });
 }
 
+std::optional<EventId> id_of_line(std::string_view lines, std::size_t number) {
+  for (std::size_t before = 0; before < number; ++before) take_line(lines);
+  return EventId::parse(lines.substr(0, event_id_size));
+}
+
 }  // namespace
 
 EventLog::EventLog(Context context, std::string_view name, RingShape shape)
@@ -246,20 +251,23 @@ EventLog::Flushed EventLog::flush() {
   if (staged_events_ == 0) return {};
   const std::string lines = std::exchange(staged_lines_, {});
   staged_lines_.reserve(lines.size());
-  staged_events_ = 0;
+  const std::size_t events = std::exchange(staged_events_, 0);
   for (LogWriter& writer : writers_) writer.begin_lines();
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
   // its own shape may be another.
   for (int round = 0; round < 3; ++round) {
-    const auto failed = copies_.run([&](std::size_t copy) {
-      if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
-    });
+    static_cast<void>(copies_.run([&](std::size_t copy) {
+      try {
+        if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
+      } catch (const Failure& failure) {
+        failures[copy] = failure;  // one of a single copy is kept, too
+      }
+    }));
     bool nowhere = false;
     bool somewhere = false;
     for (std::size_t i = 0; i < servers.size(); ++i) {
-      if (failed[i]) failures[i] = failed[i];
       somewhere = somewhere || servers[i];
       nowhere = nowhere || (!servers[i] && !failures[i]);
     }
@@ -289,10 +297,22 @@ EventLog::Flushed EventLog::flush() {
       static_cast<void>(elsewhere());
     }
   }
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  refill_lost(failures);
-  return {context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
-          copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
+  const auto failure = failure_of_all(failures);
+  const std::size_t stored = failure ? stored_at_least() : events;
+  if (stored == 0) throw Failure(*failure);
+  if (!failure) refill_lost(failures);
+  return {.server = context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
+          .copies = copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures),
+          .events = stored,
+          .last = id_of_line(lines, stored - 1),
+          .failure = failure};
+}
+
+// A server whose items are small takes the lines in pieces, the first ones first.
+std::size_t EventLog::stored_at_least() const {
+  std::size_t most = 0;
+  for (const LogWriter& writer : writers_) most = std::max(most, writer.stored());
+  return most;
 }
 
 // Another shape divides the lines into other chunks.
@@ -307,14 +327,22 @@ EventLog::Flushed EventLog::flush_as(const RingShape& shape, std::string_view li
     text.append(line).append("\n");
     ++events;
   }
-  Flushed flushed;
+  Flushed all;
   for (auto& [chunk, staged] : chunks) {
     staged_chunk_ = chunk;
     staged_lines_ = std::move(staged.first);
     staged_events_ = staged.second;
-    flushed = flush();
+    try {
+      Flushed one = flush();
+      one.events += all.events;
+      all = std::move(one);
+    } catch (const Failure& failure) {
+      if (all.events == 0) throw;
+      all.failure = failure;
+    }
+    if (all.failure) break;
   }
-  return flushed;
+  return all;
 }
 
 // A copy whose chunk began with this put, while another went on with one, has lost what came before: it would vouch for the

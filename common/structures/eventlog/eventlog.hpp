@@ -183,13 +183,16 @@ class EventLog {
   void guess_shape();
 
   // Many events: lines are collected until stage() says that they must be flushed first (nullopt). A flush
-  // that throws has dropped its lines.
+  // that throws has dropped its lines: none is known to be stored.
   std::optional<EventId> stage(std::string_view data, EventData kind,
                                std::optional<WallTime> at = std::nullopt);
   std::size_t staged() const { return staged_events_; }
   struct Flushed {
     std::size_t server = 0;  // it went to
     std::vector<CopyOutcome> copies;
+    std::size_t events = 0;  // stored: all, or as many as came before `failure`
+    std::optional<EventId> last = {};
+    std::optional<Failure> failure = {};
   };
   Flushed flush();
 
@@ -254,6 +257,7 @@ class EventLog {
   std::optional<RingShape> newest_in_use() const;
   void use_shape(const RingShape& shape);
   Flushed flush_as(const RingShape& shape, std::string_view lines);
+  std::size_t stored_at_least() const;
   void take_keys();
   bool elsewhere();
   void let_begin();

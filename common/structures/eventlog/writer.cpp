@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/item_size.hpp"
 #include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
@@ -14,10 +15,6 @@ namespace {
 constexpr int attempts = 3;        // at one append or creation whose replies get lost
 constexpr int largest_walk = 200;  // steps over parts before giving up against rivals
 
-// Below this a refusal is not for the size of the batch: items are of at least 1 KiB (-I). One for want of memory comes
-// again with the first half, at once, down to this size.
-constexpr std::size_t smallest_batch = 512;
-
 bool holds(std::string_view part, std::string_view lines) {
   return part.find(lines.substr(0, event_id_size)) != std::string_view::npos;
 }
@@ -25,28 +22,23 @@ bool holds(std::string_view part, std::string_view lines) {
 }  // namespace
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
-  return append_some(chunk, lines);
+  std::vector<std::size_t> ends;
+  for (std::size_t end = lines.find('\n'); end != std::string::npos; end = lines.find('\n', end + 1))
+    ends.push_back(end + 1);
+  std::optional<std::size_t> server;
+  in_pieces(ends.size(), [&](std::size_t first, std::size_t last) {
+    if (first != 0 && !server) return;
+    const std::size_t begin = first == 0 ? 0 : ends[first - 1];
+    const bool all = last - first == ends.size();
+    server = append_piece(chunk, all ? lines : lines.substr(begin, ends[last - 1] - begin));
+    if (!server) return;
+    stored_ = last;
+    if (last != ends.size()) perhaps_ = true;
+  });
+  return server;
 }
 
-std::optional<std::size_t> LogWriter::append_some(std::int64_t chunk, const std::string& lines) {
-  try {
-    return append_whole(chunk, lines);
-  } catch (const NotApplied& refusal) {
-    if (refusal.code() != ErrorCode::refused || lines.size() < smallest_batch) throw;
-  }
-  return append_halves(chunk, lines);
-}
-
-// A server whose items are smaller than usual refuses a batch for its size.
-std::optional<std::size_t> LogWriter::append_halves(std::int64_t chunk, const std::string& lines) {
-  const std::size_t middle = lines.find('\n', lines.size() / 2);
-  if (middle + 1 >= lines.size()) return append_whole(chunk, lines);
-  if (!append_some(chunk, lines.substr(0, middle + 1))) return std::nullopt;
-  perhaps_ = true;
-  return append_some(chunk, lines.substr(middle + 1));
-}
-
-std::optional<std::size_t> LogWriter::append_whole(std::int64_t chunk, const std::string& lines) {
+std::optional<std::size_t> LogWriter::append_piece(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {

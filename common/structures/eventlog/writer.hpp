@@ -44,7 +44,12 @@ class LogWriter {
   // What is appended is in another copy: it is stored although the directory has no room for its part.
   void set_restoring(bool restores) { restores_ = restores; }
   // The lines that come next are others.
-  void begin_lines() { perhaps_ = false; }
+  void begin_lines() {
+    perhaps_ = false;
+    stored_ = 0;
+  }
+  // How many of the present ones are certainly stored, the first of them: a server whose items are small takes them in pieces.
+  std::size_t stored() const { return stored_; }
   // Some of the present ones may be stored, or get stored, whatever append() has answered.
   bool perhaps() const { return perhaps_; }
   // Whether it has begun a chunk since the last call.
@@ -59,9 +64,7 @@ class LogWriter {
   enum class Stored { yes, refused, again, nowhere };
   enum class Look { stored, full, missing, again, nowhere, elsewhere, left };
 
-  std::optional<std::size_t> append_some(std::int64_t chunk, const std::string& lines);
-  std::optional<std::size_t> append_whole(std::int64_t chunk, const std::string& lines);
-  std::optional<std::size_t> append_halves(std::int64_t chunk, const std::string& lines);
+  std::optional<std::size_t> append_piece(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
   Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
   Request of_part(Request request, const PartName& name) const;
@@ -77,6 +80,7 @@ class LogWriter {
   LogKeys keys_;
   std::size_t copies_;
   bool alone_;
+  std::size_t stored_ = 0;
   bool perhaps_ = false;  // some of the present lines may be stored already: the rest follows them
   bool touches_ = true;   // as far as is known, all servers know touch
   bool may_begin_ = false;

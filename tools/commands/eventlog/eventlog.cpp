@@ -55,17 +55,19 @@ class LinePutter final : public LineBatch {
     }
     if (log_.staged() == 1) first_line_ = line_number();
     if (log_.staged() == 1) first_staged_ = id;
-    last_staged_ = id;
   }
 
   void send() override {
     const std::size_t count = log_.staged();
     if (count == 0) return;
     try {
-      note_copies(log_.flush().copies);
-      events_ += count;
+      EventLog::Flushed flushed = log_.flush();
+      note_copies(std::move(flushed.copies));
+      events_ += flushed.events;
       if (!first_) first_ = first_staged_;
-      last_ = last_staged_;
+      last_ = flushed.last;
+      if (flushed.failure)
+        fail_together(*flushed.failure, first_line_ + flushed.events, count - flushed.events);
     } catch (const Failure& failure) {
       fail_together(failure, first_line_, count);
     }
@@ -75,7 +77,7 @@ class LinePutter final : public LineBatch {
   EventData kind_;
   std::optional<WallTime> at_;
   std::size_t first_line_ = 0;
-  std::optional<EventId> first_staged_, last_staged_, first_, last_;
+  std::optional<EventId> first_staged_, first_, last_;
   std::uint64_t events_ = 0;
   std::vector<CopyOutcome> copies_;
 };
