@@ -70,13 +70,15 @@ void Journal::give_up_claim() const {
   static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
-// False: it is not there any more, or is being taken elsewhere.
-bool Journal::seal_full() const {
+// Gone: it is not there any more, or is being taken elsewhere. Of nothing: it has no lines that could be sealed.
+Journal::Full Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
-  if (reply.outcome != Outcome::hit || is_moving(reply.value)) return false;
+  if (reply.outcome != Outcome::hit || is_moving(reply.value)) return Full::gone;
+  const auto root = decode_journal_root(reply.value);
+  if (root && root->tail.empty()) return Full::of_nothing;
   static_cast<void>(seal(reply));
-  return true;
+  return Full::sealed;
 }
 
 // The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown. What is being
@@ -315,7 +317,7 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
   if (encode_all(lines).size() <= options_.largest_change) {
     try {
       return append(lines, may_create);
-    } catch (const NotApplied& refusal) {
+    } catch (const Failure& refusal) {
       if (refusal.code() != ErrorCode::refused) throw;  // else perhaps for its size
     }
   }

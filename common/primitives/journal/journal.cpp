@@ -139,6 +139,7 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply) {
 // `lookups`: how often an append got no reply; it may then still be executed.
 Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& lookups) {
   bool sealed = false;
+  int full_of_nothing = 0;  // in a row
   const auto as_told = [&] {
     return Appended{.created = reply.created,
                     .sealed = sealed,
@@ -167,11 +168,20 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
     if (expect(context_.cluster, reply).outcome == Outcome::stored) return as_told();
     // Full. A client that filled it on purpose replaces it within milliseconds; otherwise one of us seals it.
     if (round % 3 == 2 && (round > most_appends / 2 || claim())) {
-      const bool there = seal_full();
+      const Full full = seal_full();
       give_up_claim();
       // It is being taken elsewhere, or was, or was evicted.
-      if (!there && attempt.request.op == Op::append && lookups == 0)
+      if (full == Full::gone && attempt.request.op == Op::append && lookups == 0)
         return {.declined = true, .incarnation = {}, .server = reply.server};
+      // Another may have sealed it just before; then it is not so the next time.
+      full_of_nothing = full == Full::of_nothing ? full_of_nothing + 1 : 0;
+      if (full_of_nothing == 2)
+        throw NotApplied(
+            ErrorCode::refused,
+            "the journal " + key_ +
+                " has no room for a change of this size: the server is out of memory, or its items are "
+                "too small (-I)",
+            context_.cluster.address_of(reply.server));
       sealed = true;
     } else {
       back_off(context_, round % 3 + 1, journal_patience);

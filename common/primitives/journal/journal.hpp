@@ -164,7 +164,8 @@ class Journal {
   Appended replace_by(const std::vector<SegmentName>& added, const std::function<bool()>& may_create);
   bool claim() const;
   void give_up_claim() const;
-  bool seal_full() const;
+  enum class Full { gone, sealed, of_nothing };
+  Full seal_full() const;
   bool seal(const Reply& root) const;
   void fill() const;
   enum class Compaction { done, again, impossible };

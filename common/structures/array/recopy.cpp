@@ -70,7 +70,7 @@ class JournalMove {
       }
       recopying_.write(listed(roots));
       recopying_.write({});
-    } catch (const NotApplied& refusal) {
+    } catch (const Failure& refusal) {
       if (refusal.code() != ErrorCode::refused) throw;
       recopying_.finish();
       drop(roots);

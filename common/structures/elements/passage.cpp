@@ -59,7 +59,7 @@ void Elements::Passage::settle(std::vector<Piece> pieces, std::vector<std::strin
     if (pieces.empty()) break;
     try {
       stage(pieces);
-    } catch (const NotApplied& refusal) {
+    } catch (const Failure& refusal) {
       if (refusal.code() != ErrorCode::refused || !divides || pieces.size() == 1) throw;
       divide(pieces, later);
       break;

@@ -1,0 +1,30 @@
+// Servers whose items are smaller than usual: memcached -I, from 1 KiB on. Nothing tells their size at the cost of no trip.
+// What is too large for one item is refused, and sent again in pieces.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+// Calls send(first, last) for pieces that together are 0 … count, in order: all at once, then half as many whenever send
+// throws that a server refused them. A server without memory refuses, too: what it does not take of one is thrown, with
+// nothing sent behind it.
+template <typename Send>
+void in_pieces(std::size_t count, const Send& send) {
+  std::size_t most = count;
+  for (std::size_t first = 0; first < count;) {
+    const std::size_t last = std::min(count, first + most);
+    try {
+      send(first, last);
+      first = last;
+    } catch (const Failure& refusal) {
+      if (refusal.code() != ErrorCode::refused || last - first == 1) throw;
+      most = (last - first) / 2;
+    }
+  }
+}
+
+}  // namespace mcds
