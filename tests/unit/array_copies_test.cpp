@@ -117,7 +117,7 @@ TEST_CASE(
   world.jobs.change({}, a);
   world.faults.none();
   Context second = world.context;
-  const Copies copies(second);
+  const Replicas copies(second);
   Journal(copies.at(1), "array2:jobs").compact([](const std::vector<JournalLine>& lines) {
     return without_removed(lines);
   });

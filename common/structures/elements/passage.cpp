@@ -18,7 +18,7 @@ constexpr auto staged_for = std::chrono::hours(24);
 
 void expect_read(const VersionedItem& item) {
   for (const VersionedCopy& copy : item.copies) {
-    if (copy.failure) throw Failure(*copy.failure);
+    if (copy.failure) raise(*copy.failure);
   }
 }
 

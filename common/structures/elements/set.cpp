@@ -81,13 +81,12 @@ class Elements::Setting {
   }
   // True: the same again, perhaps under other keys.
   bool elsewhere() {
-    try {
-      if (!elements_.elsewhere()) return false;
-    } catch (const Failure& failure) {
-      if (all([](const One& one) { return !one.open() || one.partly; }).empty()) throw;
-      for (One* one : open()) one->failure = failure;
+    const auto moved = attempt([&] { return elements_.elsewhere(); });
+    if (moved.failure() && !all([](const One& one) { return !one.open() || one.partly; }).empty()) {
+      for (One* one : open()) one->failure = moved.failure();
       return false;
     }
+    if (!moved.value()) return false;
     for (One* one : open()) {
       one->write.reset();
       one->listed_at.reset();

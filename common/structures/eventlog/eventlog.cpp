@@ -159,11 +159,7 @@ std::optional<Failure> EventLog::refusal_of_writers() {
     if (auto move = writer.take_left()) left = move;
   }
   if (!left) return std::nullopt;
-  try {
-    refuse(*left);
-  } catch (const Failure& refusal) {
-    return refusal;
-  }
+  return attempt([&] { refuse(*left); }).failure();
 }
 
 EventLog::Recopied EventLog::recopy() {
@@ -249,13 +245,13 @@ EventLog::Flushed EventLog::flush() {
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
   // its own shape may be another.
   for (int round = 0; round < 3; ++round) {
-    const auto failed = copies_.run([&](std::size_t copy) {
+    const auto tried = copies_.each([&](std::size_t copy) {
       if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
     });
     bool nowhere = false;
     bool somewhere = false;
     for (std::size_t i = 0; i < servers.size(); ++i) {
-      if (failed[i]) failures[i] = failed[i];
+      if (tried[i].failure()) failures[i] = tried[i].failure();
       somewhere = somewhere || servers[i];
       nowhere = nowhere || (!servers[i] && !failures[i]);
     }
@@ -264,7 +260,7 @@ EventLog::Flushed EventLog::flush() {
       const auto perhaps = [](const LogWriter& writer) { return writer.perhaps(); };
       if (!somewhere && std::any_of(writers_.begin(), writers_.end(), perhaps))
         throw UnknownOutcome("no reply to an append; the event may be in the log");
-      if (!somewhere) throw Failure(*refusal);
+      if (!somewhere) raise(*refusal);
       for (std::size_t i = 0; i < servers.size(); ++i) {
         if (!servers[i] && !failures[i]) failures[i] = refusal;
       }
@@ -285,7 +281,7 @@ EventLog::Flushed EventLog::flush() {
       static_cast<void>(elsewhere());
     }
   }
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
+  if (const auto failure = failure_of_all(failures)) raise(*failure);
   refill_lost(failures);
   return {context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures)};
@@ -326,11 +322,9 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
   if (!began || !went_on) return;
   Unheard sink;
   LogSummary summary;
-  try {
-    static_cast<void>(read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true));
-  } catch (const Failure&) {
-    // What was put is in the log; the next read refills.
-  }
+  // What was put is in the log; the next read refills.
+  static_cast<void>(
+      attempt([&] { return read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true); }));
 }
 
 std::vector<PlacedKey> EventLog::current_keys() {
