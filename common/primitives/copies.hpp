@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {

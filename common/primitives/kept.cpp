@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/copies.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -129,14 +129,12 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
     number = now->number;
     std::string why;
     if (complete_ && time - since > recopy_lease) {
-      try {
-        complete_(*now);
-        return;
-      } catch (const Failure& failure) {
-        // Others may be completing it.
-        if (failure.code() != ErrorCode::try_again) why = std::string(": ") + failure.what();
-        since = context_.clock.steady();
-      }
+      const auto completed = attempt([&] { complete_(*now); });
+      if (!completed.failure()) return;
+      // Others may be completing it.
+      if (completed.failure()->code() != ErrorCode::try_again)
+        why = std::string(": ") + completed.failure()->what();
+      since = context_.clock.steady();
     }
     if (time - begun > longest_wait || !why.empty()) {
       throw Contention("the " + structure_ + " '" + name_ + "' is being put into " + in_words(now->mark.to) +

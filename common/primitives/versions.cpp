@@ -155,10 +155,8 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
 void Versions::take(VersionedCopy& copy, Reply reply) const {
   const bool written = copy.written;
   copy = {.server = reply.server, .written = written};
-  try {
-    expect_read(context_.cluster, reply);
-  } catch (const Failure& failure) {
-    copy.failure = failure;
+  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+  if (copy.failure) {
     copy.flood = reply.failure != nullptr && reply.failure->flood;
     return;
   }
@@ -207,12 +205,11 @@ void Versions::write(std::span<VersionedWrite> writes) const {
                                     context_.cluster.address_of(copy.server));
           continue;
         }
-        try {
-          batch.push_back(request_for(write, copy));
-          sent.push_back({&write, &copy});
-        } catch (const NotApplied& failure) {
-          copy.failure = failure;
-        }
+        const auto request = attempt([&] { return request_for(write, copy); });
+        copy.failure = request.failure();
+        if (copy.failure) continue;
+        batch.push_back(request.value());
+        sent.push_back({&write, &copy});
       }
     }
     if (batch.empty()) return;

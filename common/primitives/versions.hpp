@@ -38,7 +38,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/copies.hpp"
 

@@ -126,6 +126,15 @@ TEST_CASE(
   CHECK(world.jobs.fetch().elements == b);
 }
 
+TEST_CASE("array copies: that no server answers is told as with one copy, so that fetch --partial knows it") {
+  World world;
+  world.jobs.change(both, {});
+  for (const std::size_t server : world.servers) world.memory.kill(server);
+  CHECK_THROWS_AS(world.jobs.fetch(), NotApplied);
+  CHECK_THROWS_AS(world.jobs.compact(), NotApplied);
+  CHECK_THROWS_AS(world.jobs.change(a, {}), NotApplied);
+}
+
 TEST_CASE("array copies: what every copy has lost is told again and again, also after a healing read") {
   World world;
   const Journal::Options small{.segment_size = 300, .largest_padding = 1024, .largest_change = 512};

@@ -261,7 +261,7 @@ class Elements::Fetching {
     }
     const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
     if (copies_ == 1) {
-      const auto failure = looks_.front().manifest_failure();
+      const auto& failure = looks_.front().manifest_failure();
       if (failure && partial_) note_unreachable(*failure);
       if (!failure && !whole(looks_.front()))
         listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());

@@ -196,7 +196,8 @@ void ElementIndex::name_new(Roots& roots) const {
     return says(born_mark) && !says(std::string(named_mark) + shard.second);
   };
   std::vector<Request> marks;
-  try {
+  // What gets no name now gets one from the next who looks.
+  static_cast<void>(attempt([&] {
     for (auto shard = roots.unnamed.begin(); shard != roots.unnamed.end();) {
       if (!is_new(*shard)) {
         ++shard;
@@ -208,9 +209,7 @@ void ElementIndex::name_new(Roots& roots) const {
       marks.push_back(mark(number, incarnation));
     }
     if (!marks.empty()) static_cast<void>(context_.cluster.execute(marks));
-  } catch (const Failure&) {
-    // What has no name yet gets one from the next who looks.
-  }
+  }));
 }
 
 ElementIndex::Look::Look(Look&&) noexcept = default;
@@ -230,7 +229,7 @@ ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)
   }
 }
 
-std::optional<Failure> ElementIndex::Look::manifest_failure() const {
+const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
   return roots_->reader.failure(0);
 }
 
@@ -332,12 +331,12 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
   listing.shards.resize(names.size());
   for (std::size_t i = 0; i < shares.size(); ++i) {
     const std::size_t shard = shares[i].shard;
-    const Journal::Appended& appended = results[i].appended;
     for (const std::size_t place : shares[i].places) {
-      listing.failures[place] = results[i].failure;
+      listing.failures[place] = results[i].failure();
       listing.shards[place] = shard;
     }
-    if (results[i].failure) continue;
+    if (results[i].failure()) continue;
+    const Journal::Appended& appended = results[i].value();
     if (appended.created) listing.created[shard] = appended.incarnation;
     if (!appended.created && !listing.created.contains(shard)) listing.there.insert(shard);
     if (appended.sealed) listing.full.insert(shard);
@@ -362,25 +361,20 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
 // Of two lines with one id the second does nothing. False: it has not certainly all.
 bool ElementIndex::restore(std::size_t shard, const There& there) const {
   if (!there.whole) return false;
-  try {
-    Journal(context_, shard_key(shard), options_).append(there.lines);
-    return true;
-  } catch (const Failure&) {
-    return false;  // too many for one change, or no answer
-  }
+  // Too many for one change, or no answer.
+  return !attempt([&] { Journal(context_, shard_key(shard), options_).append(there.lines); }).failure();
 }
 
 void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
   for (const auto& [shard, incarnation] : listing.created) {
-    try {
+    const auto named = attempt([&, shard = shard, &incarnation = incarnation] {
       const auto elsewhere = there.find(shard);
       if (elsewhere != there.end() && !restore(shard, elsewhere->second)) mark_lossy(shard);
       name_in_manifest(shard, incarnation);
       marks_.push_back(mark(shard, incarnation));
-    } catch (const Failure& failure) {
-      for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
-        if (listing.shards[i] == shard) listing.failures[i] = failure;
-      }
+    });
+    for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
+      if (named.failure() && listing.shards[i] == shard) listing.failures[i] = named.failure();
     }
   }
   // Beside other copies what is sent next is not sent from here.
@@ -392,13 +386,9 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
                            "no reply while it was listed in the index; nothing was set, try again",
                            failure->server());
   }
-  for (const std::size_t shard : listing.full) {
-    try {
-      static_cast<void>(compact_shard(shard, false));
-    } catch (const Failure&) {
-      // Nothing of ours depends on it; the next client that finds the shard full tries again.
-    }
-  }
+  // Nothing of ours depends on it; the next client that finds the shard full tries again.
+  for (const std::size_t shard : listing.full)
+    static_cast<void>(attempt([&] { return compact_shard(shard, false); }));
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {
