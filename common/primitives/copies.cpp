@@ -22,7 +22,9 @@ std::vector<std::size_t> copy_servers(const Context& context, std::string_view k
 
 namespace {
 
-std::vector<Request> for_copies(const Context& context, std::span<const Request> requests) {
+std::vector<Request> for_copies(const Context& context, std::vector<Request> requests) {
+  // With one copy there is nothing to direct: the requests go as they are.
+  if (context.copies == 1) return requests;
   std::vector<Request> batch;
   batch.reserve(requests.size() * context.copies);
   for (const Request& request : requests) {
@@ -35,14 +37,11 @@ std::vector<Request> for_copies(const Context& context, std::span<const Request>
 }  // namespace
 
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests) {
-  // Without copies there is nothing to direct: the requests go as they are.
-  if (context.copies == 1) return {context.cluster.execute(requests), 1};
-  return {context.cluster.execute(for_copies(context, requests)), context.copies};
+  return {context.cluster.execute(for_copies(context, {requests.begin(), requests.end()})), context.copies};
 }
 
 CopiesOnTheWay::CopiesOnTheWay(const Context& context, std::vector<Request> requests)
-    : copies_(context.copies),
-      pending_(context.cluster.begin(copies_ == 1 ? std::move(requests) : for_copies(context, requests))) {}
+    : copies_(context.copies), pending_(context.cluster.begin(for_copies(context, std::move(requests)))) {}
 
 CopyReplies CopiesOnTheWay::finish() {
   return {pending_->finish(), copies_};

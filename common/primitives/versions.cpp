@@ -116,7 +116,7 @@ std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
   std::vector<Request> batch;
   batch.reserve(keys.size() * context_.copies);
   for (const std::string& key : keys) {
-    if (context_.copies == 1) {
+    if (!in_use()) {
       batch.push_back(Request::get(key));
       continue;
     }
@@ -162,7 +162,7 @@ void Versions::take(VersionedCopy& copy, Reply reply) const {
   }
   copy.found = reply.outcome == Outcome::hit;
   copy.cas = reply.cas;
-  if (context_.copies > 1 && copy.found) {
+  if (in_use() && copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
     copy.removed = before || (reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0"));
     copy.number = before ? 0 : reply.flags & number_mask;

@@ -108,6 +108,9 @@ class Versions {
  public:
   explicit Versions(const Context& context) : context_(context) {}
 
+  // False: there is one copy, which is what it says and no more. Who writes then need not read before.
+  bool in_use() const { return context_.copies > 1; }
+
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
   // read in two steps.
   std::unique_ptr<Pending> begin_read(std::span<const std::string> keys) const;

@@ -134,11 +134,9 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   if (encoding != ArrayEncoding::json) {
     const Changed changed = append(step, encoding);
     if (changed.found || encoding) return changed;
-    if (copies_.size() > 1 && !step.creates) return changed;
+    if (!may_be_json() && !step.creates) return changed;
   }
-  if (copies_.size() > 1) {
-    throw InvalidInput(std::string(json_has_one_copy));
-  }
+  if (!may_be_json()) throw InvalidInput(std::string(json_has_one_copy));
   return update_json(step, lock);
 }
 
@@ -277,11 +275,10 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
-  // With several copies there is no JSON array, unless a client used fewer copies.
-  if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
+  if (may_be_json()) expect_read(context_.cluster, replies[1]);
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
   const bool json = replies[1].outcome == Outcome::hit;
-  if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
+  if (json && !may_be_json() && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data,
                   "the array has the JSON encoding; omit --encoding, or give --encoding json",
@@ -357,8 +354,7 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (contents.found || encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
-  // With several copies there is no JSON array, unless a client used fewer copies.
-  if (reply.failed() && copies_.size() > 1 && !encoding) return contents;
+  if (reply.failed() && !may_be_json() && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;
   if (reply.outcome != Outcome::hit) return contents;
@@ -400,8 +396,7 @@ JournalContents Array::read_first() const {
 std::vector<PlacedKey> Array::keys() const {
   JournalContents stored = read_first();
   if (!stored.found && kept_.elsewhere()) stored = read_first();
-  if (!stored.found && copies_.size() == 1 && fetch_here(ArrayEncoding::json).found)
-    return {{json_key(), {}}};
+  if (!stored.found && may_be_json() && fetch_here(ArrayEncoding::json).found) return {{json_key(), {}}};
   std::vector<PlacedKey> keys{{kept_.key(), {}}};
   for (std::string& segment : stored.segments) keys.push_back({std::move(segment), kept_.key()});
   return keys;

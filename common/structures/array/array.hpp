@@ -154,6 +154,9 @@ class Array {
   Changed cas_json(const Step& step);
   void expect_no_journal() const;
   std::string json_key() const { return json_key_; }
+  // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for, so that it is
+  // not taken for nothing, and its server need not answer.
+  bool may_be_json() const { return copies_.size() == 1; }
 
   static void complete_recopy(const Context& context, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);

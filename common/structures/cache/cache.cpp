@@ -228,15 +228,14 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
     record->fresh_until = WallTime{};
     result.after = record->begun_at;
     result.until = record->stale_until;
-    const Duration least = copies_.size() > 1 ? shortest_word : Duration::zero();
-    const Duration left = std::max<Duration>(record->stale_until - now, least);
+    const Duration left = std::max<Duration>(record->stale_until - now, least_stay(copies_));
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
   return result;
 }
 
 Cache::Invalidated Cache::remove_copy(const Context& context) const {
-  if (copies_.size() > 1) return remove_beside_others(context);
+  if (least_stay(copies_) != Duration::zero()) return remove_beside_others(context);
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context.cluster.execute(Request::remove(key_));
     if (reply.unknown() && attempt < most_removals) continue;

@@ -13,6 +13,10 @@ bool looks_like_ours(std::string_view value) {
 
 }  // namespace
 
+Duration least_stay(const Replicas& copies) {
+  return copies.size() > 1 ? shortest_word : Duration::zero();
+}
+
 WallTime plus(WallTime time, Duration duration) {
   return time + std::chrono::floor<std::chrono::microseconds>(duration);
 }

@@ -128,8 +128,7 @@ bool CacheRebuild::ends_soon(const std::optional<CacheRecord>& record) const {
 
 void CacheRebuild::keep() {
   const WallTime now = context_.clock.wall();
-  Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
-  if (copies_.size() > 1) left = std::max(left, shortest_word);
+  const Duration left = std::max<Duration>({keep_until_ - now, terms_.rebuild_ttl, least_stay(copies_)});
   static_cast<void>(execute_copies(context_, Request::touch(key_, Exptime::after(left + cache_slack, now))));
 }
 
@@ -141,8 +140,7 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.made_at = now;
   record.fresh_until = plus(now, terms_.ttl);
   record.stale_until = plus(record.fresh_until, terms_.stale);
-  Duration left = terms_.ttl + terms_.stale;
-  if (copies_.size() > 1) left = std::max(left, shortest_word);
+  const Duration left = std::max<Duration>(terms_.ttl + terms_.stale, least_stay(copies_));
   const Write write{encode(record), Exptime::after(left + cache_slack, now), 0};
   const auto stored = expect_any(copies_.each([&](std::size_t i) {
     if (unclaimed_[i]) raise(*unclaimed_[i]);

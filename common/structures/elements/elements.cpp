@@ -64,7 +64,7 @@ void Elements::take_keys() const {
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     indexes_.push_back(std::make_unique<ElementIndex>(
         copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
-        copies_.size() > 1, options_));
+        versions_.in_use(), options_));
   }
 }
 
@@ -87,7 +87,7 @@ std::vector<std::string> Elements::keys_of(std::span<const std::string> names) c
 }
 
 std::vector<std::string> Elements::index_keys() const {
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   return indexes_.front()->keys();
 }
 
@@ -183,10 +183,10 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
-  // With several copies what removes also writes.
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  // What removes leaves its word, which must not be under keys that nobody uses.
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   const auto act = [&](std::span<const std::string> some) {
-    return copies_.size() > 1 ? remove_here(some) : remove_only(some);
+    return versions_.in_use() ? remove_here(some) : remove_only(some);
   };
   auto results = act(names);
   std::vector<std::string> missing;

@@ -81,9 +81,9 @@ class Elements::Recopier {
     say_unfinished(false);
     std::vector<Request> removals;
     for (std::size_t server = 0; server < change_.safe.cluster.placement().pool().size(); ++server) {
-      if (!change_.from_several())
+      if (!change_.from_versions())
         removals.push_back(Request::remove(change_.begun_key(change_.mover())).on(server));
-      if (!change_.to_several())
+      if (!change_.to_versions())
         removals.push_back(Request::remove(change_.stored_key(change_.mover())).on(server));
     }
     if (!removals.empty()) static_cast<void>(change_.safe.cluster.execute(removals));

@@ -328,7 +328,7 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
 }
 
 std::vector<PlacedKey> EventLog::current_keys() {
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   std::vector<PlacedKey> keys;
   for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)
