@@ -1,23 +1,17 @@
 // The copies of a key: the N distinct servers that follow it in its placement, the owner first.
 //
-// There are two ways to use them. execute_copies() sends each request to all copies of its key and leaves the
-// merging to the caller. Copies gives every copy a Context of its own, in which a structure finds only that
-// copy of each key, and runs the structure once per copy, in parallel. The batches of a round leave together,
-// so a structure costs as many round trips with N copies as with one, and needs no code of its own to write
-// them.
-//
-// A copy that fails does not keep the others from being written: the outcome lists each copy, and a write
-// that reached one copy is done.
+// execute_copies() sends each request to all copies of its key and leaves the merging to the caller; replicas.hpp runs a
+// structure's code once per copy. A copy that fails does not keep the others from being written: the outcome lists each
+// copy, and a write that reached one copy is done.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
@@ -77,7 +71,7 @@ class CopiesOnTheWay {
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
-// For one key's copies after Copies::run.
+// For one key's copies after Replicas::each.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
                                        std::span<const std::optional<Failure>> failures);
 
@@ -95,26 +89,5 @@ void expect_all(std::span<const std::optional<Failure>> copies);
 // Whether a write that `done` of so many copies have counts as done: with three and more most of them, so that who reads
 // most finds it; with two, one: those that are away are told by the answer.
 bool enough_written(std::size_t done, std::size_t copies);
-
-class Copies {
- public:
-  explicit Copies(const Context& context);
-  ~Copies();
-  Copies(Copies&&) noexcept;
-  Copies& operator=(Copies&&) noexcept;
-
-  std::size_t size() const;
-  // A context in which every key has one copy: its `copy`-th.
-  Context& at(std::size_t copy) const;
-
-  using Work = std::function<void(std::size_t copy)>;
-  // Runs `work` for every copy, in parallel. It may use nothing but at(copy) of the outside world. Its Failure, if
-  // any, is the copy's result, or with one copy is thrown; anything else that is thrown leaves run().
-  std::vector<std::optional<Failure>> run(const Work& work) const;
-
- private:
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
-};
 
 }  // namespace mcds

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/copies.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -113,18 +113,26 @@ bool Kept::elsewhere(bool certainly) {
 bool Kept::act_upon(const Look& look) {
   left_.clear();
   const auto use = [&](const std::string& key) { return std::exchange(key_, key) != key; };
-  if (look.has(context_.copies)) return use(key_for(context_.copies));
-  if (const std::size_t copies = unmarked_copies(look.unmarked); copies > 1) {
-    if (copies > context_.copies) refuse(copies);
-    return use(key_for(1));
+  const std::vector<Place> places = places_of(look);
+  if (std::find(places.begin(), places.end(), Place{context_.copies}) != places.end())
+    return use(key_for(context_.copies));
+  if (places.empty()) {
+    left_ = look.left;
+    return false;
   }
-  if (look.unmarked.front()) {
-    if (context_.copies == 1) return false;
-    refuse(1);
-  }
-  if (!look.marked.empty()) refuse(look.marked.front());
-  left_ = look.left;
-  return false;
+  // Copies that were lost are made again.
+  if (!places.front().unmarked || places.front().copies > context_.copies) refuse(places.front().copies);
+  return use(unmarked_key());
+}
+
+std::vector<Kept::Place> Kept::places_of(const Look& look) const {
+  std::vector<Place> places;
+  if (const std::size_t copies = unmarked_copies(look.unmarked); copies > 1)
+    places.push_back({copies, true});
+  else if (look.unmarked.front())
+    places.push_back({});
+  for (const std::size_t copies : look.marked) places.push_back({copies});
+  return places;
 }
 
 // Until the mark is gone or says something else.
@@ -141,14 +149,12 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
     number = now->number;
     std::string why;
     if (complete_ && time - since > recopy_lease) {
-      try {
-        complete_(*now);
-        return;
-      } catch (const Failure& failure) {
-        // Others may be completing it.
-        if (failure.code() != ErrorCode::try_again) why = std::string(": ") + failure.what();
-        since = context_.clock.steady();
-      }
+      const auto completed = attempt([&] { complete_(*now); });
+      if (!completed.failure()) return;
+      // Others may be completing it.
+      if (completed.failure()->code() != ErrorCode::try_again)
+        why = std::string(": ") + completed.failure()->what();
+      since = context_.clock.steady();
     }
     if (time - begun > longest_wait || !why.empty()) {
       throw Contention("the " + structure_ + " '" + name_ + "' is being put into " + in_words(now->mark.to) +
@@ -163,12 +169,7 @@ std::vector<Kept::Place> Kept::places(bool ours) {
     wait_for_change(*now.change);
     now = look(true);
   }
-  std::vector<Place> places;
-  if (const std::size_t copies = unmarked_copies(now.unmarked); copies > 1)
-    places.push_back({copies, true});
-  else if (now.unmarked.front())
-    places.push_back({});
-  for (const std::size_t copies : now.marked) places.push_back({copies});
+  std::vector<Place> places = places_of(now);
   if (places.empty() && now.left.empty() && now.silent)
     throw NotApplied(now.silent->code(), now.silent->what(), now.silent->server());
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
@@ -187,7 +188,7 @@ std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
                                            in_words(places[1].copies) +
                                            "; fetch each with --copies, and empty one of them");
   }
-  if (places.front().unmarked && context_.copies == 1) {
+  if (places.front().unmarked && !may_be_unmarked()) {
     throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
                                            "' was written before 0.2, which is changed to one copy in two "
                                            "steps: to another number first");

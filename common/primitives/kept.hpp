@@ -54,6 +54,10 @@ class Kept {
   const std::string& key() const { return key_; }
 
   std::string unmarked_key() const { return key_for(1); }
+  // Under a key of before 0.2.
+  bool is_unmarked() const { return key_ != key_for(context_.copies); }
+  // Whether it may be under such a key, so that what asks for nothing must look first: the key of one copy is the same.
+  bool may_be_unmarked() const { return key_for(context_.copies) != unmarked_key(); }
 
   // Call it if key() holds nothing, or one of several copies does not, before that is reported or acted upon; looks once a
   // second. True: key() is another from now on, or the number of copies was being changed: try again. Throws
@@ -86,6 +90,7 @@ class Kept {
   struct Look;
   Look look(bool everywhere = false) const;
   bool act_upon(const Look& look);
+  std::vector<Place> places_of(const Look& look) const;
   void wait_for_change(const Recopying::Seen& seen);
   std::string key_for(std::size_t copies) const;
   std::size_t unmarked_copies(const std::vector<std::optional<std::string>>& roots) const;

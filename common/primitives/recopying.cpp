@@ -74,9 +74,7 @@ std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) c
   if (replies.size() < asked_copies) return std::nullopt;
   const VersionedItem item = Versions(in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
-  if (std::all_of(item.copies.begin(), item.copies.end(), failed))
-    throw NotApplied(item.copies[0].failure->code(), item.copies[0].failure->what(),
-                     item.copies[0].failure->server());
+  if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
   if (!item.live()) return std::nullopt;
   auto mark = decode_recopy_mark(item.newest()->value);
   if (!mark) return std::nullopt;
@@ -152,7 +150,7 @@ void Recopying::put(const RecopyMark& next, Writing writing) {
     std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
     VersionedItem& item = items.front();
     for (const VersionedCopy& copy : item.copies) {
-      if (copy.failure) throw Failure(*copy.failure);
+      if (copy.failure) raise(*copy.failure);
     }
     const VersionedCopy* newest = item.newest();
     // Clients ask for the first two copies. What another one alone has is left from a change that was done.
@@ -174,7 +172,7 @@ void Recopying::put(const RecopyMark& next, Writing writing) {
     if (failed == nullptr) break;
     if (failed->failure->code() == ErrorCode::try_again) throw overtaken();
     if (attempt + 1 == most_writes || failed->failure->code() != ErrorCode::unknown_outcome)
-      throw Failure(*failed->failure);
+      raise(*failed->failure);
   }
   put_at_ = context_.clock.steady();
   mark_ = next;

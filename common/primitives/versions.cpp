@@ -116,7 +116,7 @@ std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
   std::vector<Request> batch;
   batch.reserve(keys.size() * context_.copies);
   for (const std::string& key : keys) {
-    if (context_.copies == 1) {
+    if (!in_use()) {
       batch.push_back(Request::get(key));
       continue;
     }
@@ -155,16 +155,14 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
 void Versions::take(VersionedCopy& copy, Reply reply) const {
   const bool written = copy.written;
   copy = {.server = reply.server, .written = written};
-  try {
-    expect_read(context_.cluster, reply);
-  } catch (const Failure& failure) {
-    copy.failure = failure;
+  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+  if (copy.failure) {
     copy.flood = reply.failure != nullptr && reply.failure->flood;
     return;
   }
   copy.found = reply.outcome == Outcome::hit;
   copy.cas = reply.cas;
-  if (context_.copies > 1 && copy.found) {
+  if (in_use() && copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
     copy.removed = before || (reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0"));
     copy.number = before ? 0 : reply.flags & number_mask;
@@ -207,12 +205,11 @@ void Versions::write(std::span<VersionedWrite> writes) const {
                                     context_.cluster.address_of(copy.server));
           continue;
         }
-        try {
-          batch.push_back(request_for(write, copy));
-          sent.push_back({&write, &copy});
-        } catch (const NotApplied& failure) {
-          copy.failure = failure;
-        }
+        const auto request = attempt([&] { return request_for(write, copy); });
+        copy.failure = request.failure();
+        if (copy.failure) continue;
+        batch.push_back(request.value());
+        sent.push_back({&write, &copy});
       }
     }
     if (batch.empty()) return;

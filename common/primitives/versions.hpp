@@ -38,7 +38,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/copies.hpp"
 
@@ -107,6 +107,9 @@ struct VersionedWrite {
 class Versions {
  public:
   explicit Versions(const Context& context) : context_(context) {}
+
+  // False: there is one copy, which is what it says and no more. Who writes then need not read before.
+  bool in_use() const { return context_.copies > 1; }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
   // read in two steps.

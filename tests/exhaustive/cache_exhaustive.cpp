@@ -181,7 +181,7 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
     if (setting.before != Before::nothing) build_before(before);
     if (setting.before == Before::stale) run.time().advance(2s);
     if (setting.behind)
-      Lock::at_key(Copies(before).at(1), lock_key).acquire({.ttl = rebuild_ttl, .holder = {}});
+      Lock::at_key(Replicas(before).at(1), lock_key).acquire({.ttl = rebuild_ttl, .holder = {}});
     for (const std::string& life : lives) {
       run.client([&life, &setting, history](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);

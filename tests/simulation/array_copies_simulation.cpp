@@ -152,7 +152,7 @@ class Writer {
 
 // Whether every copy has the same lines, and adds the same.
 bool are_whole(Context& context) {
-  const Copies copies(context);
+  const Replicas copies(context);
   std::set<std::set<std::string>> contents;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const JournalContents one =

@@ -117,13 +117,22 @@ TEST_CASE(
   world.jobs.change({}, a);
   world.faults.none();
   Context second = world.context;
-  const Copies copies(second);
+  const Replicas copies(second);
   Journal(copies.at(1), "array2:jobs").compact([](const std::vector<JournalLine>& lines) {
     return without_removed(lines);
   });
   CHECK(world.jobs.fetch().elements == b);
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements == b);
+}
+
+TEST_CASE("array copies: that no server answers is told as with one copy, so that fetch --partial knows it") {
+  World world;
+  world.jobs.change(both, {});
+  for (const std::size_t server : world.servers) world.memory.kill(server);
+  CHECK_THROWS_AS(world.jobs.fetch(), NotApplied);
+  CHECK_THROWS_AS(world.jobs.compact(), NotApplied);
+  CHECK_THROWS_AS(world.jobs.change(a, {}), NotApplied);
 }
 
 TEST_CASE("array copies: what every copy has lost is told again and again, also after a healing read") {

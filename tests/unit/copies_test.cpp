@@ -1,7 +1,6 @@
-#include "common/primitives/copies.hpp"
-
 #include <doctest/doctest.h>
 
+#include "common/primitives/replicas.hpp"
 #include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "tests/support/world.hpp"
@@ -31,17 +30,17 @@ const IncrOptions exact{.ttl = {}, .exact = true};
 
 TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
   CopyWorld world;
-  const Copies copies(world.context);
+  const Replicas copies(world.context);
   CHECK(world.trips.trips_of([&] {
-    const auto failures = copies.run([&](std::size_t copy) {
+    const auto names = expect_all(copies.each([&](std::size_t copy) {
       Context& context = copies.at(copy);
       expect(context.cluster,
              context.cluster.execute(Request::add("k", std::to_string(copy), Exptime::never())));
       context.clock.sleep_for(1ms);
       expect(context.cluster, context.cluster.execute(Request::append("k", "!")));
-    });
-    CHECK_FALSE(failures[0]);
-    CHECK_FALSE(failures[1]);
+      return "copy " + std::to_string(copy);
+    }));
+    CHECK(names == std::vector<std::string>{"copy 0", "copy 1"});
   }) == 2);
   CHECK(world.stored("k", 0) == "0!");
   CHECK(world.stored("k", 1) == "1!");
@@ -49,7 +48,7 @@ TEST_CASE("copies: a structure runs once per copy in as many trips as once") {
 
 TEST_CASE("copies: a part lies with what it continues, or two copies of it could lie on one server") {
   CopyWorld world(5);
-  const Copies copies(world.context);
+  const Replicas copies(world.context);
   for (int i = 0; i < 50; ++i) {
     const std::string root = "array2:a" + std::to_string(i);
     const Request part = Request::get(root + ":s:" + world.random.token()).lying_with(root);
@@ -65,23 +64,55 @@ TEST_CASE("copies: a part lies with what it continues, or two copies of it could
 
 TEST_CASE("copies: one that fails does not keep the others, and what is no failure leaves the run") {
   CopyWorld world;
-  const Copies copies(world.context);
+  const Replicas copies(world.context);
   world.memory.kill(copy_servers(world.context, "k")[0]);
-  const auto failures = copies.run([&](std::size_t copy) {
+  const auto written = expect_any(copies.each([&](std::size_t copy) {
     Context& context = copies.at(copy);
     expect(context.cluster, context.cluster.execute(Request::set("k", "v", Exptime::never())));
     expect(context.cluster, context.cluster.execute(Request::append("k", "w")));
-  });
-  CHECK(failures[0]->code() == ErrorCode::unavailable);
-  CHECK_FALSE(failures[1]);
-  CHECK_FALSE(failure_of_all(failures));
+  }));
+  CHECK(written[0].failure()->code() == ErrorCode::unavailable);
+  CHECK_FALSE(written[1].failure());
+  CHECK_THROWS_AS(expect_all(written), NotApplied);
   CHECK(world.stored("k", 1) == "vw");
   struct Killed {};
-  CHECK_THROWS_AS(copies.run([&](std::size_t copy) {
+  CHECK_THROWS_AS(copies.each([&](std::size_t copy) {
     copies.at(copy).cluster.execute(Request::get("k"));
     if (copy == 1) throw Killed{};
   }),
                   Killed);
+}
+
+TEST_CASE("copies: a single copy that fails is a result like any other, and is thrown as what it was") {
+  CopyWorld world(3, 1);
+  const Replicas copies(world.context);
+  world.memory.kill(copy_servers(world.context, "k")[0]);
+  const auto read = copies.each([&](std::size_t copy) {
+    Context& context = copies.at(copy);
+    return expect_read(context.cluster, context.cluster.execute(Request::get("k"))).value;
+  });
+  REQUIRE(read.size() == 1);
+  CHECK(read[0].failure()->code() == ErrorCode::unavailable);
+  CHECK_THROWS_AS(expect_any(read), NotApplied);
+  CHECK_THROWS_AS(expect_all(read), NotApplied);
+  const auto lengths = read.mapped([](const std::string& value) { return value.size(); });
+  CHECK(lengths[0].failure()->code() == ErrorCode::unavailable);
+}
+
+TEST_CASE("result: a failure that is kept is thrown later with its code, its message and its class") {
+  CHECK(attempt([] { return 5; }).value() == 5);
+  CHECK_FALSE(attempt([] {}).failure());
+  const auto kept = attempt([]() -> int { throw UnknownOutcome("no reply", "unix:/x"); });
+  REQUIRE(kept.failure());
+  CHECK(kept.failure()->server() == "unix:/x");
+  CHECK_THROWS_WITH_AS(kept.value(), "no reply", UnknownOutcome);
+  CHECK_THROWS_AS(raise(*attempt([] { throw CorruptData("damaged"); }).failure()), CorruptData);
+  CHECK_THROWS_AS(raise(*attempt([] { throw InvalidInput("no name"); }).failure()), InvalidInput);
+  CHECK_THROWS_AS(raise(*attempt([] { throw Contention("rivals"); }).failure()), Contention);
+  CHECK_THROWS_AS(raise(Failure(ErrorCode::access_denied, "no login")), NotApplied);
+  CHECK_THROWS_AS(raise(Failure(ErrorCode::lock_lost, "gone")), Failure);
+  struct Killed {};
+  CHECK_THROWS_AS(attempt([] { throw Killed{}; }), Killed);
 }
 
 TEST_CASE("copies: a plain counter is the largest copy, right while one has lived from the start") {

@@ -464,7 +464,7 @@ TEST_CASE("recopy: what was done of a batch is not refused with the rest") {
 TEST_CASE("recopy: an index that lists nothing, made by what was executed late, does not stand in the way") {
   RecopyWorld world;
   set(world.with(1), "f", "v");
-  const Copies copies(world.with(2));
+  const Replicas copies(world.with(2));
   for (std::size_t copy = 0; copy < copies.size(); ++copy)
     ElementIndex(copies.at(copy), "hash2:cfg", nullptr, true).say_unfinished(true);
   Hash(world.with(3), "cfg").elements().recopy();

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/units.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
@@ -95,7 +95,7 @@ class VisitorLines final : public LineBatch {
     const auto hits = visitors_.hit(ids_);
     for (std::size_t i = 0; i < hits.size(); ++i) {
       try {
-        if (hits[i].failure) std::rethrow_exception(hits[i].failure);
+        if (hits[i].failure) raise(*hits[i].failure);
         answer_hit(session_, options_, visitors_, hits[i], ids_[i]);
       } catch (const Failure& failure) {
         if (failure.code() == ErrorCode::output_failed) throw;

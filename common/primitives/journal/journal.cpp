@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/journal/reading.hpp"
 
@@ -38,27 +37,15 @@ JournalReader::JournalReader(const Context& context, std::span<const std::string
   }
   auto replies = context.cluster.execute(batch);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    try {
-      readings_->all[i].take_root(context, std::move(replies[i]));
-    } catch (const Failure&) {
-      readings_->all[i].failure = std::current_exception();
-    }
+    JournalReading& one = readings_->all[i];
+    one.failure = attempt([&] { one.take_root(context, std::move(replies[i])); }).failure();
   }
 }
 
 JournalReader::~JournalReader() = default;
 
-bool JournalReader::failed(std::size_t index) const {
-  return readings_->all.at(index).failure != nullptr;
-}
-
-std::optional<Failure> JournalReader::failure(std::size_t index) const {
-  if (!failed(index)) return std::nullopt;
-  try {
-    std::rethrow_exception(readings_->all.at(index).failure);
-  } catch (const Failure& failure) {
-    return failure;
-  }
+const std::optional<Failure>& JournalReader::failure(std::size_t index) const {
+  return readings_->all.at(index).failure;
 }
 
 bool JournalReader::found(std::size_t index) const {
@@ -72,7 +59,7 @@ const std::string& JournalReader::incarnation(std::size_t index) const {
 // With its segments.
 JournalReading& JournalReader::read_whole(std::size_t index) {
   JournalReading& reading = readings_->all.at(index);
-  if (reading.failure) std::rethrow_exception(reading.failure);
+  if (reading.failure) raise(*reading.failure);
   for (int round = 0; round < most_rereads && !reading.complete; ++round) {
     reading.read_segments(context_);
     if (!reading.complete) reading.reread_root(context_);
@@ -99,7 +86,7 @@ struct Journal::Attempt {
   Request request;
 };
 
-Journal::Attempt Journal::attempt(std::span<const JournalLine> lines) const {
+Journal::Attempt Journal::first_attempt(std::span<const JournalLine> lines) const {
   std::string text = encode_all(lines);
   if (text.size() > options_.largest_change) {
     throw InvalidInput("one atomic change with its elements may have at most 256 KiB; split it");
@@ -193,45 +180,36 @@ Journal::Appended Journal::settle(const Attempt& attempt, Reply reply, int& look
 
 Journal::Appended Journal::append(std::span<const JournalLine> lines,
                                   const std::function<bool()>& may_create) {
-  Attempt one = attempt(lines);
+  Attempt one = first_attempt(lines);
   if (!may_create) return settle(one, context_.cluster.execute(one.request));
   one.request = Request::append(key_, std::move(one.request.value));
   Reply reply = context_.cluster.execute(one.request);
   if (reply.outcome != Outcome::not_stored && !reply.unknown()) return settle(one, std::move(reply));
-  try {
-    if (!may_create()) {
-      // Not executed so far, but it may be once another client creates the journal.
-      if (reply.unknown()) expect(context_.cluster, reply);
-      return {.declined = true, .incarnation = {}, .server = reply.server};
-    }
-  } catch (const Failure&) {
-    if (reply.unknown()) expect(context_.cluster, reply);
-    throw;
-  }
+  const auto full = attempt([&] { return may_create(); });
+  // Not executed so far, but it may be once another client creates the journal.
+  if (reply.unknown() && (full.failure() || !full.value())) expect(context_.cluster, reply);
+  if (!full.value()) return {.declined = true, .incarnation = {}, .server = reply.server};
   if (!reply.unknown()) reply = context_.cluster.execute(one.request);
   return settle(one, std::move(reply));
 }
 
-std::vector<Journal::AdditionResult> Journal::append_each(const Context& context,
-                                                          std::span<const Addition> additions,
-                                                          const Options& options) {
+std::vector<Result<Journal::Appended>> Journal::append_each(const Context& context,
+                                                            std::span<const Addition> additions,
+                                                            const Options& options) {
   std::vector<Attempt> attempts;
   std::vector<Request> batch;
   for (const Addition& addition : additions) {
     Options one = options;
     one.birth = addition.birth;
-    attempts.push_back(Journal(context, addition.key, one).attempt(addition.lines));
+    attempts.push_back(Journal(context, addition.key, one).first_attempt(addition.lines));
     batch.push_back(attempts.back().request);
   }
   auto replies = context.cluster.execute(batch);
-  std::vector<AdditionResult> results(additions.size());
+  std::vector<Result<Appended>> results;
   for (std::size_t i = 0; i < additions.size(); ++i) {
-    try {
-      results[i].appended =
-          Journal(context, additions[i].key, options).settle(attempts[i], std::move(replies[i]));
-    } catch (const Failure& failure) {
-      results[i].failure = failure;
-    }
+    results.push_back(attempt([&] {
+      return Journal(context, additions[i].key, options).settle(attempts[i], std::move(replies[i]));
+    }));
   }
   return results;
 }

@@ -61,7 +61,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 #include "common/primitives/journal/lines.hpp"
 
@@ -119,12 +119,9 @@ class Journal {
     std::span<const JournalLine> lines;
     std::string birth = {};  // see Options
   };
-  struct AdditionResult {
-    Appended appended;
-    std::optional<Failure> failure;
-  };
-  static std::vector<AdditionResult> append_each(const Context& context, std::span<const Addition> additions,
-                                                 const Options& options);
+  static std::vector<Result<Appended>> append_each(const Context& context,
+                                                   std::span<const Addition> additions,
+                                                   const Options& options);
 
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
@@ -157,7 +154,7 @@ class Journal {
 
  private:
   struct Attempt;
-  Attempt attempt(std::span<const JournalLine> lines) const;
+  Attempt first_attempt(std::span<const JournalLine> lines) const;
   Appended settle(const Attempt& attempt, Reply reply);
   Appended settle(const Attempt& attempt, Reply reply, int& lookups);
   std::optional<Appended> look_up(const Attempt& attempt) const;
@@ -190,8 +187,8 @@ class JournalReader {
   ~JournalReader();
   JournalReader(const JournalReader&) = delete;
   JournalReader& operator=(const JournalReader&) = delete;
-  bool failed(std::size_t index) const;
-  std::optional<Failure> failure(std::size_t index) const;  // why it failed
+  const std::optional<Failure>& failure(std::size_t index) const;
+  bool failed(std::size_t index) const { return failure(index).has_value(); }
   bool found(std::size_t index) const;
   // Of the root; empty when there is none.
   const std::string& incarnation(std::size_t index) const;

@@ -1,7 +1,6 @@
 // How journal.cpp and journal_compaction.cpp read a journal: its root, then its segments.
 #pragma once
 
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -35,7 +34,7 @@ struct JournalReading {
   std::vector<std::string> segment_values;
   std::vector<bool> present;
   bool complete = false;
-  std::exception_ptr failure = {};
+  std::optional<Failure> failure = {};
 
   // `reply`: of a get or gets. Throws CorruptData.
   void take_root(const Context& context, Reply reply);

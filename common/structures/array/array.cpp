@@ -134,61 +134,47 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
   if (encoding != ArrayEncoding::json) {
     const Changed changed = append(step, encoding);
     if (changed.found || encoding) return changed;
-    if (copies_.size() > 1 && !step.creates) return changed;
+    if (!may_be_json() && !step.creates) return changed;
   }
-  if (copies_.size() > 1) {
-    throw InvalidInput(std::string(json_has_one_copy));
-  }
+  if (!may_be_json()) throw InvalidInput(std::string(json_has_one_copy));
   return update_json(step, lock);
 }
 
 // One change that is being appended to all copies.
 struct Array::Writing {
+  struct Copy {
+    Result<Journal::Appended> appended = Journal::Appended();
+    Creation creation = Creation::needless;  // asked for if there is no journal, or a full one
+    std::optional<Failure> unanswered = {};  // what may be executed late
+
+    bool has_it() const { return !appended.failure() && !appended.value().declined; }
+    bool has_lost() const { return !appended.failure() && appended.value().declined; }
+    bool is_missing() const { return has_lost() && creation != Creation::other; }
+    // Full when it was asked, and not there any more.
+    bool has_vanished() const { return has_lost() && creation == Creation::needless; }
+    bool is_wanted() const { return creation == Creation::wanted; }
+    bool is_unknown() const {
+      return appended.failure() && appended.failure()->code() == ErrorCode::unknown_outcome;
+    }
+  };
+
   const Step& step;
   std::vector<JournalLine> lines;
-  std::vector<Journal::Appended> appended;
-  std::vector<std::optional<Failure>> failures;
-  std::vector<std::optional<UnknownOutcome>> unanswered;  // what may be executed late
-  std::vector<Creation> creations;                        // of copies without a journal, or a full one
+  std::vector<Copy> copies;
 
-  Writing(const Step& the_step, std::size_t copies)
-      : step(the_step),
-        appended(copies),
-        failures(copies),
-        unanswered(copies),
-        creations(copies, Creation::needless) {}
-  bool has_lost(std::size_t copy) const { return !failures[copy] && appended[copy].declined; }
-  bool found() const {
-    for (std::size_t i = 0; i < appended.size(); ++i) {
-      if (!failures[i] && !appended[i].declined) return true;
-    }
-    return false;
-  }
-  bool any_missing() const {
-    for (std::size_t i = 0; i < appended.size(); ++i) {
-      if (has_lost(i) && creations[i] != Creation::other) return true;
-    }
-    return false;
-  }
-  // Full when it was asked, and not there any more.
-  bool any_vanished() const {
-    for (std::size_t i = 0; i < appended.size(); ++i) {
-      if (has_lost(i) && creations[i] == Creation::needless) return true;
-    }
-    return false;
-  }
-  bool wanted() const {
-    return std::find(creations.begin(), creations.end(), Creation::wanted) != creations.end();
+  bool any(bool (Copy::*is)() const) const {
+    return std::any_of(copies.begin(), copies.end(), [&](const Copy& copy) { return (copy.*is)(); });
   }
 };
 
-// Creates the copy's journal if there is none.
-void Array::append_to(Writing& writing, std::size_t copy, bool late) const {
-  Journal::Options options = options_;
-  options.lossy = late && !writing.step.replaces;
-  Journal journal(copies_.at(copy), kept_.key(), options);
-  writing.appended[copy] =
-      writing.step.replaces ? journal.replace(writing.lines) : journal.append(writing.lines);
+// `lossy`: a journal that is created lacks what came before.
+Result<Journal::Appended> Array::append_to(const Writing& writing, std::size_t copy, bool lossy,
+                                           const std::function<bool()>& may_create) const {
+  return attempt([&] {
+    Journal journal = this->journal(copy, lossy);
+    return writing.step.replaces ? journal.replace(writing.lines, may_create)
+                                 : journal.append(writing.lines, may_create);
+  });
 }
 
 // Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
@@ -199,30 +185,27 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
 // Under the same ids however often it is repeated.
 Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding,
                              const std::string& operation) {
-  Writing writing(step, copies_.size());
+  Writing writing{step, {}, std::vector<Writing::Copy>(copies_.size())};
   std::vector<JournalLine>& lines = writing.lines;
   if (step.replaces) lines.push_back({Change::clear, {}, {}});
   for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
-  writing.failures = copies_.run([&](std::size_t copy) {
-    const auto is_full = [&] {
-      writing.creations[copy] = creation(copies_.at(copy), step, encoding);
-      return writing.creations[copy] == Creation::needless;
-    };
-    try {
-      writing.appended[copy] =
-          step.replaces ? journal(copy).replace(lines, is_full) : journal(copy).append(lines, is_full);
-    } catch (const UnknownOutcome& failure) {
-      // If the journal is created meanwhile, it may be executed late: with the same ids it adds nothing.
-      if (writing.creations[copy] != Creation::wanted) throw;
-      writing.appended[copy].declined = true;
-      writing.unanswered[copy] = failure;
-    }
-  });
-  const bool late = writing.found();
-  if (!late && writing.any_missing()) {
-    const bool vanished = writing.any_vanished();
+  static_cast<void>(copies_.each([&](std::size_t copy) {
+    Writing::Copy& one = writing.copies[copy];
+    one.appended = append_to(writing, copy, false, [&] {
+      one.creation = creation(copies_.at(copy), step, encoding);
+      return one.creation == Creation::needless;
+    });
+    if (!one.is_unknown() || !one.is_wanted()) return;
+    // If the journal is created meanwhile, it may be executed late: with the same ids it adds nothing.
+    one.unanswered = one.appended.failure();
+    one.appended = Journal::Appended{.declined = true, .incarnation = {}};
+  }));
+  const bool late = writing.any(&Writing::Copy::has_it);
+  const bool missing = writing.any(&Writing::Copy::is_missing);
+  if (!late && missing) {
+    const bool vanished = writing.any(&Writing::Copy::has_vanished);
     if (is_elsewhere(writing)) return append(step, encoding, operation);
     if (vanished) {
       static_cast<void>(thaw());
@@ -231,66 +214,57 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   }
   // A copy without a journal has lost it if another has one; another client may be about to restore it. Unless all are being
   // put elsewhere: then what one copy got is taken along, and the others do not get it.
-  if (late && writing.any_missing()) {
-    try {
+  if (late && missing) {
+    const auto looked = attempt([&] {
       if (!kept_.elsewhere()) static_cast<void>(thaw());
-    } catch (const Failure& failure) {
-      for (std::size_t i = 0; i < copies_.size(); ++i) {
-        if (writing.has_lost(i)) writing.failures[i] = failure;
-      }
+    });
+    for (Writing::Copy& one : writing.copies) {
+      if (looked.failure() && one.has_lost()) one.appended = *looked.failure();
     }
   }
-  if (late ? writing.any_missing() : writing.wanted()) {
-    const auto failures = copies_.run([&](std::size_t copy) {
-      if (!writing.has_lost(copy)) return;
-      try {
-        append_to(writing, copy, late);
-      } catch (const Failure&) {
-        if (writing.unanswered[copy]) throw UnknownOutcome(*writing.unanswered[copy]);
-        throw;
-      }
-    });
-    for (std::size_t i = 0; i < failures.size(); ++i) {
-      if (failures[i]) writing.failures[i] = failures[i];
-    }
+  if (late ? missing : writing.any(&Writing::Copy::is_wanted)) {
+    static_cast<void>(copies_.each([&](std::size_t copy) {
+      Writing::Copy& one = writing.copies[copy];
+      if (!one.has_lost()) return;
+      one.appended = append_to(writing, copy, late && !step.replaces, {});
+      if (one.appended.failure() && one.unanswered) one.appended = *one.unanswered;
+    }));
   }
   return written(writing);
 }
 
 // Kept::elsewhere(); what a copy has perhaps was perhaps taken along.
 bool Array::is_elsewhere(const Writing& writing) {
-  try {
-    return kept_.elsewhere();
-  } catch (const Failure& failure) {
-    for (std::size_t i = 0; i < writing.failures.size(); ++i) {
-      const auto& one = writing.failures[i];
-      if (writing.unanswered[i] || (one && one->code() == ErrorCode::unknown_outcome))
-        throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()),
-                             failure.server());
-    }
-    throw;
-  }
+  const auto elsewhere = attempt([&] { return kept_.elsewhere(); });
+  const bool perhaps = std::any_of(writing.copies.begin(), writing.copies.end(),
+                                   [](const auto& one) { return one.unanswered || one.is_unknown(); });
+  if (elsewhere.failure() && perhaps)
+    throw UnknownOutcome("no reply to the change, then: " + std::string(elsewhere.failure()->what()),
+                         elsewhere.failure()->server());
+  return elsewhere.value();
 }
 
 // Nobody is taking it elsewhere. False: nobody was.
 bool Array::thaw() const {
-  std::vector<char> held(copies_.size(), 0);
-  static_cast<void>(copies_.run([&](std::size_t copy) { held[copy] = journal(copy).thaw() ? 1 : 0; }));
-  return std::find(held.begin(), held.end(), 1) != held.end();
+  const auto held = copies_.each([&](std::size_t copy) { return journal(copy).thaw(); });
+  return held.any(std::identity());
 }
 
 Array::Changed Array::written(const Writing& writing) const {
-  auto failures = writing.failures;
-  const bool found = writing.found();
+  std::vector<std::optional<Failure>> failures;
+  for (const Writing::Copy& one : writing.copies) failures.push_back(one.appended.failure());
+  const bool found = writing.any(&Writing::Copy::has_it);
   // A miss is only said when every copy says so.
   if (!found) std::erase(failures, std::nullopt);
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  Changed changed{.found = found,
-                  .created = found,
-                  .server = writing.appended.front().server,
-                  .copies = copy_outcomes(context_, kept_.key(), failures)};
-  for (std::size_t i = 0; i < writing.appended.size(); ++i) {
-    if (found && !failures[i]) changed.created = changed.created && writing.appended[i].created;
+  if (const auto failure = failure_of_all(failures)) raise(*failure);
+  const auto& first = writing.copies.front().appended;
+  Changed changed{
+      .found = found,
+      .created = found,
+      .server = first.failure() ? context_.cluster.placement().server_of(kept_.key()) : first.value().server,
+      .copies = copy_outcomes(context_, kept_.key(), failures)};
+  for (const Writing::Copy& one : writing.copies) {
+    if (one.has_it()) changed.created = changed.created && one.appended.value().created;
   }
   return changed;
 }
@@ -301,11 +275,10 @@ Array::Creation Array::creation(const Context& context, const Step& step,
   const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
-  // With several copies there is no JSON array, unless a client used fewer copies.
-  if (context_.copies == 1) expect_read(context_.cluster, replies[1]);
+  if (may_be_json()) expect_read(context_.cluster, replies[1]);
   if (replies[0].outcome != Outcome::miss) return Creation::needless;
   const bool json = replies[1].outcome == Outcome::hit;
-  if (json && context_.copies > 1 && !encoding) throw InvalidInput(std::string(json_has_one_copy));
+  if (json && !may_be_json() && !encoding) throw InvalidInput(std::string(json_has_one_copy));
   if (json && encoding == ArrayEncoding::journal) {
     throw Failure(ErrorCode::bad_data,
                   "the array has the JSON encoding; omit --encoding, or give --encoding json",
@@ -323,21 +296,10 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
   if (!answer.lease)
     throw Contention("another program holds the array's lock; try again",
                      context_.cluster.address_of(answer.server));
-  const auto release = [&] {
-    try {
-      static_cast<void>(guard.release(*answer.lease));
-    } catch (const Failure&) {
-      // The result of the change is reported all the same; the lock expires by itself.
-    }
-  };
-  try {
-    const Changed changed = cas_json(step);
-    release();
-    return changed;
-  } catch (const Failure&) {
-    release();
-    throw;
-  }
+  const auto changed = attempt([&] { return cas_json(step); });
+  // What comes of that is reported all the same; the lock expires by itself.
+  static_cast<void>(attempt([&] { static_cast<void>(guard.release(*answer.lease)); }));
+  return changed.value();
 }
 
 void Array::expect_no_journal() const {
@@ -392,8 +354,7 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     if (contents.found || encoding) return contents;
   }
   const Reply reply = context_.cluster.execute(Request::get(json_key()));
-  // With several copies there is no JSON array, unless a client used fewer copies.
-  if (reply.failed() && copies_.size() > 1 && !encoding) return contents;
+  if (reply.failed() && !may_be_json() && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;
   if (reply.outcome != Outcome::hit) return contents;
@@ -426,11 +387,8 @@ std::optional<Array::Compacted> Array::compact_here() {
 
 // The first copy that answers.
 JournalContents Array::read_first() const {
-  std::vector<JournalContents> contents(copies_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  for (JournalContents& copy : contents) {
-    if (copy.found) return std::move(copy);
+  for (auto& copy : expect_any(copies_.each([&](std::size_t copy) { return journal(copy).read(); }))) {
+    if (!copy.failure() && copy.value().found) return std::move(copy.value());
   }
   return {};
 }
@@ -438,8 +396,7 @@ JournalContents Array::read_first() const {
 std::vector<PlacedKey> Array::keys() const {
   JournalContents stored = read_first();
   if (!stored.found && kept_.elsewhere()) stored = read_first();
-  if (!stored.found && copies_.size() == 1 && fetch_here(ArrayEncoding::json).found)
-    return {{json_key(), {}}};
+  if (!stored.found && may_be_json() && fetch_here(ArrayEncoding::json).found) return {{json_key(), {}}};
   std::vector<PlacedKey> keys{{kept_.key(), {}}};
   for (std::string& segment : stored.segments) keys.push_back({std::move(segment), kept_.key()});
   return keys;

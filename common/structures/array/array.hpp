@@ -54,16 +54,17 @@
 //   The article's "+1 +3 +4 -3 +5", with ids, checksums and a compaction that loses nothing.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/copies.hpp"
 #include "common/primitives/journal/journal.hpp"
 #include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/replicas.hpp"
 
 namespace mcds {
 
@@ -136,7 +137,8 @@ class Array {
   enum class Creation { needless, wanted, unwanted, other };
   Creation creation(const Context& context, const Step& step, std::optional<ArrayEncoding> encoding) const;
   struct Writing;
-  void append_to(Writing& writing, std::size_t copy, bool late) const;
+  Result<Journal::Appended> append_to(const Writing& writing, std::size_t copy, bool lossy,
+                                      const std::function<bool()>& may_create) const;
   bool is_elsewhere(const Writing& writing);
   bool thaw() const;
   Changed written(const Writing& writing) const;
@@ -152,6 +154,9 @@ class Array {
   Changed cas_json(const Step& step);
   void expect_no_journal() const;
   std::string json_key() const { return json_key_; }
+  // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for, so that it is
+  // not taken for nothing, and its server need not answer.
+  bool may_be_json() const { return copies_.size() == 1; }
 
   static void complete_recopy(const Context& context, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);
@@ -166,7 +171,7 @@ class Array {
 
   Context context_;
   std::string name_;
-  Copies copies_;
+  Replicas copies_;
   mutable Kept kept_;     // looks for other copies if nothing was found
   std::string json_key_;  // has one copy
   Journal::Options options_;

@@ -140,30 +140,29 @@ struct Array::Union {
 };
 
 Array::Union Array::read_copies() const {
-  std::vector<JournalContents> contents(copies_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { contents[copy] = journal(copy).read(); });
+  auto contents = copies_.each([&](std::size_t copy) { return journal(copy).read(); });
   Union all;
   std::size_t found = 0;
   all.server = context_.cluster.placement().server_of(kept_.key());
-  for (std::size_t i = 0; i < contents.size(); ++i) {
-    if (failures[i]) all.failure = failures[i];
-    all.nobody = all.nobody && failures[i];
-    if (failures[i] || !contents[i].found) continue;
+  for (const auto& one : contents) {
+    if (one.failure()) all.failure = one.failure();
+    all.nobody = all.nobody && one.failure();
+    if (one.failure() || !one.value().found) continue;
     all.found = true;
-    all.complete = all.complete || (contents[i].lost_segments == 0 && contents[i].foreign == 0);
+    all.complete = all.complete || (one.value().lost_segments == 0 && one.value().foreign == 0);
     ++found;
   }
-  for (JournalContents& one : contents) {
-    if (one.found && found == 1) all.lines = std::move(one.lines);
-    if (one.found && found > 1) all.lines = unite(all.lines, one.lines);
+  for (auto& one : contents) {
+    if (one.failure() || !one.value().found) continue;
+    all.lines = found == 1 ? std::move(one.value().lines) : unite(all.lines, one.value().lines);
   }
-  for (std::size_t i = 0; i < contents.size(); ++i) {
+  for (const auto& one : contents) {
     // Where every copy has lost something, none can be made more than equal.
-    const bool lossless = !all.complete || contents[i].lost_segments == 0;
-    const bool whole = failures[i] || (contents[i].found && lossless &&
-                                       (found == 1 || has_all(contents[i].lines, all.lines)));
+    const bool whole =
+        one.failure() || (one.value().found && (!all.complete || one.value().lost_segments == 0) &&
+                          (found == 1 || has_all(one.value().lines, all.lines)));
     all.lacking.push_back(!whole);
-    all.missing.push_back(!failures[i] && !contents[i].found);
+    all.missing.push_back(!one.failure() && !one.value().found);
   }
   return all;
 }
@@ -178,7 +177,7 @@ Array::Union Array::heal() const {
   // One that is not there was lost, or put elsewhere.
   while (all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
   if (!all.found || !all.any_lacking()) return all;
-  static_cast<void>(copies_.run([&](std::size_t copy) {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
     if (!all.lacking[copy]) return;
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
     const Context& context = copies_.at(copy);
@@ -195,7 +194,7 @@ Array::Union Array::heal() const {
 
 Array::Contents Array::fetch_journals() const {
   const Union all = heal();
-  if (all.nobody && all.failure) throw Failure(*all.failure);
+  if (all.nobody && all.failure) raise(*all.failure);
   Contents contents;
   contents.found = all.found;
   contents.complete = all.complete || !all.found;
@@ -208,19 +207,16 @@ Array::Contents Array::fetch_journals() const {
 // One order for all copies: what one of them drops none may keep.
 std::optional<Array::Compacted> Array::compact_copies() {
   const Union all = heal();
-  if (all.nobody && all.failure) throw Failure(*all.failure);
+  if (all.nobody && all.failure) raise(*all.failure);
   if (!all.found || !all.complete) return std::nullopt;
   Compacted result{all.lines.size(), without_removed(all.lines).size()};
   if (all.failure)
     return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};
-  const auto failures = copies_.run([&](std::size_t copy) {
+  expect_all(copies_.each([&](std::size_t copy) {
     journal(copy).compact([&](const std::vector<JournalLine>& lines) {
       return without_removed(unite(all.lines, lines, Newer::second));
     });
-  });
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
+  }));
   return result;
 }
 

@@ -57,9 +57,8 @@ class JournalMove {
  private:
   // What servers refuse, for its size or for want of memory, they refuse here: the array stays as it is.
   void rehearse() {
-    std::vector<JournalContents> contents(old_.size());
-    expect_all(old_.run(
-        [&](std::size_t copy) { contents[copy] = Journal(old_.at(copy), old_key_, options_).read(); }));
+    const auto contents = expect_all(
+        old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).read(); }));
     std::vector<JournalLine> lines;
     for (const JournalContents& copy : contents) lines = unite(lines, copy.lines);
     std::vector<std::string> roots;
@@ -83,9 +82,8 @@ class JournalMove {
   void read_staged() {
     if (roots_.size() != new_.size()) roots_.clear();
     if (roots_.empty()) return;
-    std::vector<JournalContents> contents(new_.size());
-    expect_all(new_.run([&](std::size_t copy) {
-      contents[copy] = Journal(new_.at(copy), new_key_, options_).read_staged(roots_[copy]);
+    const auto contents = expect_all(new_.each([&](std::size_t copy) {
+      return Journal(new_.at(copy), new_key_, options_).read_staged(roots_[copy]);
     }));
     for (const JournalContents& copy : contents) take(copy);
     staged_ = lines_;
@@ -101,9 +99,8 @@ class JournalMove {
   // False: nothing is there any more. Where every old copy is there, they alone say what the array is: a client that thawed
   // them may have dropped a removal together with what it removes, so what was read earlier would come back.
   bool hold() {
-    held_.assign(old_.size(), {});
-    expect_all(
-        old_.run([&](std::size_t copy) { held_[copy] = Journal(old_.at(copy), old_key_, options_).hold(); }));
+    held_ = expect_all(
+        old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).hold(); }));
     const auto found = std::count_if(held_.begin(), held_.end(),
                                      [](const Journal::Held& held) { return held.contents.found; });
     if (found == 0) return false;
@@ -140,19 +137,17 @@ class JournalMove {
 
   // False: one was changed.
   bool let_go() {
-    std::vector<char> gone(old_.size(), 1);
-    expect_all(old_.run([&](std::size_t copy) {
-      if (!held_[copy].contents.found) return;
-      gone[copy] = Journal(old_.at(copy), old_key_, options_).let_go(held_[copy]) ? 1 : 0;
+    const auto gone = expect_all(old_.each([&](std::size_t copy) {
+      return !held_[copy].contents.found || Journal(old_.at(copy), old_key_, options_).let_go(held_[copy]);
     }));
-    return std::find(gone.begin(), gone.end(), 0) == gone.end();
+    return std::find(gone.begin(), gone.end(), false) == gone.end();
   }
 
   void publish() {
     if (roots_.empty()) return;
     // The old roots may have been removed by who took over, who knew more.
     recopying_.check();
-    expect_all(new_.run([&](std::size_t copy) {
+    expect_all(new_.each([&](std::size_t copy) {
       const Context& context = new_.at(copy);
       expect(context.cluster,
              context.cluster.execute(Request::add(new_key_, roots_[copy], Exptime::never())));
@@ -162,7 +157,7 @@ class JournalMove {
   Recopying& recopying_;
   std::string old_key_, new_key_;
   Journal::Options options_;
-  Copies old_, new_;
+  Replicas old_, new_;
   std::vector<std::string> roots_;   // named in the mark, one for each new copy
   std::vector<JournalLine> staged_;  // what they name
   bool staged_whole_ = false;

@@ -54,14 +54,13 @@ Cache::Cache(Context context, std::string_view name)
 // Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
 bool Cache::look(const CacheTerms& terms, Answer& busy) {
   busy.record.reset();
-  CacheCopies found(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) {
+  CacheCopies found = expect_any(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Context& context = copies_.at(i);
     const Reply reply = context.cluster.execute(Request::get(key_));
-    if (expect_read(context.cluster, reply).outcome == Outcome::miss) return;
-    found[i] = cache_record_of(context, key_, reply.value, reply.server);
-  });
-  busy.copies = found_outcomes(context_, key_, failures, found);
+    if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
+    return cache_record_of(context, key_, reply.value, reply.server);
+  }));
+  busy.copies = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   const WallTime now = context_.clock.wall();
   if (newest == nullptr || terms.refresh) return false;
@@ -104,14 +103,11 @@ Cache::Answer Cache::ask(const CacheTerms& terms) {
 std::optional<Cache::Answer> Cache::try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked) {
   CacheRebuild rebuild(context_, key_, lock_key_, terms);
   if (!rebuild.take_lock(rival, unlocked)) return std::nullopt;
-  try {
-    if (auto record = rebuild.claim()) {
-      rebuild.give_back();
-      return Answer{.kind = Answer::Kind::fresh, .record = std::move(record), .copies = rebuild.copies()};
-    }
-  } catch (const Failure&) {
+  auto fresh = attempt([&] { return rebuild.claim(); });
+  if (fresh.failure() || fresh.value()) {
     rebuild.give_back();
-    throw;
+    return Answer{
+        .kind = Answer::Kind::fresh, .record = std::move(fresh.value()), .copies = rebuild.copies()};
   }
   return Answer{.kind = Answer::Kind::rebuild, .rebuild = std::move(rebuild)};
 }
@@ -131,23 +127,22 @@ Cache::Seen Cache::show_copy(const Context& context) const {
 
 Cache::Shown Cache::show() {
   std::vector<Seen> seen(copies_.size());
-  CacheCopies found(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) {
+  CacheCopies found = expect_any(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Context& context = copies_.at(i);
     seen[i] = show_copy(context);
     const Reply& entry = seen[i].entry;
-    if (expect_read(context.cluster, entry).outcome == Outcome::miss) return;
-    found[i] = cache_record_of(context, key_, entry.value, entry.server);
-    if (found[i]) return;
+    if (expect_read(context.cluster, entry).outcome == Outcome::miss) return std::nullopt;
+    if (auto record = cache_record_of(context, key_, entry.value, entry.server)) return record;
     throw CorruptData(key_ + " holds a damaged cache entry; the next run replaces it",
                       context.cluster.address_of(entry.server));
-  });
+  }));
   Shown shown;
-  shown.copies = found_outcomes(context_, key_, failures, found);
+  shown.copies = found_outcomes(context_, key_, found);
   show_lock(seen, shown);
   CacheRecord* newest = newest_of(found);
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    if (newest != nullptr && found[i] && &*found[i] == newest) shown.ttl = seen[i].entry.age.ttl;
+  for (std::size_t i = 0; newest != nullptr && i < found.size(); ++i) {
+    const auto& record = found[i];
+    if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i].entry.age.ttl;
   }
   if (newest != nullptr && !newest->removed()) shown.record = std::move(*newest);
   return shown;
@@ -163,31 +158,34 @@ void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
 }
 
 Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {
-  std::vector<Invalidated> each(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) { each[i] = (this->*act)(copies_.at(i)); });
-  std::vector<bool> found;
+  const auto each = expect_any(copies_.each([&](std::size_t i) { return (this->*act)(copies_.at(i)); }));
   Invalidated newest;
-  for (const Invalidated& one : each) {
-    found.push_back(one.found);
-    newest.until = std::max(newest.until, one.until);
-    newest.after = std::max(newest.after, one.after);
+  std::optional<Failure> missed;
+  for (const auto& one : each) {
+    if (one.failure()) {
+      if (!missed) missed = one.failure();
+      continue;
+    }
+    newest.found = newest.found || one.value().found;
+    newest.until = std::max(newest.until, one.value().until);
+    newest.after = std::max(newest.after, one.value().after);
   }
-  Invalidation result{.found = std::find(found.begin(), found.end(), true) != found.end()};
-  result.copies = cache_outcomes(context_, key_, failures, found);
-  const auto missed =
-      std::find_if(failures.begin(), failures.end(), [](const auto& failure) { return failure.has_value(); });
-  if (missed == failures.end()) return result;
-  const auto unsaid = copies_.run([&](std::size_t i) {
-    if (failures[i]) throw Failure(*failures[i]);
+  const auto was_there = [](const Invalidated& one) { return one.found; };
+  Invalidation result{.found = newest.found,
+                      .copies = cache_outcomes(context_, key_, each.mapped(was_there))};
+  if (!missed) return result;
+  const auto said = copies_.each([&](std::size_t i) {
+    const bool found = each[i].value().found;
     leave_word(copies_.at(i), newest);
+    return found;
   });
-  result.copies = cache_outcomes(context_, key_, unsaid, found);
-  const auto told = static_cast<std::size_t>(std::count(unsaid.begin(), unsaid.end(), std::nullopt));
+  result.copies = cache_outcomes(context_, key_, said);
+  const std::size_t told = said.count([](bool) { return true; });
   if (!enough_written(told, copies_.size())) {
     result.failure = UnknownOutcome(
         std::string(done) +
             ", but not in every copy: old output may come back; try again when all servers answer",
-        (*missed)->server());
+        missed->server());
   }
   return result;
 }
@@ -230,15 +228,14 @@ Cache::Invalidated Cache::expire_copy(const Context& context) const {
     record->fresh_until = WallTime{};
     result.after = record->begun_at;
     result.until = record->stale_until;
-    const Duration least = copies_.size() > 1 ? shortest_word : Duration::zero();
-    const Duration left = std::max<Duration>(record->stale_until - now, least);
+    const Duration left = std::max<Duration>(record->stale_until - now, least_stay(copies_));
     return Write{encode(*record), Exptime::after(left + cache_slack, now), 0};
   });
   return result;
 }
 
 Cache::Invalidated Cache::remove_copy(const Context& context) const {
-  if (copies_.size() > 1) return remove_beside_others(context);
+  if (least_stay(copies_) != Duration::zero()) return remove_beside_others(context);
   for (int attempt = 1;; ++attempt) {
     const Reply reply = context.cluster.execute(Request::remove(key_));
     if (reply.unknown() && attempt < most_removals) continue;

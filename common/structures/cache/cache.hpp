@@ -76,7 +76,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/copies.hpp"
+#include "common/primitives/replicas.hpp"
 #include "common/structures/cache/record.hpp"
 #include "common/structures/lock/lock.hpp"
 
@@ -145,7 +145,7 @@ class CacheRebuild {
   std::string key_;
   std::string lock_key_;
   CacheTerms terms_;
-  Copies copies_;
+  Replicas copies_;
   std::vector<Lock> locks_;  // one per server
   std::size_t locked_ = 0;   // which of them is used
   std::optional<Lease> lease_;
@@ -223,7 +223,7 @@ class Cache {
   Context context_;
   std::string key_;
   std::string lock_key_;
-  Copies copies_;
+  Replicas copies_;
 };
 
 }  // namespace mcds

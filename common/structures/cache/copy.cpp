@@ -13,6 +13,10 @@ bool looks_like_ours(std::string_view value) {
 
 }  // namespace
 
+Duration least_stay(const Replicas& copies) {
+  return copies.size() > 1 ? shortest_word : Duration::zero();
+}
+
 WallTime plus(WallTime time, Duration duration) {
   return time + std::chrono::floor<std::chrono::microseconds>(duration);
 }
@@ -38,34 +42,26 @@ bool is_servers_failure(ErrorCode code) {
 CacheRecord* newest_of(CacheCopies& copies) {
   CacheRecord* newest = nullptr;
   for (auto& copy : copies) {
-    if (!copy || copy->placeholder) continue;
-    if (newest == nullptr || copy->newer_than(*newest)) newest = &*copy;
+    if (copy.failure() || !copy.value() || copy.value()->placeholder) continue;
+    if (newest == nullptr || copy.value()->newer_than(*newest)) newest = &*copy.value();
   }
   return newest;
 }
 
-std::vector<std::optional<Failure>> on_any_copy(const Copies& copies, const Copies::Work& work) {
-  auto failures = copies.run(work);
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  return failures;
-}
-
 std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,
-                                        std::span<const std::optional<Failure>> failures,
-                                        const std::vector<bool>& yes) {
-  auto outcomes = copy_outcomes(context, key, failures);
+                                        const EachResult<bool>& yes) {
+  auto outcomes = copy_outcomes(context, key, yes.failures());
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
-    if (!outcomes[i].failure) outcomes[i].yes = yes[i];
+    if (!outcomes[i].failure) outcomes[i].yes = yes[i].value();
   }
   return outcomes;
 }
 
 std::vector<CopyOutcome> found_outcomes(const Context& context, const std::string& key,
-                                        std::span<const std::optional<Failure>> failures,
                                         const CacheCopies& found) {
-  std::vector<bool> yes;
-  for (const auto& record : found) yes.push_back(record && !record->placeholder && !record->removed());
-  return cache_outcomes(context, key, failures, yes);
+  return cache_outcomes(context, key, found.mapped([](const std::optional<CacheRecord>& record) {
+    return record && !record->placeholder && !record->removed();
+  }));
 }
 
 }  // namespace mcds

@@ -2,12 +2,11 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/copies.hpp"
+#include "common/primitives/replicas.hpp"
 #include "common/structures/cache/record.hpp"
 
 namespace mcds {
@@ -19,6 +18,8 @@ constexpr Duration cache_slack = std::chrono::seconds(2);
 // With several copies everything of an entry but placeholders stays on its server for so long at least, fresh or
 // not: it is newer than what another copy may have missed.
 constexpr Duration shortest_word = std::chrono::hours(1);
+// That, or nothing with one copy, which has missed nothing.
+Duration least_stay(const Replicas& copies);
 
 WallTime plus(WallTime time, Duration duration);
 
@@ -33,20 +34,15 @@ std::optional<CacheRecord> cache_record_of(const Context& context, const std::st
 bool is_servers_failure(ErrorCode code);
 
 // What the copies hold; nullopt for those that have nothing, or nothing readable.
-using CacheCopies = std::vector<std::optional<CacheRecord>>;
+using CacheCopies = EachResult<std::optional<CacheRecord>>;
 // The copy that counts, or nullptr; placeholders do not count.
 CacheRecord* newest_of(CacheCopies& copies);
 
-// As Copies::run; throws when no copy could do it.
-std::vector<std::optional<Failure>> on_any_copy(const Copies& copies, const Copies::Work& work);
-
 // For answers; `yes`: each copy's.
 std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,
-                                        std::span<const std::optional<Failure>> failures,
-                                        const std::vector<bool>& yes);
+                                        const EachResult<bool>& yes);
 // The same, whether each copy has a record.
 std::vector<CopyOutcome> found_outcomes(const Context& context, const std::string& key,
-                                        std::span<const std::optional<Failure>> failures,
                                         const CacheCopies& found);
 
 }  // namespace mcds

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
@@ -40,14 +41,13 @@ Duration CacheRebuild::lease_ttl() const {
 }
 
 bool CacheRebuild::take_lock(std::string& rival, bool unlocked) {
-  try {
-    std::optional<bool> taken;
-    for (std::size_t copy = 0; !taken; ++copy) taken = take_lock_at(copy, rival);
-    return *taken;
-  } catch (const Failure& failure) {
-    if (!unlocked || !is_servers_failure(failure.code())) throw;
-    return true;
-  }
+  const auto taken = attempt([&] {
+    std::optional<bool> ours;
+    for (std::size_t copy = 0; !ours; ++copy) ours = take_lock_at(copy, rival);
+    return *ours;
+  });
+  const bool silent = taken.failure() && is_servers_failure(taken.failure()->code());
+  return (unlocked && silent) || taken.value();
 }
 
 // Whether it is ours; nullopt: this server failed, ask the next one.
@@ -55,7 +55,7 @@ std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& ri
   locked_ = copy;
   Lock::Answer answer;
   std::optional<std::string> behind;  // the holder on a later server, because this one did not answer then
-  const auto failures = copies_.run([&](std::size_t i) {
+  const auto asked = copies_.each([&](std::size_t i) {
     if (i == copy) answer = lock().acquire({.ttl = lease_ttl(), .holder = terms_.holder});
     if (i <= copy || behind) return;
     if (auto holder = holder_at(copies_.at(i), lock_key_)) behind = std::move(holder);
@@ -66,9 +66,8 @@ std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& ri
     rival = std::move(*behind);
     return false;
   }
-  if (failures[copy]) {
-    if (copy + 1 == copies_.size() || !means_no_answer(failures[copy]->code()))
-      throw Failure(*failures[copy]);
+  if (const auto& failure = asked[copy].failure()) {
+    if (copy + 1 == copies_.size() || !means_no_answer(failure->code())) raise(*failure);
     return std::nullopt;
   }
   lease_ = std::move(answer.lease);
@@ -77,11 +76,7 @@ std::optional<bool> CacheRebuild::take_lock_at(std::size_t copy, std::string& ri
 }
 
 void CacheRebuild::give_back() {
-  try {
-    end(true);
-  } catch (const Failure&) {
-    // it ends by itself
-  }
+  static_cast<void>(attempt([&] { end(true); }));  // it ends by itself
   lease_.reset();
 }
 
@@ -108,19 +103,21 @@ CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
 
 std::optional<CacheRecord> CacheRebuild::claim() {
   const WallTime asked_at = context_.clock.wall();
-  std::vector<Claim> claims(copies_.size());
-  unclaimed_ = on_any_copy(copies_, [&](std::size_t i) { claims[i] = claim_copy(copies_.at(i)); });
-  CacheCopies found;
-  for (Claim& claim : claims) {
+  auto claimed = expect_any(copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i)); }));
+  unclaimed_ = claimed.failures();
+  CacheCopies found = claimed.mapped([](const Claim& claim) { return claim.record; });
+  bool ends_soon = false;
+  for (const auto& one : claimed) {
+    const Claim claim = one.failure() ? Claim() : one.value();
+    ends_soon = ends_soon || claim.ends_soon;
     if (claim.record) keep_until_ = std::max(keep_until_, claim.record->stale_until);
-    replaces_.push_back(std::move(claim.identity));
-    found.push_back(std::move(claim.record));
+    replaces_.push_back(claim.identity);
   }
-  outcomes_ = found_outcomes(context_, key_, unclaimed_, found);
+  outcomes_ = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   begun_at_ = newest == nullptr ? asked_at : newest->next_beginning(asked_at);
   if (newest != nullptr && newest->fresh(context_.clock.wall()) && !terms_.refresh) return std::move(*newest);
-  if (std::any_of(claims.begin(), claims.end(), [](const Claim& claim) { return claim.ends_soon; })) keep();
+  if (ends_soon) keep();
   return std::nullopt;
 }
 
@@ -131,8 +128,7 @@ bool CacheRebuild::ends_soon(const std::optional<CacheRecord>& record) const {
 
 void CacheRebuild::keep() {
   const WallTime now = context_.clock.wall();
-  Duration left = std::max<Duration>(keep_until_ - now, terms_.rebuild_ttl);
-  if (copies_.size() > 1) left = std::max(left, shortest_word);
+  const Duration left = std::max<Duration>({keep_until_ - now, terms_.rebuild_ttl, least_stay(copies_)});
   static_cast<void>(execute_copies(context_, Request::touch(key_, Exptime::after(left + cache_slack, now))));
 }
 
@@ -144,16 +140,14 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.made_at = now;
   record.fresh_until = plus(now, terms_.ttl);
   record.stale_until = plus(record.fresh_until, terms_.stale);
-  Duration left = terms_.ttl + terms_.stale;
-  if (copies_.size() > 1) left = std::max(left, shortest_word);
+  const Duration left = std::max<Duration>(terms_.ttl + terms_.stale, least_stay(copies_));
   const Write write{encode(record), Exptime::after(left + cache_slack, now), 0};
-  std::vector<bool> stored(copies_.size());
-  const auto failures = on_any_copy(copies_, [&](std::size_t i) {
-    if (unclaimed_[i]) throw Failure(*unclaimed_[i]);
-    stored[i] = store_copy(i, record.build, write);
-  });
-  outcomes_ = cache_outcomes(context_, key_, failures, stored);
-  return std::find(stored.begin(), stored.end(), true) == stored.end() ? Stored::superseded : Stored::stored;
+  const auto stored = expect_any(copies_.each([&](std::size_t i) {
+    if (unclaimed_[i]) raise(*unclaimed_[i]);
+    return store_copy(i, record.build, write);
+  }));
+  outcomes_ = cache_outcomes(context_, key_, stored);
+  return stored.any(std::identity()) ? Stored::stored : Stored::superseded;
 }
 
 bool CacheRebuild::store_copy(std::size_t copy, const std::string& build, const Write& write) const {

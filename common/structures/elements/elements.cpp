@@ -1,6 +1,7 @@
 #include "common/structures/elements/elements.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <utility>
 
@@ -63,7 +64,7 @@ void Elements::take_keys() const {
   for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
     indexes_.push_back(std::make_unique<ElementIndex>(
         copies_.at(copy), kept_.key(), [this](std::span<const std::string> names) { return present(names); },
-        copies_.size() > 1, options_));
+        versions_.in_use(), options_));
   }
 }
 
@@ -86,24 +87,21 @@ std::vector<std::string> Elements::keys_of(std::span<const std::string> names) c
 }
 
 std::vector<std::string> Elements::index_keys() const {
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   return indexes_.front()->keys();
 }
 
 std::vector<std::vector<std::optional<Failure>>> Elements::list(
     std::span<const std::string* const> names) const {
-  std::vector<ElementIndex::Listing> listings(copies_.size());
-  const auto begun =
-      copies_.run([&](std::size_t copy) { listings[copy] = indexes_[copy]->begin_list(names); });
+  auto listings = copies_.each([&](std::size_t copy) { return indexes_[copy]->begin_list(names); });
   const auto there = shards_there(listings);
-  const auto finished = copies_.run([&](std::size_t copy) {
-    if (!begun[copy]) indexes_[copy]->finish_list(listings[copy], there);
-  });
+  const auto finished =
+      copies_.each([&](std::size_t copy) { indexes_[copy]->finish_list(listings[copy].value(), there); });
   std::vector<std::vector<std::optional<Failure>>> lists(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
-      const auto& failed = begun[copy] ? begun[copy] : finished[copy];
-      lists[i].push_back(failed ? failed : listings[copy].failures[i]);
+      const auto& failure = finished[copy].failure();
+      lists[i].push_back(failure ? failure : listings[copy].value().failures[i]);
     }
   }
   return lists;
@@ -113,19 +111,21 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
 // create the structure at once: no element has reached one copy and not another, because its writer is not done listing it.
 // Where they are too many to be asked for, all were listed just now.
 std::map<std::size_t, ElementIndex::There> Elements::shards_there(
-    std::span<const ElementIndex::Listing> listings) const {
+    const EachResult<ElementIndex::Listing>& listings) const {
   std::map<std::size_t, ElementIndex::There> there;
   for (const auto& listing : listings) {
-    for (const std::size_t shard : listing.there) {
-      if (std::any_of(listings.begin(), listings.end(),
-                      [&](const auto& other) { return other.created.contains(shard); }))
+    if (listing.failure()) continue;
+    for (const std::size_t shard : listing.value().there) {
+      if (std::any_of(listings.begin(), listings.end(), [&](const auto& other) {
+            return !other.failure() && other.value().created.contains(shard);
+          }))
         there.try_emplace(shard);
     }
   }
   if (there.empty()) return there;
   std::vector<std::map<std::size_t, ElementIndex::There>> found(listings.size());
-  static_cast<void>(copies_.run([&](std::size_t copy) {
-    for (const std::size_t shard : listings[copy].there) {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
+    for (const std::size_t shard : listings[copy].value().there) {
       if (there.contains(shard)) found[copy][shard] = indexes_[copy]->what_is_there(shard);
     }
   }));
@@ -183,10 +183,10 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
 }
 
 std::vector<ElementResult> Elements::remove(std::span<const std::string> names) const {
-  // With several copies what removes also writes.
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  // What removes leaves its word, which must not be under keys that nobody uses.
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   const auto act = [&](std::span<const std::string> some) {
-    return copies_.size() > 1 ? remove_here(some) : remove_only(some);
+    return versions_.in_use() ? remove_here(some) : remove_only(some);
   };
   auto results = act(names);
   std::vector<std::string> missing;
@@ -197,13 +197,12 @@ std::vector<ElementResult> Elements::remove(std::span<const std::string> names) 
     places.push_back(i);
   }
   if (missing.empty()) return results;
-  try {
-    if (!elsewhere()) return results;
-  } catch (const Failure& failure) {
-    if (missing.size() == names.size()) throw;
-    for (const std::size_t place : places) results[place].failure = failure;
+  const auto moved = attempt([&] { return elsewhere(); });
+  if (moved.failure() && missing.size() != names.size()) {
+    for (const std::size_t place : places) results[place].failure = moved.failure();
     return results;
   }
+  if (!moved.value()) return results;
   const auto looked = act(missing);
   for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
   return results;
@@ -274,13 +273,16 @@ std::vector<ElementResult> Elements::remove_here(std::span<const std::string> na
     results[i] = std::move(result);
   }
   if (again.empty()) return results;
-  try {
+  const auto looked = attempt([&] {
     static_cast<void>(elsewhere());
-    const auto looked = remove_here(again);
-    for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = looked[i];
-  } catch (const Failure& failure) {
-    if (again.size() == names.size()) throw;
-    for (const std::size_t place : places) results[place].failure = failure;
+    return remove_here(again);
+  });
+  if (looked.failure() && again.size() == names.size()) raise(*looked.failure());
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (looked.failure())
+      results[places[i]].failure = looked.failure();
+    else
+      results[places[i]] = looked.value()[i];
   }
   return results;
 }
@@ -296,7 +298,7 @@ std::size_t Elements::clear() {
   std::vector<std::string> names;
   const auto flush = [&] {
     for (const ElementResult& result : remove(names)) {
-      if (result.failure) throw Failure(*result.failure);
+      if (result.failure) raise(*result.failure);
       removed += result.yes ? 1 : 0;
     }
     names.clear();
@@ -312,20 +314,16 @@ std::size_t Elements::clear() {
 }
 
 bool Elements::compact() {
-  std::vector<ElementIndex::Compacted> results(indexes_.size());
-  const auto failures = copies_.run([&](std::size_t copy) { results[copy] = indexes_[copy]->compact(); });
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  const auto none = [](const auto& result) { return result == ElementIndex::Compacted::nothing_there; };
-  if (std::all_of(results.begin(), results.end(), none) && elsewhere()) return compact();
-  return std::find(results.begin(), results.end(), ElementIndex::Compacted::damaged) == results.end();
+  using Compacted = ElementIndex::Compacted;
+  const auto results = expect_any(copies_.each([&](std::size_t copy) { return indexes_[copy]->compact(); }));
+  const auto are = [&](Compacted what) { return results.count([&](Compacted one) { return one == what; }); };
+  if (are(Compacted::nothing_there) == results.size() && elsewhere()) return compact();
+  return are(Compacted::damaged) == 0;
 }
 
 void Elements::accept() {
-  std::vector<char> there(indexes_.size(), 0);
-  const auto failures =
-      copies_.run([&](std::size_t copy) { there[copy] = indexes_[copy]->accept() ? 1 : 0; });
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  if (std::find(there.begin(), there.end(), 1) == there.end() && elsewhere()) accept();
+  const auto there = expect_any(copies_.each([&](std::size_t copy) { return indexes_[copy]->accept(); }));
+  if (!there.any(std::identity()) && elsewhere()) accept();
 }
 
 }  // namespace mcds

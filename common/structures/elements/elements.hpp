@@ -71,8 +71,8 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/copies.hpp"
 #include "common/primitives/kept.hpp"
+#include "common/primitives/replicas.hpp"
 #include "common/primitives/versions.hpp"
 #include "common/structures/elements/element.hpp"
 #include "common/structures/elements/index.hpp"
@@ -159,7 +159,7 @@ class Elements {
   void take_keys() const;
   std::vector<std::string> keys_of(std::span<const std::string> names) const;
   std::map<std::size_t, ElementIndex::There> shards_there(
-      std::span<const ElementIndex::Listing> listings) const;
+      const EachResult<ElementIndex::Listing>& listings) const;
   bool is_being_created(const ElementIndex::There& there) const;
   // Per name, of each copy: none, listed.
   std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
@@ -172,7 +172,7 @@ class Elements {
   Context context_;
   std::string structure_, name_;
   Journal::Options options_;  // of the index's journals
-  Copies copies_;
+  Replicas copies_;
   Versions versions_;
   mutable Kept kept_;                                           // looks for other copies if nothing was found
   mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy

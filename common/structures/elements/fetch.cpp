@@ -59,23 +59,16 @@ class Elements::Fetching {
   };
 
   void look() {
-    looks_.clear();
-    std::vector<std::optional<ElementIndex::Look>> looks(copies_);
-    const auto failures = elements_.copies_.run(
-        [&](std::size_t copy) { looks[copy].emplace(index(copy).look(copies_ > 1 || partial_)); });
-    for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (failures[copy]) throw Failure(*failures[copy]);
-      looks_.push_back(std::move(*looks[copy]));
-    }
+    looks_ = expect_all(
+        elements_.copies_.each([&](std::size_t copy) { return index(copy).look(copies_ > 1 || partial_); }));
   }
 
   const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }
 
   void take_shard() {
-    std::vector<std::vector<std::string>> lists(copies_);
-    const auto failures = read_shard(lists);
-    if (const auto failure = failure_of_all(failures)) {
-      if (!partial_) throw Failure(*failure);
+    auto lists = elements_.copies_.each([&](std::size_t copy) { return looks_[copy].take(shard_); });
+    if (const auto failure = failure_of_all(lists.failures())) {
+      if (!partial_ || failure->code() == ErrorCode::bad_data) raise(*failure);
       return note_unread(*failure);
     }
     // It went to another number of copies meanwhile: then this says so.
@@ -83,24 +76,18 @@ class Elements::Fetching {
       static_cast<void>(elements_.elsewhere());
     std::vector<Names> names(copies_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (failures[copy]) healable_[copy] = false;
-      if (copies_ > 1) names[copy].insert(lists[copy].begin(), lists[copy].end());
+      if (lists[copy].failure())
+        healable_[copy] = false;
+      else if (copies_ > 1)
+        names[copy].insert(lists[copy].value().begin(), lists[copy].value().end());
     }
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      for (std::string& name : lists[copy]) {
+      if (lists[copy].failure()) continue;
+      for (std::string& name : lists[copy].value()) {
         const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
                                       [&](const Names& before) { return before.contains(name); });
         if (!told) take_name(copies_ > 1 ? name : std::move(name), names);
       }
-    }
-  }
-
-  // A shard whose server does not answer is a failure of its copy, also of the only one.
-  std::vector<std::optional<Failure>> read_shard(std::vector<std::vector<std::string>>& lists) {
-    try {
-      return elements_.copies_.run([&](std::size_t copy) { lists[copy] = looks_[copy].take(shard_); });
-    } catch (const NotApplied& failure) {
-      return {failure};
     }
   }
 
@@ -152,7 +139,7 @@ class Elements::Fetching {
       items = elements_.versions_.read(elements_.keys_of(window.names));
     for (std::size_t i = 0; i < items.size(); ++i) {
       if (const auto failure = items[i].failure_of_read()) {
-        if (!partial_) throw Failure(*failure);
+        if (!partial_) raise(*failure);
         note_unreachable(*failure);
         ++listing_.unknown;
       }
@@ -224,18 +211,18 @@ class Elements::Fetching {
   void list_unlisted() {
     const auto nothing = [](const auto& names) { return names.empty(); };
     if (std::all_of(unlisted_.begin(), unlisted_.end(), nothing)) return;
-    const auto failures = elements_.copies_.run([&](std::size_t copy) {
+    const auto listed = elements_.copies_.each([&](std::size_t copy) {
       if (unlisted_[copy].empty()) return;
       ElementIndex& index = *elements_.indexes_[copy];
       ElementIndex::Listing listing = index.begin_list(unlisted_[copy], true);
       if (!listing.created.empty()) damaged_[copy] = true;
       index.finish_list(listing, {});
       for (const auto& failure : listing.failures) {
-        if (failure) throw Failure(*failure);
+        if (failure) raise(*failure);
       }
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (failures[copy]) healable_[copy] = false;
+      if (listed[copy].failure()) healable_[copy] = false;
     }
   }
 
@@ -274,7 +261,7 @@ class Elements::Fetching {
     }
     const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
     if (copies_ == 1) {
-      const auto failure = looks_.front().manifest_failure();
+      const auto& failure = looks_.front().manifest_failure();
       if (failure && partial_) note_unreachable(*failure);
       if (!failure && !whole(looks_.front()))
         listing_.lost.insert(listing_.lost.begin(), index(0).manifest_key());
@@ -286,12 +273,12 @@ class Elements::Fetching {
   }
 
   void accept_healed() {
-    const auto failures = elements_.copies_.run([&](std::size_t copy) {
+    const auto accepted = elements_.copies_.each([&](std::size_t copy) {
       if (healable_[copy] && (damaged_[copy] || damaged(looks_[copy])))
         static_cast<void>(elements_.indexes_[copy]->accept());
     });
     for (std::size_t copy = 0; copy < copies_; ++copy) {
-      if (failures[copy]) healable_[copy] = false;  // the next fetch tries again
+      if (accepted[copy].failure()) healable_[copy] = false;  // the next fetch tries again
     }
   }
 

@@ -197,7 +197,8 @@ void ElementIndex::name_new(Roots& roots) const {
     return says(born_mark) && !says(std::string(named_mark) + shard.second);
   };
   std::vector<Request> marks;
-  try {
+  // What gets no name now gets one from the next who looks.
+  static_cast<void>(attempt([&] {
     for (auto shard = roots.unnamed.begin(); shard != roots.unnamed.end();) {
       if (!is_new(*shard)) {
         ++shard;
@@ -209,9 +210,7 @@ void ElementIndex::name_new(Roots& roots) const {
       marks.push_back(mark(number, incarnation));
     }
     if (!marks.empty()) static_cast<void>(context_.cluster.execute(marks));
-  } catch (const Failure&) {
-    // What has no name yet gets one from the next who looks.
-  }
+  }));
 }
 
 ElementIndex::Look::Look(Look&&) noexcept = default;
@@ -231,7 +230,7 @@ ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)
   }
 }
 
-std::optional<Failure> ElementIndex::Look::manifest_failure() const {
+const std::optional<Failure>& ElementIndex::Look::manifest_failure() const {
   return roots_->reader.failure(0);
 }
 
@@ -332,13 +331,13 @@ ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* cons
   listing.failures.resize(names.size());
   listing.shards.resize(names.size());
   for (std::size_t i = 0; i < shares.size(); ++i) {
-    const auto& [appended, failure] = results[i];
+    const auto& failure = results[i].failure();
     for (const std::size_t place : shares[i].places) {
       listing.failures[place] = failure;
       listing.shards[place] = shares[i].shard;
     }
     if (!failure)
-      listing.note(shares[i].shard, appended);
+      listing.note(shares[i].shard, results[i].value());
     else if (failure->code() == ErrorCode::refused && shares[i].lines.size() > 1)
       list_in_pieces(shares[i], options, listing);
   }
@@ -384,27 +383,24 @@ ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
 bool ElementIndex::restore(std::size_t shard, const There& there) const {
   if (!there.whole) return false;
   Journal journal(context_, shard_key(shard), options_);
-  try {
+  const auto appended = attempt([&] {
     in_pieces(there.lines.size(), [&](std::size_t first, std::size_t last) {
       journal.append(std::span(there.lines).subspan(first, last - first));
     });
-    return true;
-  } catch (const Failure&) {
-    return false;  // too many for one change, or no answer
-  }
+  });
+  return !appended.failure();
 }
 
 void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
   for (const auto& [shard, incarnation] : listing.created) {
-    try {
+    const auto named = attempt([&, shard = shard, &incarnation = incarnation] {
       const auto elsewhere = there.find(shard);
       if (elsewhere != there.end() && !restore(shard, elsewhere->second)) mark_lossy(shard);
       name_in_manifest(shard, incarnation);
       marks_.push_back(mark(shard, incarnation));
-    } catch (const Failure& failure) {
-      for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
-        if (listing.shards[i] == shard) listing.failures[i] = failure;
-      }
+    });
+    for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
+      if (named.failure() && listing.shards[i] == shard) listing.failures[i] = named.failure();
     }
   }
   // Beside other copies what is sent next is not sent from here.
@@ -416,13 +412,9 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
                            "no reply while it was listed in the index; nothing was set, try again",
                            failure->server());
   }
-  for (const std::size_t shard : listing.full) {
-    try {
-      static_cast<void>(compact_shard(shard, false));
-    } catch (const Failure&) {
-      // Nothing of ours depends on it; the next client that finds the shard full tries again.
-    }
-  }
+  // Nothing of ours depends on it; the next client that finds the shard full tries again.
+  for (const std::size_t shard : listing.full)
+    static_cast<void>(attempt([&] { return compact_shard(shard, false); }));
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {

@@ -118,7 +118,7 @@ class ElementIndex {
     ~Look();
     Shard state(std::size_t shard) const { return states_[shard]; }
     // Why the manifest could not be read, if so.
-    std::optional<Failure> manifest_failure() const;
+    const std::optional<Failure>& manifest_failure() const;
     // The manifest is there and names all shards there are.
     bool manifest_whole() const { return manifest_whole_; }
     // See say_unfinished.

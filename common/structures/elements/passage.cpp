@@ -18,7 +18,7 @@ constexpr auto staged_for = std::chrono::hours(24);
 
 void expect_read(const VersionedItem& item) {
   for (const VersionedCopy& copy : item.copies) {
-    if (copy.failure) throw Failure(*copy.failure);
+    if (copy.failure) raise(*copy.failure);
   }
 }
 
@@ -108,7 +108,7 @@ bool Elements::Passage::read(std::vector<Piece>& pieces) {
     expect_read(piece.old);
     expect_read(targets[i]);
     // What compares with another value is executed late in vain.
-    if (!change_.from_several() && !before.copies.empty() && piece.old.copies[0].found &&
+    if (!change_.from_versions() && !before.copies.empty() && piece.old.copies[0].found &&
         !(piece.old.copies[0].cas == before.copies[0].cas))
       piece.in_doubt = false;
     take(piece, targets[i]);
@@ -121,7 +121,7 @@ bool Elements::Passage::read(std::vector<Piece>& pieces) {
 }
 
 std::vector<VersionedItem> Elements::Passage::read_targets(const std::vector<std::string>& keys) {
-  if (change_.to_several()) return change_.to.versions_.read(keys);
+  if (change_.to_versions()) return change_.to.versions_.read(keys);
   std::vector<Request> batch;
   for (const std::string& key : keys) batch.push_back(Request::gets(key));
   const std::vector<Reply> replies = change_.to.context_.cluster.execute(batch);
@@ -135,19 +135,19 @@ void Elements::Passage::take(Piece& piece, const VersionedItem& target) {
   const VersionedCopy* newest = piece.old.newest();
   if (newest == nullptr) {
     // With several copies a removal leaves its word behind.
-    piece.gone = !piece.staged || piece.stored || (!change_.from_several() && !piece.in_doubt);
+    piece.gone = !piece.staged || piece.stored || (!change_.from_versions() && !piece.in_doubt);
     return;
   }
   // Of several copies the one that is left may have missed what a mover removed from the others.
   const VersionedCopy staged{.found = true, .number = piece.old_number, .value = piece.value};
   const VersionedWrite left{
       .item = &piece.old, .number = newest->number, .removed = newest->removed, .value = newest->value};
-  if (change_.from_several() && piece.staged && !left.lacks(staged)) return;
+  if (change_.from_versions() && piece.staged && !left.lacks(staged)) return;
   piece.gone = newest->removed;
   if (piece.gone) return;
   piece.value = newest->value;
   piece.old_number = newest->number;
-  const auto next = change_.to_several() ? target.next_number() : std::optional<std::uint32_t>(0);
+  const auto next = change_.to_versions() ? target.next_number() : std::optional<std::uint32_t>(0);
   if (!next) throw no_version_left(target.key);
   piece.number = *next;
 }
@@ -157,12 +157,12 @@ void Elements::Passage::remove_strays(const std::vector<Piece>& pieces, std::vec
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const bool here = pieces[i].old.live();
     // Versions tell which is newer.
-    const bool harmful = here ? !change_.to_several() : pieces[i].gone;
+    const bool harmful = here ? !change_.to_versions() : pieces[i].gone;
     if (harmful && targets[i].live()) strays.push_back(&targets[i]);
   }
   if (strays.empty() || change_.recopying.taken_over()) return;
   change_.recopying.check();
-  if (change_.to_several()) {
+  if (change_.to_versions()) {
     std::vector<VersionedWrite> writes;
     for (VersionedItem* stray : strays) {
       if (const auto number = stray->next_number())
@@ -197,7 +197,7 @@ void Elements::Passage::stage(std::vector<Piece>& pieces) {
 void Elements::Passage::remove(std::vector<Piece>& pieces) {
   std::vector<Request> batch;
   std::vector<Piece*> of;
-  if (!change_.from_several())
+  if (!change_.from_versions())
     say(change_.begun_key(change_.mover()), servers_of(change_.from, pieces), batch);
   const std::size_t first = batch.size();
   for (Piece& piece : pieces) {
@@ -221,7 +221,7 @@ void Elements::Passage::remove(std::vector<Piece>& pieces) {
       case Outcome::not_found:
         // By a client, or by another mover, who then has the mark.
         by_another = true;
-        piece.gone = !change_.from_several() && !piece.in_doubt;
+        piece.gone = !change_.from_versions() && !piece.in_doubt;
         break;
       case Outcome::exists:
         piece.ready = piece.in_doubt = false;
@@ -276,7 +276,7 @@ void Elements::Passage::publish(std::vector<Piece>& pieces) {
   // A compaction may have dropped names that were listed long before.
   if (change_.to.context_.clock.steady() - change_.first_listed_at > ElementIndex::grace / 4)
     change_.list(names);
-  if (change_.to_several())
+  if (change_.to_versions())
     publish_copies(ready);
   else
     publish_only(ready, pieces);

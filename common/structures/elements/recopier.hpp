@@ -34,8 +34,9 @@ struct Elements::Change {
   Change(Recopying& change, const std::string& structure, const std::string& name,
          const Journal::Options& options);
 
-  bool from_several() const { return from.copies_.size() > 1; }
-  bool to_several() const { return to.copies_.size() > 1; }
+  // Whether the elements of that side have versions: with one copy they have none, and are compared otherwise.
+  bool from_versions() const { return from.versions_.in_use(); }
+  bool to_versions() const { return to.versions_.in_use(); }
   const std::string& mover() const { return recopying.mark().mover; }
 
   void list(const std::vector<std::string>& names);

@@ -86,9 +86,9 @@ class Elements::Recopier {
     say_unfinished(false);
     std::vector<Request> removals;
     for (std::size_t server = 0; server < change_.safe.cluster.placement().pool().size(); ++server) {
-      if (!change_.from_several())
+      if (!change_.from_versions())
         removals.push_back(Request::remove(change_.begun_key(change_.mover())).on(server));
-      if (!change_.to_several())
+      if (!change_.to_versions())
         removals.push_back(Request::remove(change_.stored_key(change_.mover())).on(server));
     }
     if (!removals.empty()) static_cast<void>(change_.safe.cluster.execute(removals));
@@ -109,13 +109,12 @@ class Elements::Recopier {
 
   // Those that the old index lists and that were not met before.
   std::vector<std::string> new_names() {
-    std::vector<std::optional<ElementIndex::Look>> looks(change_.from.copies_.size());
-    expect_all(change_.from.copies_.run(
-        [&](std::size_t copy) { looks[copy].emplace(change_.from.indexes_[copy]->look()); }));
+    auto looks = expect_all(
+        change_.from.copies_.each([&](std::size_t copy) { return change_.from.indexes_[copy]->look(); }));
     std::vector<std::string> found;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
-      std::vector<std::vector<std::string>> lists(looks.size());
-      expect_all(change_.from.copies_.run([&](std::size_t copy) { lists[copy] = looks[copy]->take(shard); }));
+      const auto lists =
+          expect_all(change_.from.copies_.each([&](std::size_t copy) { return looks[copy].take(shard); }));
       change_.recopying.keep_alive();
       for (const auto& names : lists) {
         for (const std::string& name : names) {
@@ -124,7 +123,7 @@ class Elements::Recopier {
       }
       const auto any = [&](ElementIndex::Look::Shard state) {
         return std::any_of(looks.begin(), looks.end(),
-                           [&](const auto& look) { return look->state(shard) == state; });
+                           [&](const auto& look) { return look.state(shard) == state; });
       };
       damaged_ = damaged_ || (any(ElementIndex::Look::Shard::lost) && !any(ElementIndex::Look::Shard::whole));
     }
@@ -135,13 +134,13 @@ class Elements::Recopier {
   // Who reads the new index meanwhile waits. With it the new index exists, even if it has nothing to list.
   void say_unfinished(bool unfinished) {
     change_.recopying.keep_alive();
-    expect_all(change_.to.copies_.run(
+    expect_all(change_.to.copies_.each(
         [&](std::size_t copy) { change_.to.indexes_[copy]->say_unfinished(unfinished); }));
   }
 
   // Those that a mover before this one created, too: the manifest is what tells that the structure is there.
   void name_shards() {
-    expect_all(change_.to.copies_.run([&](std::size_t copy) {
+    expect_all(change_.to.copies_.each([&](std::size_t copy) {
       if (!change_.to.indexes_[copy]->look().manifest_whole())
         throw Contention("the new index could not be completed; try again");
     }));
@@ -150,7 +149,7 @@ class Elements::Recopier {
   // Each part once all that it lists is known, the manifest last. True: there is none left.
   bool remove_index() {
     std::vector<std::vector<Request>> removals(change_.from.copies_.size());
-    expect_all(change_.from.copies_.run([&](std::size_t copy) {
+    expect_all(change_.from.copies_.each([&](std::size_t copy) {
       std::vector<Request> gets;
       for (std::string& key : change_.from.indexes_[copy]->keys())
         gets.push_back(Request::gets(std::move(key)));
@@ -166,7 +165,7 @@ class Elements::Recopier {
     if (std::all_of(removals.begin(), removals.end(), none)) return true;
     change_.list(new_names());
     passage_.move(std::exchange(names_, {}), nullptr);
-    expect_all(change_.from.copies_.run([&](std::size_t copy) {
+    expect_all(change_.from.copies_.each([&](std::size_t copy) {
       Context& context = change_.from.copies_.at(copy);
       for (const Request& request : removals[copy]) {
         const auto contents = Journal(context, request.key, change_.from.options_).read();

@@ -24,7 +24,7 @@ class Elements::Setting {
   std::vector<ElementResult> run(bool relist) {
     if (relist) static_cast<void>(elements_.elsewhere());
     if (relist) list(all([](const One&) { return true; }));
-    const bool guess = elements_.were_new_ && !several();
+    const bool guess = elements_.were_new_ && !versioned();
     for (int round = 0; round < most_rounds && !open().empty(); ++round) {
       if (guess && round == 0)
         take_for_missing();
@@ -81,24 +81,23 @@ class Elements::Setting {
   }
   // True: the same again, perhaps under other keys.
   bool elsewhere() {
-    try {
-      if (!elements_.elsewhere()) return false;
-    } catch (const Failure& failure) {
-      if (all([](const One& one) { return !one.open() || one.partly; }).empty()) throw;
-      for (One* one : open()) one->failure = failure;
+    const auto moved = attempt([&] { return elements_.elsewhere(); });
+    if (moved.failure() && !all([](const One& one) { return !one.open() || one.partly; }).empty()) {
+      for (One* one : open()) one->failure = moved.failure();
       return false;
     }
+    if (!moved.value()) return false;
     for (One* one : open()) {
       one->write.reset();
       one->listed_at.reset();
     }
     return true;
   }
-  bool several() const { return elements_.copies_.size() > 1; }
+  bool versioned() const { return elements_.versions_.in_use(); }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
 
-  void look() { several() ? read() : replace(); }
-  void write() { several() ? write_copies() : add(); }
+  void look() { versioned() ? read() : replace(); }
+  void write() { versioned() ? write_copies() : add(); }
 
   // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds it there, and
   // the next round replaces it.
@@ -214,7 +213,7 @@ class Elements::Setting {
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
-    return one.missing && (!several() || (judge != one.item.copies.end() && judge->written));
+    return one.missing && (!versioned() || (judge != one.item.copies.end() && judge->written));
   }
 
   std::vector<ElementResult> results() {

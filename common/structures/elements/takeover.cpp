@@ -14,9 +14,9 @@ std::vector<Elements::Passage::Piece> Elements::Takeover::pieces() {
   std::vector<std::string> names;
   const std::string mover(split(change_.recopying.mark().moving, '\n').front());
   const auto began =
-      change_.from_several() ? std::set<std::size_t>() : servers_that_say(change_.begun_key(mover));
+      change_.from_versions() ? std::set<std::size_t>() : servers_that_say(change_.begun_key(mover));
   const auto stored =
-      change_.to_several() ? std::set<std::size_t>() : servers_that_say(change_.stored_key(mover));
+      change_.to_versions() ? std::set<std::size_t>() : servers_that_say(change_.stored_key(mover));
   for (Piece& piece : pieces) {
     piece.in_doubt =
         piece.staged && (piece.in_doubt || began.contains(change_.server_of(change_.from, piece.name)));
@@ -24,7 +24,7 @@ std::vector<Elements::Passage::Piece> Elements::Takeover::pieces() {
     names.push_back(piece.name);
   }
   change_.list(names);
-  if (!change_.from_several()) take_hold(pieces);
+  if (!change_.from_versions()) take_hold(pieces);
   return pieces;
 }
 

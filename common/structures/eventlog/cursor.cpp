@@ -203,7 +203,8 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
   return state;
 }
 
-void CursorState::tell_copies_apart() {
+void CursorState::tell_copies_apart(std::size_t copies) {
+  if (copies == 1) return;
   if (std::exchange(version, 2) == 2) return;
   std::map<PartName, Consumed> split_parts;
   for (auto& [name, consumed] : parts) split_parts.emplace(split(name), std::move(consumed));

@@ -46,8 +46,8 @@ struct CursorState {
   std::string text() const;
   // Throws Failure(bad_data), naming `file`.
   static CursorState parse(std::string_view text, std::string_view file);
-  // For a log of several copies. Versions before 0.2 hid the copy in the number: copy i's parts began at 1000 i.
-  void tell_copies_apart();
+  // Versions before 0.2 hid the copy in the number, if there were several: copy i's parts began at 1000 i.
+  void tell_copies_apart(std::size_t copies);
   // For a log whose number of copies was changed: the ring `before` is a former one now, and `now` the one in use.
   void change_rings(std::int64_t before, std::int64_t now);
   // Forgets chunks before `chunk`.

@@ -168,11 +168,7 @@ std::optional<Failure> EventLog::refusal_of_writers() {
     if (auto move = writer.take_left()) left = move;
   }
   if (!left) return std::nullopt;
-  try {
-    refuse(*left);
-  } catch (const Failure& refusal) {
-    return refusal;
-  }
+  return attempt([&] { refuse(*left); }).failure();
 }
 
 EventLog::Recopied EventLog::recopy() {
@@ -258,16 +254,13 @@ EventLog::Flushed EventLog::flush() {
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
   // its own shape may be another.
   for (int round = 0; round < 3; ++round) {
-    static_cast<void>(copies_.run([&](std::size_t copy) {
-      try {
-        if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
-      } catch (const Failure& failure) {
-        failures[copy] = failure;  // one of a single copy is kept, too
-      }
-    }));
+    const auto tried = copies_.each([&](std::size_t copy) {
+      if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
+    });
     bool nowhere = false;
     bool somewhere = false;
     for (std::size_t i = 0; i < servers.size(); ++i) {
+      if (tried[i].failure()) failures[i] = tried[i].failure();
       somewhere = somewhere || servers[i];
       nowhere = nowhere || (!servers[i] && !failures[i]);
     }
@@ -276,7 +269,7 @@ EventLog::Flushed EventLog::flush() {
       const auto perhaps = [](const LogWriter& writer) { return writer.perhaps(); };
       if (!somewhere && std::any_of(writers_.begin(), writers_.end(), perhaps))
         throw UnknownOutcome("no reply to an append; the event may be in the log");
-      if (!somewhere) throw Failure(*refusal);
+      if (!somewhere) raise(*refusal);
       for (std::size_t i = 0; i < servers.size(); ++i) {
         if (!servers[i] && !failures[i]) failures[i] = refusal;
       }
@@ -358,15 +351,13 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
   if (!began || !went_on) return;
   Unheard sink;
   LogSummary summary;
-  try {
-    static_cast<void>(read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true));
-  } catch (const Failure&) {
-    // What was put is in the log; the next read refills.
-  }
+  // What was put is in the log; the next read refills.
+  static_cast<void>(
+      attempt([&] { return read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true); }));
 }
 
 std::vector<PlacedKey> EventLog::current_keys() {
-  if (copies_.size() > 1) static_cast<void>(elsewhere());
+  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   std::vector<PlacedKey> keys;
   for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)

@@ -103,9 +103,9 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/copies.hpp"
 #include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/replicas.hpp"
 #include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
@@ -240,7 +240,7 @@ class EventLog {
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
   // Its copies united.
-  std::vector<ChunkText> read_ring(const Copies& copies, const LogKeys& keys,
+  std::vector<ChunkText> read_ring(const Replicas& copies, const LogKeys& keys,
                                    std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                    bool tolerant, bool refills);
   void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
@@ -269,7 +269,7 @@ class EventLog {
   std::string unmarked_ring() const;
   bool is_numbered_otherwise(std::string_view ring) const;
 
-  Copies copies_;
+  Replicas copies_;
   Context context_;
   std::string name_;
   Kept kept_;

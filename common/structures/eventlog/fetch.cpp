@@ -169,8 +169,8 @@ LogSummary EventLog::deliver(CursorState& state, LogSink& sink, std::optional<st
 void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
   if (!state.ring.empty() && state.ring != keys_.ring())
     follow(state);
-  else if (copies_.size() > 1)
-    state.tell_copies_apart();
+  else
+    state.tell_copies_apart(copies_.size());
   if (!state.ring.empty() && state.ring != keys_.ring()) {
     throw Failure(ErrorCode::bad_data, "the cursor belongs to " + state.ring + ", not to " + keys_.ring() +
                                            "; give another file, or remove it to read the whole log again");
@@ -193,7 +193,7 @@ void EventLog::follow(CursorState& state) {
     if (take_over(state)) return;
     if (look == 0 && !elsewhere()) break;
   }
-  if (copies_.size() > 1) state.tell_copies_apart();
+  state.tell_copies_apart(copies_.size());
   if (state.ring == keys_.ring()) return;
   if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
   // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was until now.
@@ -210,9 +210,8 @@ void EventLog::follow(CursorState& state) {
 bool EventLog::take_over(CursorState& state) const {
   for (const FormerRing& former : formers_) {
     if (!(former.shape == shape_) || keys_of(former).ring() != state.ring) continue;
-    if (former.number.copies > 1) state.tell_copies_apart();
-    const bool unmarked = copies_.size() > 1 && kept_.key() == kept_.unmarked_key();
-    state.change_rings(former.number.ring(), LogNumber{copies_.size(), unmarked}.ring());
+    state.tell_copies_apart(former.number.copies);
+    state.change_rings(former.number.ring(), LogNumber{copies_.size(), kept_.is_unmarked()}.ring());
     state.ring = keys_.ring();
     return true;
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/copies.hpp"
+#include "common/primitives/replicas.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -46,16 +46,13 @@ std::vector<InUse> LogRecopy::read(const LogNumber& number, bool everywhere) con
   bool answered = false;
   const Context numbered = number.in(context_);
   for (const Reply& reply : execute_copies(numbered, Request::get(conf_key(number)))) {
-    try {
-      expect_read(context_.cluster, reply);
-      answered = true;
-    } catch (const Failure& failure) {
-      silence = failure;
-    }
+    const auto read = attempt([&] { expect_read(context_.cluster, reply); });
+    answered = answered || !read.failure();
+    if (read.failure()) silence = read.failure();
     if (reply.outcome == Outcome::hit)
       conf = united(std::move(conf), parse_in_use(reply.value, context_.clock.wall()));
   }
-  if (silence && (everywhere || !answered)) throw Failure(*silence);
+  if (silence && (everywhere || !answered)) raise(*silence);
   return conf;
 }
 
@@ -64,7 +61,7 @@ bool LogRecopy::leave(const LogNumber& from) const {
   const std::vector<InUse> all = read(from, true);
   const std::vector<InUse> theirs = read(to, true);
   const LogMove move{std::max(change_of(all), change_of(theirs)) + 1, to.copies, from};
-  const Copies copies(from.in(context_));
+  const Replicas copies(from.in(context_));
   // The first copy decides between several who do it.
   return change_conf(copies.at(0), conf_key(from),
                      [&](const std::vector<InUse>& seen) -> std::optional<std::vector<InUse>> {
@@ -101,15 +98,12 @@ std::vector<InUse> LogRecopy::taken_over(std::span<const InUse> conf, const LogM
 
 // False: everything stood there.
 bool LogRecopy::write(const LogNumber& number, std::span<const InUse> lines, bool everywhere) const {
-  const Copies copies(number.in(context_));
+  const Replicas copies(number.in(context_));
   bool wrote = false;
-  const auto failures = copies.run([&](std::size_t copy) {
+  const auto written = expect_any(copies.each([&](std::size_t copy) {
     if (add_to_conf(copies.at(copy), conf_key(number), lines)) wrote = true;
-  });
-  if (const auto failure = failure_of_all(failures)) throw Failure(*failure);
-  for (const auto& failure : failures) {
-    if (failure && everywhere) throw Failure(*failure);
-  }
+  }));
+  if (everywhere) expect_all(written);
   return wrote;
 }
 
@@ -121,18 +115,15 @@ void LogRecopy::complete(const LogNumber& from, bool everywhere) const {
   write(from, conf, everywhere);
   const bool wrote = write({move->to}, taken_over(conf, *move), everywhere);
   if (!wrote && !everywhere) return;
-  try {
-    close(from, conf);
-  } catch (const Failure&) {
-    if (everywhere) throw;
-  }
+  const auto closed = attempt([&] { close(from, conf); });
+  if (everywhere) closed.value();
 }
 
 // Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a writer may still append
 // to one that has no room for others' batches.
 void LogRecopy::close(const LogNumber& number, std::span<const InUse> conf) const {
-  const Copies copies(number.in(context_));
-  const auto failures = copies.run([&](std::size_t copy) {
+  const Replicas copies(number.in(context_));
+  expect_all(copies.each([&](std::size_t copy) {
     for (const InUse& one : conf) {
       const auto shape = RingShape::parse(one.what);
       if (!shape) continue;
@@ -140,10 +131,7 @@ void LogRecopy::close(const LogNumber& number, std::span<const InUse> conf) cons
       const std::int64_t now = shape->chunk_of(context_.clock.wall());
       for (std::int64_t chunk = now - 1; chunk <= now + 1; ++chunk) close_chunk(copies.at(copy), keys, chunk);
     }
-  });
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
+  }));
 }
 
 void LogRecopy::close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const {

@@ -73,7 +73,7 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
   const std::int64_t first_copy = ring * PartName::copies_per_ring;
   LogSummary found;
   auto formers =
-      read_ring(Copies(former.number.in(context_)), keys_of(former), chunks, sink, found, tolerant, false);
+      read_ring(Replicas(former.number.in(context_)), keys_of(former), chunks, sink, found, tolerant, false);
   summary.flood = found.flood;
   summary.directory = summary.directory || found.directory;
   summary.unreachable.insert(summary.unreachable.end(), found.unreachable.begin(), found.unreachable.end());
@@ -94,23 +94,19 @@ void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts,
   }
   if (!prolongs || until <= former.until) return;
   const InUse longer{former.number.text() + '/' + shape_.text(), until};
-  static_cast<void>(copies_.run(
+  static_cast<void>(copies_.each(
       [&](std::size_t copy) { add_to_conf(copies_.at(copy), keys_.conf(), std::span(&longer, 1)); }));
 }
 
-std::vector<ChunkText> EventLog::read_ring(const Copies& copies, const LogKeys& keys,
+std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys& keys,
                                            std::span<const std::int64_t> chunks, LogSink& sink,
                                            LogSummary& summary, bool tolerant, bool refills) {
   if (copies.size() == 1)
     return ChunkReader(copies.at(0), shape_, keys, true, tolerant, sink, summary).read(chunks);
-  std::vector<std::vector<ChunkText>> found(copies.size());
   std::vector<LogSummary> summaries(copies.size());
-  const auto failures = copies.run([&](std::size_t copy) {
-    found[copy] = ChunkReader(copies.at(copy), shape_, keys, false, true, sink, summaries[copy]).read(chunks);
-  });
-  for (const auto& failure : failures) {
-    if (failure) throw Failure(*failure);
-  }
+  const auto found = expect_all(copies.each([&](std::size_t copy) {
+    return ChunkReader(copies.at(copy), shape_, keys, false, true, sink, summaries[copy]).read(chunks);
+  }));
   std::vector<Failure> unreachable;
   for (const LogSummary& one : summaries) {
     summary.flood = summary.flood || one.flood;
@@ -151,7 +147,7 @@ void EventLog::repair_confs(std::span<const LogSummary> copies) {
   std::vector<InUse> all;
   for (const LogSummary& copy : copies) all = united(std::move(all), copy.conf);
   if (std::all_of(all.begin(), all.end(), is_shape)) return;
-  static_cast<void>(copies_.run([&](std::size_t copy) {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
     const auto& conf = copies[copy].conf;
     if (!copies[copy].conf_answered || united(conf, all) == conf) return;
     add_to_conf(copies_.at(copy), keys_.conf(), all);
@@ -165,7 +161,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
   if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
     return false;
   for (LogWriter& writer : writers_) writer.may_begin();
-  static_cast<void>(copies_.run([&](std::size_t copy) {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
     writers_[copy].set_restoring(true);
     std::string_view rest = missing[copy];
     while (!rest.empty()) {
@@ -182,7 +178,7 @@ bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copi
 
 // While another copy has everything: parts that a copy lost are not to be missed, those it has are to be named.
 void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
-  static_cast<void>(copies_.run([&](std::size_t copy) {
+  static_cast<void>(copies_.each([&](std::size_t copy) {
     for (const auto& [name, incarnation] : lost_parts(*copies[copy]))
       writers_[copy].withdraw(name, incarnation);
     for (const auto& [name, incarnation] : copies[copy]->unnamed) writers_[copy].name_part(name, incarnation);

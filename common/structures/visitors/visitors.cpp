@@ -5,7 +5,7 @@
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
@@ -53,15 +53,6 @@ std::string conf_key(const std::string& key) {
 
 bool is_stored(const Reply& reply) {
   return reply.outcome == Outcome::stored;
-}
-
-std::exception_ptr failure_of(const Cluster& cluster, const Reply& reply) {
-  try {
-    expect(cluster, reply);
-  } catch (const Failure&) {
-    return std::current_exception();
-  }
-  return nullptr;
 }
 
 }  // namespace
@@ -150,7 +141,7 @@ Visitors::Hit Visitors::hit() {
 Visitors::Hit Visitors::hit(std::string_view id) {
   const std::string one(id);
   IdHit hit = this->hit(std::span(&one, 1)).front();
-  if (hit.failure) std::rethrow_exception(hit.failure);
+  if (hit.failure) raise(*hit.failure);
   return hit;
 }
 
@@ -162,7 +153,7 @@ struct Visitors::Claim {
   using State = ClaimState;
   State state = State::open;
   bool looked_up = false;  // sent before: NOT_STORED may then be our own doing
-  std::exception_ptr failure{};
+  std::optional<Failure> failure = {};
   std::vector<bool> ours_perhaps{};  // which copies may have our mark
   std::vector<bool> others{};        // which have another's, that one may have to yield to
 };
@@ -181,13 +172,10 @@ std::vector<Visitors::IdHit> Visitors::hit(std::span<const std::string> ids) {
     if (one.state == Claim::State::ours) ++fresh;
   }
   if (fresh == 0) return hits;
-  IdHit counted;
-  try {
-    static_cast<Hit&>(counted) = count(period, fresh);
-  } catch (const Failure&) {
-    counted = not_counted;
-    counted.failure = std::current_exception();
-  }
+  const auto done = attempt([&] { return count(period, fresh); });
+  IdHit counted = not_counted;
+  counted.failure = done.failure();
+  if (!counted.failure) static_cast<Hit&>(counted) = done.value();
   for (const Claim& one : claims) {
     if (one.state == Claim::State::ours) hits[one.position] = counted;
   }
@@ -201,7 +189,7 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
     if (!seen.insert(ids[i]).second) continue;
     if (ids[i].empty()) {
       const Failure empty(ErrorCode::bad_data, "the visitor id is empty; omit the id to count every hit");
-      claims.push_back({i, {}, Claim::State::failed, false, std::make_exception_ptr(empty)});
+      claims.push_back({i, {}, Claim::State::failed, false, empty});
       continue;
     }
     claims.push_back({i, Request::add(element_key(key_of(period), ids[i]), mark(), exptime_of(period))});
@@ -213,9 +201,9 @@ std::vector<Visitors::Claim> Visitors::claim(std::int64_t period, std::span<cons
   for (Claim& one : claims) {
     if (one.state != Claim::State::open) continue;
     one.state = Claim::State::failed;
-    one.failure = std::make_exception_ptr(
+    one.failure =
         UnknownOutcome("no reply while counting a visitor; it may be marked as counted without being counted",
-                       context_.cluster.address_of(context_.cluster.server_of(one.add))));
+                       context_.cluster.address_of(context_.cluster.server_of(one.add)));
   }
   return claims;
 }
@@ -246,7 +234,7 @@ std::optional<Visitors::ClaimState> Visitors::decide(Claim& one, std::span<const
   if (refused != 0 && (one.looked_up || stored != 0)) return std::nullopt;
   if (stored != 0) return Claim::State::ours;
   if (refused != 0) return Claim::State::taken;
-  one.failure = failure_of(context_.cluster, telling(replies));
+  one.failure = copy_outcome(context_, telling(replies)).failure;
   return Claim::State::failed;
 }
 

@@ -44,7 +44,6 @@
 #pragma once
 
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
@@ -79,7 +78,7 @@ class Visitors {
   // One answer per id, equal ids once; `current` is the count after the batch. An id whose server fails does
   // not keep the others from being counted: its answer carries the failure instead.
   struct IdHit : Hit {
-    std::exception_ptr failure;
+    std::optional<Failure> failure;
   };
   std::vector<IdHit> hit(std::span<const std::string> ids);
 

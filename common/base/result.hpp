@@ -1,0 +1,67 @@
+// A value, or the failure there is instead: for what is told, counted or tried elsewhere, and not thrown.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+// Throws a failure that was kept. What was kept has lost its class, but not its code, which says which one it was.
+[[noreturn]] void raise(const Failure& failure);
+
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}
+  Result(Failure failure) : failure_(std::move(failure)) {}
+
+  const std::optional<Failure>& failure() const { return failure_; }
+  // Throws the failure.
+  T& value() {
+    if (failure_) raise(*failure_);
+    return *value_;
+  }
+  const T& value() const {
+    if (failure_) raise(*failure_);
+    return *value_;
+  }
+
+ private:
+  std::optional<T> value_;
+  std::optional<Failure> failure_;
+};
+
+template <>
+class [[nodiscard]] Result<void> {
+ public:
+  Result() = default;
+  Result(Failure failure) : failure_(std::move(failure)) {}
+
+  const std::optional<Failure>& failure() const { return failure_; }
+  void value() const {
+    if (failure_) raise(*failure_);
+  }
+
+ private:
+  std::optional<Failure> failure_;
+};
+
+// What `work` returns, or its failure. Anything else that is thrown leaves.
+template <typename Work>
+auto attempt(const Work& work) -> Result<std::invoke_result_t<const Work&>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<const Work&>>) {
+      work();
+      return {};
+    } else {
+      return work();
+    }
+  } catch (const Failure& failure) {
+    return Failure(failure);
+  }
+}
+
+}  // namespace mcds
