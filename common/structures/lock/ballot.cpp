@@ -76,7 +76,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
     give_back(lease, tokens);
     throw;
   }
-  return {std::move(lease), {}, servers().front(), listed(ballot.outcomes(context_))};
+  return {std::move(lease), {}, servers().front(), ballot.outcomes(context_)};
 }
 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
@@ -137,7 +137,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
     fail(ballot, message, doubtful);
   }
   std::map<std::string, std::size_t> rivals;
-  Answer answer{std::nullopt, {}, servers().front(), listed(ballot.outcomes(context_))};
+  Answer answer{std::nullopt, {}, servers().front(), ballot.outcomes(context_)};
   std::size_t most = 0;
   for (const Ballot::Voter& voter : ballot.voters) {
     const auto& rival = voter.take.rival();

@@ -115,12 +115,6 @@ std::string Lock::address() const {
   return context_.cluster.address_of(server());
 }
 
-// What the only copy says is the answer itself.
-std::vector<CopyOutcome> Lock::listed(std::vector<CopyOutcome> outcomes) const {
-  if (!by_vote()) outcomes.clear();
-  return outcomes;
-}
-
 Lock::Answer Lock::acquire(const Wish& wish) {
   check_ttl(wish.ttl);
   AddTokens tokens = new_tokens();
@@ -302,15 +296,13 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
     if (rank(one) > rank(*told)) told = &one;
   }
   Freed freed{Freed::Result::not_held, told->value() ? told->value()->holder : std::string(), {}};
-  std::vector<CopyOutcome> outcomes;
   for (std::size_t i = 0; i < releases.size(); ++i) {
     CopyOutcome outcome{copies[i].server, {}, {}, {}};
     if (releases[i].result() == ReleaseCopy::Result::failed)
       outcome = copy_outcome(context_, releases[i].failure());
     if (!outcome.failure) outcome.yes = releases[i].result() == ReleaseCopy::Result::not_owner;
-    outcomes.push_back(std::move(outcome));
+    freed.copies.push_back(std::move(outcome));
   }
-  freed.copies = listed(std::move(outcomes));
   switch (told->result()) {
     case ReleaseCopy::Result::released:
       freed.result = Freed::Result::released;
@@ -376,7 +368,6 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
   one.held = count >= majority();
   if (!one.held && failed != nullptr && count + silent >= majority())
     one.failure = copy_outcome(context_, *failed).failure;
-  std::vector<CopyOutcome> outcomes;
   for (const Reply& reply : replies) {
     const LockValue value = reply.outcome == Outcome::hit ? LockValue::parse(reply.value) : LockValue{};
     const bool holds = one.held && reply.outcome == Outcome::hit && value.token == most->first;
@@ -384,9 +375,8 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
     if (holds && (!one.ttl || (reply.age.ttl && *reply.age.ttl < *one.ttl))) one.ttl = reply.age.ttl;
     CopyOutcome outcome = copy_outcome(context_, reply);
     if (!outcome.failure) outcome.yes = holds;
-    outcomes.push_back(std::move(outcome));
+    one.copies.push_back(std::move(outcome));
   }
-  one.copies = listed(std::move(outcomes));
   return one;
 }
 
