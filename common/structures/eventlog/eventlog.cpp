@@ -292,7 +292,7 @@ EventLog::Flushed EventLog::flush() {
   }
   const auto failure = failure_of_all(failures);
   const std::size_t stored = failure ? stored_at_least() : events;
-  if (stored == 0) throw Failure(*failure);
+  if (stored == 0) raise(*failure);
   if (!failure) refill_lost(failures);
   return {.server = context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           .copies = copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures),
