@@ -47,7 +47,9 @@
 //   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
 //                segment: read reports it.
 //   another program's data under the key: CorruptData; foreign lines among ours are skipped and counted.
-//   A server without memory refuses appends as full items do; after `most_seals` attempts that is reported.
+//   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported. So is, at once,
+//   a change for which there is no room beside the names of the segments: items may be small (item_size.hpp). Segments
+//   are divided as often as it takes, and one removal of everything remembers fewer ids.
 // Source
 //   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,
 //   and delete and add loses everything on a crash.

@@ -228,7 +228,8 @@ bool LogWriter::name_part(const PartName& name, const std::string& incarnation) 
     if (reply.outcome == Outcome::stored) return !rival;
     if (reply.outcome == Outcome::not_stored) {
       throw NotApplied(ErrorCode::refused,
-                       "the log's directory has no room: the server is out of memory, or its items are too small (-I); give it more",
+                       "the log's directory has no room: the server is out of memory, or its items are too "
+                       "small (-I); give it more",
                        context_->cluster.address_of(reply.server));
     }
     // Nothing of the event itself has been sent yet.
