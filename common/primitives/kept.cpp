@@ -46,6 +46,7 @@ struct Kept::Look {
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
   std::optional<Recopying::Seen> change;
+  std::optional<Failure> silent;  // a server that may have a root
 
   bool has(std::size_t copies) const {
     return std::find(marked.begin(), marked.end(), copies) != marked.end();
@@ -71,10 +72,21 @@ Kept::Look Kept::look(bool everywhere) const {
   std::vector<Reply> replies = context_.cluster.execute(batch);
   Look look;
   look.change = recopying_.seen(std::span(replies).first(marks));
+  // All of one number, because a copy may have missed what the others say.
+  std::vector<std::vector<std::string>> roots(most + 1);
+  for (std::size_t i = 0; has_left_ && i < asked.size(); ++i) {
+    if (replies[marks + i].outcome == Outcome::hit) roots[asked[i]].push_back(replies[marks + i].value);
+  }
+  std::vector<char> has_left;
+  for (std::size_t copies = 0; copies < roots.size(); ++copies)
+    has_left.push_back(!roots[copies].empty() && has_left_(roots[copies], copies) ? 1 : 0);
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Reply& reply = replies[marks + i];
     bool hit = reply.outcome == Outcome::hit;
-    if (hit && has_left_ && has_left_(reply.value, asked[i])) {
+    if (reply.failed() && !look.silent)
+      look.silent = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
+                            context_.cluster.address_of(reply.server));
+    if (hit && has_left[asked[i]] != 0) {
       look.left.push_back(std::move(reply.value));
       hit = false;
     }
@@ -158,6 +170,7 @@ std::vector<Kept::Place> Kept::places(bool ours) {
     now = look(true);
   }
   std::vector<Place> places = places_of(now);
+  if (places.empty() && now.left.empty() && now.silent) raise(*now.silent);
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
   return places;
 }

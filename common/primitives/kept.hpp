@@ -23,6 +23,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -43,9 +44,9 @@ class Kept {
   // Throws InvalidInput for a name that no key can contain.
   // Completes a change of the number of copies that was left. Without it such a change is waited for in vain.
   using Complete = std::function<void(const Recopying::Seen& left)>;
-  // Whether a root says that the structure has left the number of copies in its key (1: none is in it). Then it does not
-  // count: the structure is where another root is.
-  using HasLeft = std::function<bool(const std::string& root, std::size_t copies)>;
+  // Whether the roots under one key together say that the structure has left the number of copies in it (1: none is in it).
+  // Then they do not count: the structure is where another root is.
+  using HasLeft = std::function<bool(std::span<const std::string> roots, std::size_t copies)>;
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
        SameLife same_life, Complete complete = {}, HasLeft has_left = {});
 
@@ -71,7 +72,7 @@ class Kept {
     bool operator==(const Place&) const = default;
   };
   // Everywhere it is. `ours`: the change that is under way is the caller's, and is not waited for: what was found before
-  // it began may have been changed since.
+  // it began may have been changed since. Throws NotApplied if it is nowhere, and a server that may have it does not answer.
   std::vector<Place> places(bool ours = false);
   // Where it is; nullopt: nowhere. Throws Failure(bad_data) if it was created under several numbers, or if the context's
   // number has the keys that it is under.

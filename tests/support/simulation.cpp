@@ -94,8 +94,10 @@ void Simulation::Inside::delay_tick(MemoryServer& server) {
 
 void Simulation::Inside::stall(MemoryServer& server) {
   for (std::size_t i = 0; i < cluster.size(); ++i) {
-    if (&cluster.server(i) == &server)
-      stalled_until[i] = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
+    if (&cluster.server(i) != &server) continue;
+    // Never shortened: the requests that wait for its end would be executed after later ones, as ghosts are.
+    const Duration end = now() + (chance(0.5) ? between(0ms, 5ms) : between(0s, 6s));
+    stalled_until[i] = std::max(stalled_until[i], end);
   }
 }
 

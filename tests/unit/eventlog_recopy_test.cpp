@@ -320,6 +320,92 @@ TEST_CASE("recopy: a server with a copy of a log's conf keys does not answer: no
   }
 }
 
+TEST_CASE(
+    "recopy: a copy of the old conf key that missed the change does not say that the log is there too") {
+  LogWorld world;
+  CHECK(world.put(3, "first"));
+  const auto servers = world.memory.placement().servers_of("eventlog3:x:conf", 3);
+  for (const std::size_t deaf : servers) {
+    CAPTURE(deaf);
+    const std::string before = world.memory.server(deaf).items().at("eventlog3:x:conf").value;
+    CHECK(world.log(1).recopy().found);
+    world.memory.server(deaf).execute(Request::set("eventlog3:x:conf", before, Exptime::never()));
+    CHECK(world.log(2).recopy().from == 1);
+    CHECK(world.log(3).recopy().from == 2);
+    world.check_whole(3);
+    check_refused(world, 1, 3);
+  }
+}
+
+TEST_CASE("recopy: a cursor goes on although the first look at the new conf key is not answered") {
+  LogWorld world;
+  CHECK(world.put(1, "first"));
+  world.deliver(1);
+  CHECK(world.log(2).recopy().found);
+  test::ScriptedFaults faults(world.memory);
+  std::size_t left = 2;
+  faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.key != "eventlog2:x:conf" || left == 0) return std::nullopt;
+    --left;
+    return test::Mishap::unreachable;
+  });
+  CollectingSink sink;
+  CursorState cursor = world.cursor;
+  EventLog({faults, world.clock, world.random, {}, 2}, "x", shape).deliver(cursor, sink);
+  CHECK(left == 0);
+  CHECK(sink.texts().empty());
+}
+
+TEST_CASE(
+    "recopy: who gets no reply, and sees only then that the log has left, is told so unless readers find the "
+    "event") {
+  for (const bool later : {false, true}) {
+    CAPTURE(later);
+    LogWorld world;
+    CHECK(world.put(1, "first"));
+    CHECK(world.log(2).recopy().found);
+    world.clock.advance(later ? 35s : 10s);
+    test::ScriptedFaults faults(world.memory);
+    faults.once(Op::append, test::Mishap::lost_request);
+    EventLog log({faults, world.clock, world.random, {}, 1}, "x", shape);
+    std::optional<Failure> failure;
+    try {
+      log.put("second", EventData::text);
+      world.acknowledged.push_back("second");
+    } catch (const Failure& caught) {
+      failure = caught;
+    }
+    CHECK(failure.has_value() == later);
+    if (failure) CHECK(failure->code() == ErrorCode::unknown_outcome);
+    world.check_whole(2);
+  }
+}
+
+TEST_CASE(
+    "recopy: what is put by who never gets an answer from the old conf key is read for as long as it comes") {
+  LogWorld world;
+  world.clock.advance((32 - shape.chunk_of(world.clock.wall()) % 32) * 10s);
+  CHECK(world.put(1, "first"));
+  CHECK(world.log(2).recopy().found);
+  test::ScriptedFaults faults(world.memory);
+  faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.key != "eventlog:x:conf") return std::nullopt;
+    return test::Mishap::unreachable;
+  });
+  int put = 0;
+  // A chunk of the next directory, 320 s later, is not begun without a look elsewhere.
+  const auto puts = [&] {
+    for (;; ++put) {
+      world.clock.advance(40s);
+      EventLog({faults, world.clock, world.random, {}, 1}, "x", shape).put(text_of(put), EventData::text);
+      const Texts there = world.fetched(2);
+      REQUIRE(std::find(there.begin(), there.end(), text_of(put)) != there.end());
+    }
+  };
+  CHECK(refused(puts, 2));
+  CHECK(put > 3);
+}
+
 TEST_CASE("recopy: a log that was never written, and one that has expired, are not there") {
   LogWorld world;
   CHECK_FALSE(EventLog(world.other(2), "x", shape).recopy().found);

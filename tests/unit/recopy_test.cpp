@@ -160,6 +160,31 @@ TEST_CASE("recopy: nothing that is not there, and no number of copies that there
   CHECK_THROWS_AS(Array(world.with(2), "jobs").recopy(), Failure);
 }
 
+TEST_CASE("recopy: what a server that does not answer may have is not told to be missing") {
+  for (const bool array : {true, false}) {
+    RecopyWorld world;
+    if (array)
+      Array(world.with(1), "jobs", small).replace(numbered(3));
+    else
+      set(world.with(1), "f", "v");
+    test::ScriptedFaults faults(world.memory);
+    const std::string root = array ? "array:jobs" : "hash:cfg:i";
+    faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.key != root) return std::nullopt;
+      return test::Mishap::unreachable;
+    });
+    const Context deaf{faults, world.clock, world.random, {}, 2};
+    std::optional<Failure> failure;
+    try {
+      array ? Array(deaf, "jobs", small).recopy().found : Hash(deaf, "cfg").elements().recopy().found;
+    } catch (const Failure& caught) {
+      failure = caught;
+    }
+    REQUIRE(failure);
+    CHECK(failure->code() == ErrorCode::unavailable);
+  }
+}
+
 TEST_CASE(
     "recopy: an array's mover dies before any of its trips, and clients go on with all that was there") {
   for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
@@ -295,6 +320,27 @@ TEST_CASE("recopy: a hash that lists nothing keeps its number") {
   CHECK(Hash(world.with(2), "cfg").elements().recopy().found);
   CHECK(refused([&] { set(world.with(1), "f", "v"); }, 2));
   CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+}
+
+TEST_CASE("recopy: a mover that dies before it sees that another change is done leaves nothing behind") {
+  RecopyWorld world;
+  Array(world.with(1), "jobs", small).replace(numbered(200));
+  set(world.with(1), "f", "v");
+  Array(world.with(2), "jobs", small).recopy();
+  Hash(world.with(2), "cfg").elements().recopy();
+  for (const std::size_t copies : {2U, 3U}) {
+    // It looked when there was one copy.
+    Recopying(world.other(copies), "array", "jobs").begin(1, false, copies);
+    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    for (const std::size_t other : {3U, 1U}) {
+      CHECK(refused([&] { Array(world.with(other), "jobs", small).fetch(); }, 2));
+      CHECK(refused([&] { set(world.with(other), "f", "x"); }, 2));
+    }
+    CHECK(Array(world.with(2), "jobs", small).fetch().elements == numbered(200));
+    CHECK(fetched(world.with(2)) == Map{{"f", "v"}});
+    Recopying(world.other(copies), "hash", "cfg").begin(1, false, copies);
+    CHECK(Hash(world.with(2), "cfg").elements().recopy().from == 2);
+  }
 }
 
 TEST_CASE("recopy: a copy that missed a write never replaces the newer one that was removed before it") {

@@ -59,7 +59,12 @@ class Elements::Recopier {
       : change_(recopying, structure, name, options), passage_(change_) {}
 
   void run() {
-    passage_.settle(Takeover(change_).pieces(), nullptr, true);
+    auto pieces = Takeover(change_).pieces();
+    // Who wrote the mark died before it saw that another change had come to its end since it looked.
+    if (change_.recopying.taken_over() && pieces.empty() && !has_index(change_.from) &&
+        !has_index(change_.to))
+      return;
+    passage_.settle(std::move(pieces), nullptr, true);
     const std::vector<std::string> listed = new_names();
     if (damaged_ && !change_.recopying.taken_over()) {
       change_.recopying.finish();
@@ -90,6 +95,18 @@ class Elements::Recopier {
   }
 
  private:
+  bool has_index(Elements& side) const {
+    std::vector<Request> gets;
+    for (std::string& key : side.indexes_.front()->keys()) gets.push_back(Request::get(std::move(key)));
+    bool found = false;
+    const CopyReplies replies = execute_copies(side.context_, gets);
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      for (const Reply& reply : replies[i])
+        found = expect_read(side.context_.cluster, reply).outcome == Outcome::hit || found;
+    }
+    return found;
+  }
+
   // Those that the old index lists and that were not met before.
   std::vector<std::string> new_names() {
     auto looks = expect_all(

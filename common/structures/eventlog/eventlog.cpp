@@ -25,6 +25,13 @@ class Unheard final : public LogSink {
   void damaged(const CorruptData&) override {}
 };
 
+// Of conf values.
+std::vector<InUse> united(std::span<const std::string> confs, WallTime now) {
+  std::vector<InUse> all;
+  for (const std::string& conf : confs) all = mcds::united(std::move(all), parse_in_use(conf, now));
+  return all;
+}
+
 // Of two conf values.
 bool share_a_shape(std::string_view one, std::string_view other) {
   const auto shapes = parse_conf(one, WallTime{});
@@ -43,8 +50,8 @@ EventLog::EventLog(Context context, std::string_view name, RingShape shape)
       kept_(
           context_, "eventlog", name, ":conf",
           [](const auto& one, const auto& other) { return share_a_shape(one, other); }, {},
-          [&clock = context_.clock](const std::string& conf, std::size_t copies) {
-            return move_away(parse_in_use(conf, clock.wall()), copies).has_value();
+          [&clock = context_.clock](std::span<const std::string> confs, std::size_t copies) {
+            return move_away(united(confs, clock.wall()), copies).has_value();
           }),
       shape_(shape),
       keys_(kept_.key(), shape),
@@ -73,19 +80,21 @@ void EventLog::use_shape(const RingShape& shape) {
 
 std::optional<RingShape> EventLog::newest_in_use() const {
   std::optional<RingShape> newest;
-  for (const InUse& one : read_conf()) {
+  for (const InUse& one : read_conf().all()) {
     if (const auto shape = RingShape::parse(one.what)) newest = shape;
   }
   return newest;
 }
 
-std::vector<InUse> EventLog::read_conf() const {
-  std::vector<InUse> all;
+ConfCopies EventLog::read_conf() const {
+  ConfCopies confs;
   for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
-    if (conf.outcome == Outcome::hit)
-      all = united(std::move(all), parse_in_use(conf.value, context_.clock.wall()));
+    const bool hit = conf.outcome == Outcome::hit;
+    confs.copies.push_back(conf.failed()
+                               ? std::nullopt
+                               : std::optional(parse_in_use(hit ? conf.value : "", context_.clock.wall())));
   }
-  return all;
+  return confs;
 }
 
 bool EventLog::is_numbered_otherwise(std::string_view ring) const {
@@ -115,27 +124,21 @@ bool EventLog::elsewhere() {
 // A copy of the conf key that is missing gets what the others say of former rings; if one does not answer, it is left missing,
 // so that readers of this copy alone look for what it would not say.
 void EventLog::let_begin() {
-  std::vector<LogSummary> confs(copies_.size());
   bool silent = false;
   if (copies_.size() > 1) {
-    const auto replies = execute_copies(context_, Request::get(keys_.conf()));
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      silent = silent || replies[i].failed();
-      confs[i].conf_answered = !replies[i].failed();
-      if (replies[i].outcome == Outcome::hit)
-        confs[i].conf = parse_in_use(replies[i].value, context_.clock.wall());
-    }
-    repair_confs(confs);
+    const auto write = [&](const ConfCopies& confs, std::size_t copy) {
+      add_to_conf(copies_.at(copy), keys_.conf(), confs.all());
+    };
+    silent = repair(
+                 copies_, context_.clock, [&](bool) { return read_conf(); }, write)
+                 .any_silent();
   }
   for (LogWriter& writer : writers_) writer.may_begin(!silent);
 }
 
 // If the last look found only places that the log has left: what was begun then is completed.
 std::optional<LogMove> EventLog::complete_left(bool everywhere) {
-  std::vector<InUse> confs;
-  for (const std::string& conf : kept_.take_left())
-    confs = united(confs, parse_in_use(conf, context_.clock.wall()));
-  const auto move = last_move(confs);
+  const auto move = last_move(united(kept_.take_left(), context_.clock.wall()));
   if (move) LogRecopy(context_, name_).complete(move->from, everywhere);
   return move;
 }
@@ -173,7 +176,7 @@ EventLog::Recopied EventLog::recopy() {
     }
     if (place->copies == copies_.size()) {
       // Whoever began it may not have come to its end.
-      if (const auto move = last_move(read_conf())) recopy.complete(move->from, true);
+      if (const auto move = last_move(read_conf().all())) recopy.complete(move->from, true);
       return {.found = true, .from = place->copies};
     }
     const LogNumber from{place->copies, place->unmarked};

@@ -73,7 +73,8 @@
 //   together: each goes on under its own number, and a reader with T does not find what F has.
 //   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it, and whoever comes
 //   next completes the rest. A client with T needs an answer from one copy of each conf key for that. A client
-//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F. With several
+//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F, where readers find
+//   it as long as anything of the time before the change, or of another such client, is there. With several
 //   copies, who reads while a server with a copy of a conf key is silent may miss what only that copy says: the change, or,
 //   if clients had to complete it without that server, the former rings. A cursor delivers these events later.
 //
@@ -161,6 +162,7 @@ struct LogSummary {
 };
 
 struct ChunkText;
+struct RingText;
 
 class EventLog {
  public:
@@ -240,13 +242,13 @@ class EventLog {
                                    std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                    bool tolerant, bool refills);
   void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
-                   bool tolerant);
+                   bool tolerant, bool prolongs);
   void remember(std::span<const InUse> conf);
-  void repair_confs(std::span<const LogSummary> copies);
+  RingText read_copies(const Replicas& copies, const LogKeys& keys, std::span<const std::int64_t> chunks,
+                       LogSink& sink, bool refills) const;
+  void refill(const RingText& ring, std::size_t copy);
   std::string key_of(const PartName& name) const;
   LogKeys keys_of(const FormerRing& former) const;
-  void put_directories_right(std::span<const ChunkText* const> copies);
-  bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
   bool is_kept(WallTime at) const;
   void check_kept(WallTime at) const;
@@ -257,7 +259,7 @@ class EventLog {
   bool elsewhere();
   void let_begin();
   std::optional<LogMove> complete_left(bool everywhere);
-  std::vector<InUse> read_conf() const;
+  ConfCopies read_conf() const;
   void refuse_if_left(const LogSummary& summary);
   [[noreturn]] void refuse(const LogMove& move);
   std::optional<Failure> refusal_of_writers();

@@ -189,16 +189,19 @@ void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
 // said it, or under one whose events have all expired.
 void EventLog::follow(CursorState& state) {
   for (int look = 0; look < 2; ++look) {
-    remember(read_conf());
+    remember(read_conf().all());
     if (take_over(state)) return;
     if (look == 0 && !elsewhere()) break;
   }
   state.tell_copies_apart(copies_.size());
   if (state.ring == keys_.ring()) return;
   if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
-  // What was delivered must not be forgotten only because the copy that tells of its ring is silent.
-  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf())))
-    expect_read(context_.cluster, conf);
+  // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was until now.
+  for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
+    if (expect_read(context_.cluster, conf).outcome == Outcome::hit)
+      remember(parse_in_use(conf.value, context_.clock.wall()));
+  }
+  if (take_over(state)) return;
   state.parts.clear();
   state.lost.clear();
   state.ring = keys_.ring();

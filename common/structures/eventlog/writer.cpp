@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
@@ -26,6 +26,21 @@ bool holds(std::string_view part, std::string_view lines) {
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
   return append_some(chunk, lines);
+}
+
+void LogWriter::restore(std::int64_t chunk, std::string_view lines) {
+  restores_ = true;
+  const auto done = attempt([&] {
+    while (!lines.empty()) {
+      std::size_t size = std::min(lines.size(), batch_size);
+      if (size < lines.size()) size = lines.rfind('\n', size - 1) + 1;
+      if (size == 0) size = lines.find('\n') + 1;
+      append(chunk, std::string(lines.substr(0, size)));
+      lines.remove_prefix(size);
+    }
+  });
+  restores_ = false;
+  done.value();
 }
 
 std::optional<std::size_t> LogWriter::append_some(std::int64_t chunk, const std::string& lines) {
@@ -135,7 +150,7 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
     last_part = std::max(last_part, named.part);
   if (replies[1].outcome == Outcome::stored) return Look::stored;
   if (replies[1].unknown()) perhaps_ = true;
-  if (has_left()) return Look::left;
+  if (has_left(name.chunk)) return Look::left;
   if (replies.size() > 4 && is_there(replies[4])) return Look::full;
   const bool unknown = !perhaps_ && (replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss);
   const auto missing = means_another()          ? Look::elsewhere
@@ -163,11 +178,18 @@ bool LogWriter::means_another() {
   return true;
 }
 
-// Who may have stored something goes on: readers read it under the old number too.
-bool LogWriter::has_left() {
-  if (perhaps_ || conf_->outcome != Outcome::hit) return false;
-  left_ = move_away(parse_in_use(conf_->value, context_->clock.wall()), copies_);
-  return left_.has_value();
+// Who may have stored something goes on where readers read the old number too.
+bool LogWriter::has_left(std::int64_t chunk) {
+  if (conf_->outcome != Outcome::hit) return false;
+  const auto conf = parse_in_use(conf_->value, context_->clock.wall());
+  const auto move = move_away(conf, copies_);
+  const InUse ours = in_use(chunk);
+  const bool is_read = std::any_of(conf.begin(), conf.end(), [&](const InUse& one) {
+    return one.what == ours.what && one.until >= ours.until;
+  });
+  if (!move || (perhaps_ && is_read)) return false;
+  left_ = move;
+  return true;
 }
 
 // Refused: another client created it, and it has no room. Each attempt has another name, because one

@@ -39,10 +39,10 @@ class LogWriter {
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
-  // The log is kept in another number of copies by now, and nothing was stored.
+  // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
-  // What is appended is in another copy: it is stored although the directory has no room for its part.
-  void set_restoring(bool restores) { restores_ = restores; }
+  // Appends any number of lines that another copy has: they are stored although the directory has no room for their part.
+  void restore(std::int64_t chunk, std::string_view lines);
   // The lines that come next are others.
   void begin_lines() { perhaps_ = false; }
   // Some of the present ones may be stored, or get stored, whatever append() has answered.
@@ -70,7 +70,7 @@ class LogWriter {
   Exptime exptime_of(std::int64_t chunk) const;
   InUse in_use(std::int64_t chunk) const;
   bool means_another();
-  bool has_left();
+  bool has_left(std::int64_t chunk);
 
   Context* context_;
   RingShape shape_;
