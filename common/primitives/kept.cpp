@@ -170,8 +170,7 @@ std::vector<Kept::Place> Kept::places(bool ours) {
     now = look(true);
   }
   std::vector<Place> places = places_of(now);
-  if (places.empty() && now.left.empty() && now.silent)
-    throw NotApplied(now.silent->code(), now.silent->what(), now.silent->server());
+  if (places.empty() && now.left.empty() && now.silent) raise(*now.silent);
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
   return places;
 }

@@ -9,9 +9,6 @@ namespace mcds {
 
 namespace {
 
-// An append may have reached one copy and be in transit to another.
-constexpr auto second_look = std::chrono::milliseconds(50);
-
 // Whether `lines` has all ids, and adds nothing that is wanted forgotten.
 bool has_all(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& wanted) {
   std::unordered_map<std::string_view, Change> changes;
@@ -136,7 +133,9 @@ struct Array::Union {
   std::size_t server = 0;
 
   bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
-  bool any_lacking() const { return std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
+  bool lacks(std::size_t copy) const { return found && lacking[copy]; }
+  // An append may have reached one copy and be in transit to another.
+  static bool may_be_late() { return true; }
 };
 
 Array::Union Array::read_copies() const {
@@ -167,18 +166,15 @@ Array::Union Array::read_copies() const {
   return all;
 }
 
-// Reads, and makes whole what a second look finds lacking too. Where no copy is known to be whole, all get what any has, and
-// their roots go on saying that something is lost. Best effort: a later read tries again.
+// Where no copy is known to be whole, all get what any has, and their roots go on saying that something is lost.
 Array::Union Array::heal() const {
-  Union all = read_copies();
-  if (!all.found || !all.any_lacking()) return all;
-  context_.clock.sleep_for(second_look);
-  all = read_copies();
-  // One that is not there was lost, or put elsewhere.
-  while (all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
-  if (!all.found || !all.any_lacking()) return all;
-  static_cast<void>(copies_.each([&](std::size_t copy) {
-    if (!all.lacking[copy]) return;
+  const auto read = [&](bool second_look) {
+    Union all = read_copies();
+    // One that is not there was lost, or put elsewhere.
+    while (second_look && all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
+    return all;
+  };
+  const auto write = [&](const Union& all, std::size_t copy) {
     // Created empty: a line that is added late would come behind its removal. The rewriting compares.
     const Context& context = copies_.at(copy);
     const std::string header = journal_header(context.random.token()) + lost_segment_line();
@@ -188,8 +184,8 @@ Array::Union Array::heal() const {
         .compact(
             [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); },
             true);
-  }));
-  return all;
+  };
+  return repair(copies_, context_.clock, read, write);
 }
 
 Array::Contents Array::fetch_journals() const {

@@ -109,6 +109,25 @@ std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added)
   return conf;
 }
 
+std::vector<InUse> ConfCopies::all() const {
+  std::vector<InUse> lines;
+  for (const auto& copy : copies) {
+    if (copy) lines = united(std::move(lines), *copy);
+  }
+  return lines;
+}
+
+bool ConfCopies::any_silent() const {
+  return std::find(copies.begin(), copies.end(), std::nullopt) != copies.end();
+}
+
+bool ConfCopies::lacks(std::size_t copy) const {
+  const auto lines = all();
+  const auto is_shape = [](const InUse& one) { return RingShape::parse(one.what).has_value(); };
+  if (!copies[copy] || std::all_of(lines.begin(), lines.end(), is_shape)) return false;
+  return united(*copies[copy], lines) != *copies[copy];
+}
+
 bool change_conf(const Context& context, const std::string& key, const NextConf& next) {
   Reply stored;
   for (int attempt = 0; attempt < attempts; ++attempt) {

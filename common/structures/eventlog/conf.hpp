@@ -58,6 +58,18 @@ std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies
 // Lines of both, each until the later of its ends; of moves only the last.
 std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added);
 
+// What the copies of one conf key say.
+struct ConfCopies {
+  std::vector<std::optional<std::vector<InUse>>> copies;  // nullopt: no answer
+
+  std::vector<InUse> all() const;
+  bool any_silent() const;
+  // What one says of other numbers of copies all are to say, and until when each shape is in use then.
+  bool lacks(std::size_t copy) const;
+  // Each line says until when it counts.
+  static bool may_be_late() { return false; }
+};
+
 // Puts what `next` makes of it in a conf key's place, by cas; nullopt: leave it, and false. Throws if there is no answer.
 using NextConf = std::function<std::optional<std::vector<InUse>>(const std::vector<InUse>& seen)>;
 bool change_conf(const Context& context, const std::string& key, const NextConf& next);

@@ -85,19 +85,21 @@ void EventLog::use_shape(const RingShape& shape) {
 
 std::optional<RingShape> EventLog::newest_in_use() const {
   std::optional<RingShape> newest;
-  for (const InUse& one : read_conf()) {
+  for (const InUse& one : read_conf().all()) {
     if (const auto shape = RingShape::parse(one.what)) newest = shape;
   }
   return newest;
 }
 
-std::vector<InUse> EventLog::read_conf() const {
-  std::vector<InUse> all;
+ConfCopies EventLog::read_conf() const {
+  ConfCopies confs;
   for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
-    if (conf.outcome == Outcome::hit)
-      all = united(std::move(all), parse_in_use(conf.value, context_.clock.wall()));
+    const bool hit = conf.outcome == Outcome::hit;
+    confs.copies.push_back(conf.failed()
+                               ? std::nullopt
+                               : std::optional(parse_in_use(hit ? conf.value : "", context_.clock.wall())));
   }
-  return all;
+  return confs;
 }
 
 bool EventLog::is_numbered_otherwise(std::string_view ring) const {
@@ -127,17 +129,14 @@ bool EventLog::elsewhere() {
 // A copy of the conf key that is missing gets what the others say of former rings; if one does not answer, it is left missing,
 // so that readers of this copy alone look for what it would not say.
 void EventLog::let_begin() {
-  std::vector<LogSummary> confs(copies_.size());
   bool silent = false;
   if (copies_.size() > 1) {
-    const auto replies = execute_copies(context_, Request::get(keys_.conf()));
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      silent = silent || replies[i].failed();
-      confs[i].conf_answered = !replies[i].failed();
-      if (replies[i].outcome == Outcome::hit)
-        confs[i].conf = parse_in_use(replies[i].value, context_.clock.wall());
-    }
-    repair_confs(confs);
+    const auto write = [&](const ConfCopies& confs, std::size_t copy) {
+      add_to_conf(copies_.at(copy), keys_.conf(), confs.all());
+    };
+    silent = repair(
+                 copies_, context_.clock, [&](bool) { return read_conf(); }, write)
+                 .any_silent();
   }
   for (LogWriter& writer : writers_) writer.may_begin(!silent);
 }
@@ -182,7 +181,7 @@ EventLog::Recopied EventLog::recopy() {
     }
     if (place->copies == copies_.size()) {
       // Whoever began it may not have come to its end.
-      if (const auto move = last_move(read_conf())) recopy.complete(move->from, true);
+      if (const auto move = last_move(read_conf().all())) recopy.complete(move->from, true);
       return {.found = true, .from = place->copies};
     }
     const LogNumber from{place->copies, place->unmarked};

@@ -162,6 +162,7 @@ struct LogSummary {
 };
 
 struct ChunkText;
+struct RingText;
 
 class EventLog {
  public:
@@ -246,11 +247,11 @@ class EventLog {
   void read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink, LogSummary& summary,
                    bool tolerant, bool prolongs);
   void remember(std::span<const InUse> conf);
-  void repair_confs(std::span<const LogSummary> copies);
+  RingText read_copies(const Replicas& copies, const LogKeys& keys, std::span<const std::int64_t> chunks,
+                       LogSink& sink, bool refills) const;
+  void refill(const RingText& ring, std::size_t copy);
   std::string key_of(const PartName& name) const;
   LogKeys keys_of(const FormerRing& former) const;
-  void put_directories_right(std::span<const ChunkText* const> copies);
-  bool refill(std::int64_t chunk, std::span<const ChunkText* const> copies);
 
   bool is_kept(WallTime at) const;
   void check_kept(WallTime at) const;
@@ -262,7 +263,7 @@ class EventLog {
   bool elsewhere();
   void let_begin();
   std::optional<LogMove> complete_left(bool everywhere);
-  std::vector<InUse> read_conf() const;
+  ConfCopies read_conf() const;
   void refuse_if_left(const LogSummary& summary);
   [[noreturn]] void refuse(const LogMove& move);
   std::optional<Failure> refusal_of_writers();

@@ -189,7 +189,7 @@ void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
 // said it, or under one whose events have all expired.
 void EventLog::follow(CursorState& state) {
   for (int look = 0; look < 2; ++look) {
-    remember(read_conf());
+    remember(read_conf().all());
     if (take_over(state)) return;
     if (look == 0 && !elsewhere()) break;
   }

@@ -329,6 +329,21 @@ UnitedChunk unite(std::span<const ChunkText* const> copies) {
   return united;
 }
 
+bool RingText::any_missing() const {
+  return std::any_of(missing.begin(), missing.end(), [](const auto& of_chunk) {
+    return std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& lines) { return !lines.empty(); });
+  });
+}
+
+bool RingText::lacks(std::size_t copy) const {
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const ChunkText& text = copies[copy][i];
+    const bool misnamed = chunks[i].text.whole && (!text.unnamed.empty() || !lost_parts(text).empty());
+    if (misnamed || !missing[i][copy].empty()) return true;
+  }
+  return !missing.empty() && confs.lacks(copy);
+}
+
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young) {
   std::vector<std::string> missing(copies.size());
   std::vector<std::map<EventId, std::string_view>> lines;

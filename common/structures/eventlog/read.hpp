@@ -68,6 +68,21 @@ struct UnitedChunk {
 };
 UnitedChunk unite(std::span<const ChunkText* const> copies);
 
+// A ring's chunks as its copies have them, and united.
+struct RingText {
+  std::vector<LogSummary> summaries = {};           // of each copy
+  std::vector<std::vector<ChunkText>> copies = {};  // of each, the chunks
+  std::vector<UnitedChunk> chunks = {};             // none: the copies are too large to be held together
+  std::vector<std::vector<std::string>> missing =
+      {};  // of each chunk, the lines each copy lacks; none: repair nothing
+  ConfCopies confs = {};
+
+  bool any_missing() const;
+  bool lacks(std::size_t copy) const;
+  // An event's id says when it was put.
+  static bool may_be_late() { return false; }
+};
+
 // The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when all that is
 // missing is younger than `young` and may be in transit.
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);

@@ -10,17 +10,10 @@ namespace mcds {
 
 namespace {
 
-// Younger ones may be in transit to a copy that lacks them.
-constexpr auto young_event = std::chrono::milliseconds(50);
-
 std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>>& found, std::size_t chunk) {
   std::vector<const ChunkText*> copies;
   for (const auto& copy : found) copies.push_back(&copy[chunk]);
   return copies;
-}
-
-bool is_shape(const InUse& one) {
-  return RingShape::parse(one.what).has_value();
 }
 
 }  // namespace
@@ -103,12 +96,11 @@ std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys
                                            LogSummary& summary, bool tolerant, bool refills) {
   if (copies.size() == 1)
     return ChunkReader(copies.at(0), shape_, keys, true, tolerant, sink, summary).read(chunks);
-  std::vector<LogSummary> summaries(copies.size());
-  const auto found = expect_all(copies.each([&](std::size_t copy) {
-    return ChunkReader(copies.at(copy), shape_, keys, false, true, sink, summaries[copy]).read(chunks);
-  }));
+  const auto read = [&](bool) { return read_copies(copies, keys, chunks, sink, refills); };
+  const auto write = [&](const RingText& all, std::size_t copy) { refill(all, copy); };
+  RingText ring = repair(copies, context_.clock, read, write);
   std::vector<Failure> unreachable;
-  for (const LogSummary& one : summaries) {
+  for (const LogSummary& one : ring.summaries) {
     summary.flood = summary.flood || one.flood;
     summary.directory = summary.directory || one.directory;
     summary.conf_answered = summary.conf_answered || one.conf_answered;
@@ -120,69 +112,61 @@ std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys
     unreachable.insert(unreachable.end(), one.unreachable.begin(), one.unreachable.end());
   }
   if (summary.flood) return {};
-  std::vector<ChunkText> united_chunks;
-  bool blocked = false;
-  bool refilled = false;
-  if (refills) repair_confs(summaries);
-  for (std::size_t i = 0; i < chunks.size(); ++i) {
-    const auto of_chunk = copies_of(found, i);
-    UnitedChunk chunk = unite(of_chunk);
-    blocked = blocked || chunk.blocked;
-    // First, so that what is refilled does not come behind parts that are lost.
-    if (refills && chunk.text.whole) put_directories_right(of_chunk);
-    if (refills && !chunk.blocked) refilled = refill(chunks[i], of_chunk) || refilled;
-    united_chunks.push_back(std::move(chunk.text));
-  }
   // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
-  if (refilled) return read_ring(copies, keys, chunks, sink, summary, tolerant, false);
-  if (blocked && !tolerant)
-    throw NotApplied(unreachable.front().code(), unreachable.front().what(), unreachable.front().server());
+  if (ring.any_missing()) return read_ring(copies, keys, chunks, sink, summary, tolerant, false);
+  std::vector<ChunkText> texts;
+  bool blocked = false;
+  for (UnitedChunk& chunk : ring.chunks) {
+    blocked = blocked || chunk.blocked;
+    texts.push_back(std::move(chunk.text));
+  }
+  if (blocked && !tolerant) raise(unreachable.front());
   if (blocked) summary.unreachable = std::move(unreachable);
-  return united_chunks;
+  return texts;
 }
 
-// What one copy of the conf key says of other numbers of copies, all are to say, and until when each shape is in use then. Best
-// effort.
-void EventLog::repair_confs(std::span<const LogSummary> copies) {
-  std::vector<InUse> all;
-  for (const LogSummary& copy : copies) all = united(std::move(all), copy.conf);
-  if (std::all_of(all.begin(), all.end(), is_shape)) return;
-  static_cast<void>(copies_.each([&](std::size_t copy) {
-    const auto& conf = copies[copy].conf;
-    if (!copies[copy].conf_answered || united(conf, all) == conf) return;
-    add_to_conf(copies_.at(copy), keys_.conf(), all);
+RingText EventLog::read_copies(const Replicas& copies, const LogKeys& keys,
+                               std::span<const std::int64_t> chunks, LogSink& sink, bool refills) const {
+  RingText ring;
+  ring.summaries.resize(copies.size());
+  ring.copies = expect_all(copies.each([&](std::size_t copy) {
+    return ChunkReader(copies.at(copy), shape_, keys, false, true, sink, ring.summaries[copy]).read(chunks);
   }));
+  for (const LogSummary& one : ring.summaries) {
+    if (one.flood) return ring;
+    ring.confs.copies.push_back(one.conf_answered ? std::optional(one.conf) : std::nullopt);
+  }
+  const WallTime now = context_.clock.wall();
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const auto of_chunk = copies_of(ring.copies, i);
+    ring.chunks.push_back(unite(of_chunk));
+    if (!refills) continue;
+    const bool may_be_put = !ring.chunks.back().blocked && shape_.expiry_of(chunks[i]) > now;
+    ring.missing.push_back(may_be_put ? missing_lines(of_chunk, now - in_transit)
+                                      : std::vector<std::string>(copies.size()));
+  }
+  return ring;
 }
 
-// Best effort: what is not written now is by a later read.
-bool EventLog::refill(std::int64_t chunk, std::span<const ChunkText* const> copies) {
-  if (shape_.expiry_of(chunk) <= context_.clock.wall()) return false;
-  const auto missing = missing_lines(copies, context_.clock.wall() - young_event);
-  if (std::all_of(missing.begin(), missing.end(), [](const std::string& lines) { return lines.empty(); }))
-    return false;
-  for (LogWriter& writer : writers_) writer.may_begin();
-  static_cast<void>(copies_.each([&](std::size_t copy) {
-    writers_[copy].set_restoring(true);
-    std::string_view rest = missing[copy];
-    while (!rest.empty()) {
-      std::size_t size = std::min(rest.size(), LogWriter::batch_size);
-      if (size < rest.size()) size = rest.rfind('\n', size - 1) + 1;
-      if (size == 0) size = rest.find('\n') + 1;
-      writers_[copy].append(chunk, std::string(rest.substr(0, size)));
-      rest.remove_prefix(size);
-    }
-  }));
-  for (LogWriter& writer : writers_) writer.set_restoring(false);
-  return true;
-}
-
-// While another copy has everything: parts that a copy lost are not to be missed, those it has are to be named.
-void EventLog::put_directories_right(std::span<const ChunkText* const> copies) {
-  static_cast<void>(copies_.each([&](std::size_t copy) {
-    for (const auto& [name, incarnation] : lost_parts(*copies[copy]))
-      writers_[copy].withdraw(name, incarnation);
-    for (const auto& [name, incarnation] : copies[copy]->unnamed) writers_[copy].name_part(name, incarnation);
-  }));
+// Gives a copy what others have. What cannot be written now does not keep the rest from being written.
+void EventLog::refill(const RingText& ring, std::size_t copy) {
+  LogWriter& writer = writers_[copy];
+  if (ring.confs.lacks(copy))
+    static_cast<void>(attempt([&] { return add_to_conf(copies_.at(copy), keys_.conf(), ring.confs.all()); }));
+  if (ring.any_missing()) {
+    for (LogWriter& one : writers_) one.may_begin();
+  }
+  for (std::size_t i = 0; i < ring.chunks.size(); ++i) {
+    const ChunkText& chunk = ring.copies[copy][i];
+    // While another copy has everything: parts that this one lost are not to be missed, those it has are to be named. First,
+    // so that what is refilled does not come behind parts that are lost.
+    const auto put_directory_right = [&] {
+      for (const auto& [name, incarnation] : lost_parts(chunk)) writer.withdraw(name, incarnation);
+      for (const auto& [name, incarnation] : chunk.unnamed) writer.name_part(name, incarnation);
+    };
+    if (ring.chunks[i].text.whole) static_cast<void>(attempt(put_directory_right));
+    static_cast<void>(attempt([&] { writer.restore(chunk.chunk, ring.missing[i][copy]); }));
+  }
 }
 
 }  // namespace mcds

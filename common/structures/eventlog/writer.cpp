@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/item_size.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -36,6 +36,21 @@ std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::stri
     if (last != ends.size()) perhaps_ = true;
   });
   return server;
+}
+
+void LogWriter::restore(std::int64_t chunk, std::string_view lines) {
+  restores_ = true;
+  const auto done = attempt([&] {
+    while (!lines.empty()) {
+      std::size_t size = std::min(lines.size(), batch_size);
+      if (size < lines.size()) size = lines.rfind('\n', size - 1) + 1;
+      if (size == 0) size = lines.find('\n') + 1;
+      append(chunk, std::string(lines.substr(0, size)));
+      lines.remove_prefix(size);
+    }
+  });
+  restores_ = false;
+  done.value();
 }
 
 std::optional<std::size_t> LogWriter::append_piece(std::int64_t chunk, const std::string& lines) {

@@ -41,8 +41,8 @@ class LogWriter {
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
-  // What is appended is in another copy: it is stored although the directory has no room for its part.
-  void set_restoring(bool restores) { restores_ = restores; }
+  // Appends any number of lines that another copy has: they are stored although the directory has no room for their part.
+  void restore(std::int64_t chunk, std::string_view lines);
   // The lines that come next are others.
   void begin_lines() {
     perhaps_ = false;

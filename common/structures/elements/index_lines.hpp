@@ -1,0 +1,36 @@
+// The lines of an index beside those that list names; index.hpp describes them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "common/base/bytes.hpp"
+#include "common/structures/elements/index.hpp"
+
+namespace mcds {
+
+constexpr std::string_view born_mark = "born";
+constexpr std::string_view named_mark = "named:";
+constexpr std::string_view unfinished_mark = "unfinished";
+constexpr std::string_view finished_mark = "finished";
+
+// Whether the line says how its shard stands to the manifest, and lists nothing.
+inline bool is_mark(const JournalLine& line) {
+  return line.change == Change::remove && (line.element == born_mark || line.element.starts_with(named_mark));
+}
+
+inline std::string manifest_entry(std::size_t shard, const std::string& incarnation) {
+  return std::to_string(shard) + ':' + incarnation;
+}
+
+inline std::int64_t unix_seconds(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time.time_since_epoch()).count();
+}
+
+// When a line was written, by its writer's clock.
+inline std::int64_t seconds_of(const JournalLine& line) {
+  return static_cast<std::int64_t>(parse_hex64("00000000" + line.id.substr(0, 8)).value_or(0));
+}
+
+}  // namespace mcds

@@ -1,0 +1,192 @@
+// Listing names in an index: in a shard, which the manifest names when it is new, and which gets what another copy has of it.
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/json.hpp"
+#include "common/primitives/item_size.hpp"
+#include "common/structures/elements/index_lines.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t lines_per_change = 2000;
+constexpr std::size_t bytes_per_change = 128 * 1024;
+constexpr std::size_t line_overhead = 64;
+
+// What clients who create a shard at the same time do is over after that.
+constexpr auto just_now = std::chrono::seconds(10);
+
+std::size_t shard_of(std::string_view name) {
+  return crc32(name) % index_shards;
+}
+
+}  // namespace
+
+std::string ElementIndex::line_operation() const {
+  const auto now = static_cast<std::uint64_t>(unix_seconds(context_.clock.wall())) & 0xffffffff;
+  return hex64(now << 32 | (context_.random.bits() & 0xffffffff));
+}
+
+void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
+  const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
+                         manifest_entry(shard, incarnation)};
+  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
+}
+
+void ElementIndex::say_unfinished(bool unfinished) const {
+  const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
+                         std::string(unfinished ? unfinished_mark : finished_mark)};
+  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
+}
+
+Request ElementIndex::mark(std::size_t shard, const std::string& incarnation) const {
+  const JournalLine line{Change::remove, journal_line_id(line_operation(), 0),
+                         std::string(named_mark) + incarnation};
+  return Request::append(shard_key(shard), encode(line));
+}
+
+// Names that are being listed in one shard: at most what one change holds.
+struct ElementIndex::Share {
+  std::size_t shard = 0;
+  std::vector<std::size_t> places;  // in list()'s names
+  std::vector<JournalLine> lines;
+  std::string birth;
+  std::size_t bytes = 0;
+};
+
+std::vector<ElementIndex::Share> ElementIndex::shares_of(std::span<const std::string* const> names) const {
+  std::vector<Share> shares;
+  std::array<std::optional<std::size_t>, index_shards> open{};
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::size_t shard = shard_of(*names[i]);
+    if (!open[shard] || shares[*open[shard]].lines.size() >= lines_per_change ||
+        shares[*open[shard]].bytes >= bytes_per_change) {
+      open[shard] = shares.size();
+      shares.push_back({shard, {}, {}, {}, 0});
+    }
+    Share& share = shares[*open[shard]];
+    share.places.push_back(i);
+    share.lines.push_back({Change::add, {}, quote_bytes(*names[i])});
+    share.bytes += share.lines.back().element.size() + line_overhead;
+  }
+  for (Share& share : shares) {
+    const std::string operation = line_operation();
+    for (std::size_t n = 0; n < share.lines.size(); ++n) share.lines[n].id = journal_line_id(operation, n);
+    share.birth =
+        encode({Change::remove, journal_line_id(operation, share.lines.size()), std::string(born_mark)});
+  }
+  return shares;
+}
+
+std::vector<std::optional<Failure>> ElementIndex::list(std::span<const std::string* const> names) {
+  Listing listing = begin_list(names);
+  finish_list(listing, {});
+  return std::move(listing.failures);
+}
+
+ElementIndex::Listing ElementIndex::begin_list(std::span<const std::string* const> names, bool lossy) {
+  const std::vector<Share> shares = shares_of(names);
+  std::vector<Journal::Addition> additions;
+  for (const Share& share : shares) additions.push_back({shard_key(share.shard), share.lines, share.birth});
+  Journal::Options options = options_;
+  options.lossy = lossy;
+  const auto results = Journal::append_each(context_, additions, options);
+  Listing listing;
+  listing.failures.resize(names.size());
+  listing.shards.resize(names.size());
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    const auto& failure = results[i].failure();
+    for (const std::size_t place : shares[i].places) {
+      listing.failures[place] = failure;
+      listing.shards[place] = shares[i].shard;
+    }
+    if (!failure)
+      listing.note(shares[i].shard, results[i].value());
+    else if (failure->code() == ErrorCode::refused && shares[i].lines.size() > 1)
+      list_in_pieces(shares[i], options, listing);
+  }
+  return listing;
+}
+
+void ElementIndex::list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const {
+  options.birth = share.birth;
+  Journal journal(context_, shard_key(share.shard), options);
+  const auto listed = attempt([&] {
+    in_pieces(share.lines.size(), [&](std::size_t first, std::size_t last) {
+      listing.note(share.shard, journal.append(std::span(share.lines).subspan(first, last - first)));
+      for (std::size_t i = first; i < last; ++i) listing.failures[share.places[i]].reset();
+    });
+  });
+  for (const std::size_t place : share.places) {
+    if (listing.failures[place]) listing.failures[place] = listed.failure();
+  }
+}
+
+void ElementIndex::Listing::note(std::size_t shard, const Journal::Appended& appended) {
+  if (appended.created) created[shard] = appended.incarnation;
+  if (!appended.created && !created.contains(shard)) there.insert(shard);
+  if (appended.sealed) full.insert(shard);
+}
+
+ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
+  JournalContents contents = Journal(context_, shard_key(shard), options_).read();
+  There there{.whole = contents.found && contents.lost_segments == 0 && contents.foreign == 0};
+  const std::int64_t earliest = unix_seconds(context_.clock.wall()) - just_now.count();
+  for (JournalLine& line : contents.lines) {
+    auto name = line.change == Change::add ? unquote_bytes(line.element) : std::nullopt;
+    if (!name) continue;
+    there.names.push_back(std::move(*name));
+    there.just_now = there.just_now && seconds_of(line) >= earliest;
+    there.lines.push_back(std::move(line));
+  }
+  return there;
+}
+
+// Of two lines with one id the second does nothing. False: it has not certainly all.
+bool ElementIndex::restore(std::size_t shard, const There& there) const {
+  if (!there.whole) return false;
+  Journal journal(context_, shard_key(shard), options_);
+  // Too many for one change, or no answer.
+  return !attempt([&] {
+            in_pieces(there.lines.size(), [&](std::size_t first, std::size_t last) {
+              journal.append(std::span(there.lines).subspan(first, last - first));
+            });
+          }).failure();
+}
+
+void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
+  for (const auto& [shard, incarnation] : listing.created) {
+    const auto named = attempt([&, shard = shard, &incarnation = incarnation] {
+      const auto elsewhere = there.find(shard);
+      if (elsewhere != there.end() && !restore(shard, elsewhere->second)) mark_lossy(shard);
+      name_in_manifest(shard, incarnation);
+      marks_.push_back(mark(shard, incarnation));
+    });
+    for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
+      if (named.failure() && listing.shards[i] == shard) listing.failures[i] = named.failure();
+    }
+  }
+  // Beside other copies what is sent next is not sent from here.
+  if (beside_copies_ && !marks_.empty()) static_cast<void>(context_.cluster.execute(take_marks()));
+  // Listed or not, it is certainly not an element.
+  for (auto& failure : listing.failures) {
+    if (failure && failure->code() == ErrorCode::unknown_outcome)
+      failure = NotApplied(ErrorCode::unavailable,
+                           "no reply while it was listed in the index; nothing was set, try again",
+                           failure->server());
+  }
+  // Nothing of ours depends on it; the next client that finds the shard full tries again.
+  for (const std::size_t shard : listing.full)
+    static_cast<void>(attempt([&] { return compact_shard(shard, false); }));
+}
+
+void ElementIndex::mark_lossy(std::size_t shard) const {
+  Journal::Options options = options_;
+  options.lossy = true;
+  static_cast<void>(
+      Journal(context_, shard_key(shard), options).compact([](const auto& lines) { return lines; }, true));
+}
+
+}  // namespace mcds
