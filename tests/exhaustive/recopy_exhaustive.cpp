@@ -65,7 +65,9 @@ struct Hashes {
   static bool recopy(const Context& context) { return Hashes::open(context).recopy().found; }
   static State read(const Context& context) {
     State state;
-    const auto listing = open(context).fetch([&](Elements::Found& found) { state = found.value; });
+    const auto listing = open(context).fetch([&](Elements::Found& found) {
+      if (found.name == "n") state = found.value;
+    });
     if (!listing.complete()) throw Contention("incomplete");
     return state;
   }
@@ -88,6 +90,15 @@ struct Hashes {
   [[noreturn]] static void raise(const Failure& failure) {
     if (failure.code() == ErrorCode::unknown_outcome) throw UnknownOutcome(failure.what());
     throw Failure(failure);
+  }
+};
+
+// A hash without it.
+struct OtherHashes : Hashes {
+  static State before() { return std::nullopt; }
+  static void make(const Context& context) {
+    const Element element{"other", "1"};
+    open(context).set(std::span(&element, 1));
   }
 };
 
@@ -201,11 +212,13 @@ Bounds small_items(bool dying) {
   return bounds;
 }
 
+// Each letter; with a death under `tests/run --full` only: those in `more`.
 template <typename Kind>
-void all_pairs(const std::string& kind, const std::string& letters) {
+void all_pairs(const std::string& kind, const std::string& letters, const std::string& more) {
   for (const bool dying : {false, true}) {
     for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 1}}) {
       for (const char letter : letters) {
+        if (dying && !exhaustive::full() && more.find(letter) != std::string::npos) continue;
         const std::string name = kind + ", " + std::to_string(from) + " to " + std::to_string(to) +
                                  " copies: recopy | " + letter + (dying ? ", somebody dies" : "");
         exhaustive::holds(name, meanwhile<Kind>({letter}, {.from = from, .to = to}), small_items(dying), 0);
@@ -217,24 +230,27 @@ void all_pairs(const std::string& kind, const std::string& letters) {
 }  // namespace
 
 TEST_CASE("exhaustive recopy: an array, and who writes or reads it meanwhile") {
-  all_pairs<Arrays>("array", "wdf");
+  all_pairs<Arrays>("array", "wdf", "wd");
 }
 
 TEST_CASE("exhaustive recopy: a hash, and who writes or reads it meanwhile") {
-  all_pairs<Hashes>("hash", "wdgf");
+  all_pairs<Hashes>("hash", "wdgf", "wdf");
+  all_pairs<OtherHashes>("hash, another field", "wg", "wg");
 }
 
 TEST_CASE("exhaustive recopy: caught when broken") {
   using exhaustive::caught;
-  for (const Mistake mistake : {Mistake::no_settling, Mistake::no_comparing, Mistake::mark_not_looked_for}) {
-    const std::string what = mistake == Mistake::no_settling    ? "does not wait"
-                             : mistake == Mistake::no_comparing ? "deletes without comparing"
-                                                                : "is not looked for";
-    caught("array, 1 to 2 copies, broken: recopy " + what, meanwhile<Arrays>("w", {.mistake = mistake}),
-           small_items(false));
-    caught("hash, 1 to 2 copies, broken: recopy " + what, meanwhile<Hashes>("w", {.mistake = mistake}),
-           small_items(false));
-  }
+  const Bounds bounds = small_items(false);
+  caught("hash, another field, 1 to 2 copies, broken: recopy does not wait",
+         meanwhile<OtherHashes>("w", {.mistake = Mistake::no_settling}), bounds);
+  caught("array, 1 to 2 copies, broken: recopy deletes without comparing",
+         meanwhile<Arrays>("w", {.mistake = Mistake::no_comparing}), bounds);
+  caught("hash, 1 to 2 copies, broken: recopy deletes without comparing",
+         meanwhile<Hashes>("w", {.mistake = Mistake::no_comparing}), bounds);
+  caught("array, 1 to 2 copies, broken: the mark is not looked for",
+         meanwhile<Arrays>("w", {.mistake = Mistake::mark_not_looked_for}), bounds);
+  caught("hash, 1 to 2 copies, broken: the mark is not looked for",
+         meanwhile<Hashes>("w", {.mistake = Mistake::mark_not_looked_for}), bounds);
 }
 
 }  // namespace mcds
