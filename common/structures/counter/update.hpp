@@ -49,7 +49,7 @@ class CounterUpdate {
   // What one round tried to write; the round's id is in the record if and only if it was applied.
   struct Attempt {
     std::string id;
-    std::uint64_t sequence = 0;  // of the record it started from; 0: created
+    std::uint64_t changes = 0;  // of the record it started from; 0: created
     Observed observed;
     CounterUpdateResult result;
   };
@@ -59,7 +59,7 @@ class CounterUpdate {
   std::optional<Write> change_exact(const Observed& observed, const CounterRecord& record);
   std::optional<Write> change_plain(const Observed& observed);
   std::optional<Write> leave(const Observed& observed, std::optional<std::uint64_t> value, bool exact);
-  Write attempt(const Observed& observed, const CounterRecord& record, CounterUpdateResult result);
+  Write attempt(const Observed& observed, CounterRecord record, CounterUpdateResult result);
   void check_unchanged(const Observed& observed) const;
   void check_conclusive(const CounterRecord& record) const;
   [[noreturn]] void give_up() const;
