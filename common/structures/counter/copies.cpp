@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/record.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 constexpr int most_attempts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
-constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -200,7 +200,7 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
   const bool exact = known_.exists();
   if (is_plain()) {
     if (!doubts_.empty()) give_up();
-    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
+    throw exists_and_is_plain(name_);
   }
   const bool all_answer =
       std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
@@ -209,17 +209,10 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
                                                  "' must start at --init; try again");
   }
   CounterRecord next = base_for(copy);
-  if (!exact) next.expires_at.reset();
-  if (!exact && ttl) {
-    next.expires_at =
-        std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
-  }
+  if (!exact) next.expire_in(ttl, context_.clock.wall());
   const std::uint64_t before = next.changes();
   const std::uint64_t added = delta + (exact ? 0 : initial);
-  if (added >= end_of_safe_values || next.sum() + added >= end_of_safe_values) {
-    throw InvalidInput(
-        "the new value is 2^63 or more, which some servers misread; stay below 9223372036854775808");
-  }
+  checked_sum(next.sum(), added, "the new value");
   const std::string id = context_.random.token();
   next.count(added, id);
   const Reply reply = context_.cluster.execute(write(copy, next));
@@ -241,12 +234,7 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
 }
 
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
-  const WallTime now = context_.clock.wall();
-  Exptime exptime = Exptime::never();
-  if (!record.exists())
-    exptime = Exptime::at(record.remembered_until(), now);
-  else if (record.expires_at)
-    exptime = Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), now);
+  const Exptime exptime = record.exptime(context_.clock.wall());
   if (!copy.found) {
     Request add = Request::add(key_, record.text(servers_.size()), exptime).on(copy.server).relying_on_cas();
     add.must_expire = record.expires_at.has_value();

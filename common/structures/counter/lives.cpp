@@ -85,6 +85,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
 // A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
   std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
+  if (item.copies.empty()) return;
   VersionedWrite write{.item = &item,
                        .number = life,
                        .removed = removed,
@@ -118,11 +119,11 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
 SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent) {
   check_counter_value(value, "the value");
+  if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
   const auto next = [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
     if (if_absent && now) return std::nullopt;
     return value;
   };
-  if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
   const std::string key = key_of(name);
   const CounterUpdateOptions how{
       .new_expiry = true, .ttl = ttl, .check_flags = [&] { expect_only_copy(name, key); }};

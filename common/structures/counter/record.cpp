@@ -170,11 +170,18 @@ void CounterRecord::forget_removals(WallTime now) {
       lives, [&](const auto& entry) { return entry.second.is_over() && entry.second.changes < forgotten; });
 }
 
-WallTime CounterRecord::remembered_until() const {
+Exptime CounterRecord::exptime(WallTime now) const {
+  if (exists())
+    return expires_at ? Exptime::at(WallTime(std::chrono::seconds(*expires_at)), now) : Exptime::never();
   std::uint64_t last = 0;
   for (const auto& [name, state] : lives)
     if (state.is_over()) last = std::max(last, state.changes - over);
-  return WallTime(std::chrono::seconds(last)) + removed_for;
+  return Exptime::at(WallTime(std::chrono::seconds(last)) + removed_for, now);
+}
+
+void CounterRecord::expire_in(std::optional<Duration> ttl, WallTime now) {
+  expires_at.reset();
+  if (ttl) expires_at = std::chrono::ceil<std::chrono::seconds>(now + *ttl).time_since_epoch().count();
 }
 
 void CounterRecord::count(std::uint64_t delta, std::string id) {

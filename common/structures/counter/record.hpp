@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/cluster/request.hpp"
 
 namespace mcds {
 
@@ -69,8 +70,9 @@ struct CounterRecord {
   void end_lives(WallTime now, std::uint64_t mark);
   // Of more than an hour ago.
   void forget_removals(WallTime now);
-  // Until when one that was removed must be remembered.
-  WallTime remembered_until() const;
+  // Of the item that holds it: one that was removed must be remembered for an hour.
+  Exptime exptime(WallTime now) const;
+  void expire_in(std::optional<Duration> ttl, WallTime now);
   // One more change of its own life, which is not over: `delta` is added, modulo 2^64.
   void count(std::uint64_t delta, std::string id);
 };

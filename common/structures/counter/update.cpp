@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/errors.hpp"
+#include "common/structures/counter/failures.hpp"
 
 namespace mcds {
 
@@ -27,7 +28,7 @@ std::optional<Write> CounterUpdate::change_missing(const Observed& observed) {
   const auto next = next_(std::nullopt);
   if (!next) return leave(observed, std::nullopt, false);
   CounterRecord created = CounterRecord::single();
-  created.expires_at = new_expiry();
+  created.expire_in(options_.ttl, context_.clock.wall());
   return attempt(observed, std::move(created), {std::nullopt, next, options_.create_exact, observed.server});
 }
 
@@ -43,7 +44,7 @@ std::optional<Write> CounterUpdate::change_exact(const Observed& observed, const
   const auto next = next_(record.sum());
   if (!next) return leave(observed, record.sum(), true);
   CounterRecord base = record;
-  if (options_.new_expiry) base.expires_at = new_expiry();
+  if (options_.new_expiry) base.expire_in(options_.ttl, context_.clock.wall());
   return attempt(observed, std::move(base), {record.sum(), next, true, observed.server});
 }
 
@@ -53,9 +54,7 @@ std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
   if (!value) {
     throw CorruptData(no_counter_message(name_, observed.value), server);
   }
-  if (options_.exact_only) {
-    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
-  }
+  if (options_.exact_only) throw exists_and_is_plain(name_);
   check_unchanged(observed);
   const auto next = next_(value);
   if (!next) return leave(observed, value, false);
@@ -73,7 +72,7 @@ Write CounterUpdate::attempt(const Observed& observed, CounterRecord record, Cou
   attempts_.back().observed.value.clear();
   if (!result.exact) return {std::to_string(*result.after), plain_exptime(observed)};
   record.count(*result.after - record.sum(), attempts_.back().id);
-  return {record.text(context_.copies), exptime_of(record)};
+  return {record.text(context_.copies), record.exptime(context_.clock.wall())};
 }
 
 // A plain value, or none, does not show whether an earlier attempt was applied; that nothing changed since
@@ -93,18 +92,6 @@ void CounterUpdate::check_conclusive(const CounterRecord& record) const {
 void CounterUpdate::give_up() const {
   throw UnknownOutcome("no reply to a change of '" + name_ +
                        "': it may have been applied; compare its value before trying again");
-}
-
-std::optional<std::int64_t> CounterUpdate::new_expiry() const {
-  if (!options_.ttl) return std::nullopt;
-  return std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *options_.ttl)
-      .time_since_epoch()
-      .count();
-}
-
-Exptime CounterUpdate::exptime_of(const CounterRecord& record) const {
-  if (!record.expires_at) return Exptime::never();
-  return Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), context_.clock.wall());
 }
 
 Exptime CounterUpdate::plain_exptime(const Observed& observed) const {

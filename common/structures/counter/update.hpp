@@ -63,8 +63,6 @@ class CounterUpdate {
   void check_unchanged(const Observed& observed) const;
   void check_conclusive(const CounterRecord& record) const;
   [[noreturn]] void give_up() const;
-  std::optional<std::int64_t> new_expiry() const;
-  Exptime exptime_of(const CounterRecord& record) const;
   Exptime plain_exptime(const Observed& observed) const;
 
   const Context& context_;
