@@ -41,6 +41,23 @@ TEST_CASE("counter: a record reads back, and no damaged one does") {
   }
 }
 
+TEST_CASE("counter: a record tells whether a change was made among the last 64 of its life only") {
+  const std::string lost = "00000000000000aa";
+  CounterRecord record = CounterRecord::single();
+  record.count(1, "0000000000000001");
+  CHECK(record.tells("0000000000000001", record.life, 0) == true);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(record.tells(lost, record.life, 1) == false);
+    record.count(1, "00000000000000" + std::to_string(10 + i));
+  }
+  CHECK(record.tells(lost, record.life, 1) == false);
+  record.count(1, "0000000000000002");
+  CHECK_FALSE(record.tells(lost, record.life, 1));
+  // The counter has begun again since, or on another copy.
+  CHECK_FALSE(record.tells(lost, record.life, record.changes() + 1));
+  CHECK_FALSE(record.tells(lost, "00000000000000a1", record.changes()));
+}
+
 TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite are not") {
   CHECK(plain_number("9  ") == 9);
   for (const char* text : {"", " ", "+5", " 5", "5 abc", "-1", "18446744073709551616"})
