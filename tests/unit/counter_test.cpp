@@ -21,24 +21,41 @@ const IncrOptions exact{.ttl = {}, .exact = true};
 }  // namespace
 
 TEST_CASE("counter: a record reads back, and no damaged one does") {
-  CounterRecord record;
-  for (int i = 0; i < 70; ++i)
-    record = record.changed(record.sum + 2, "00000000000000" + std::to_string(10 + i));
+  CounterRecord record = CounterRecord::single();
+  for (int i = 0; i < 70; ++i) record.count(2, "00000000000000" + std::to_string(10 + i));
   record.expires_at = 1795234800;
-  const std::string text = record.text();
+  const std::string text = record.text(1);
   CHECK(text.starts_with("C1 70 140 0000000000000016,"));
-  const auto read = CounterRecord::parse(text);
+  const auto read = CounterRecord::parse(text, 1);
   REQUIRE(read);
-  CHECK(read->text() == text);
+  CHECK(read->text(1) == text);
+  CHECK(CounterRecord::parse(text, 2)->sum() == 140);
   CHECK(read->ids.size() == CounterRecord::kept_ids);
   CHECK(read->has("0000000000000079"));
   CHECK_FALSE(read->has("0000000000000015"));
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string damaged = text;
     damaged[i] ^= 1;
-    CHECK_FALSE(CounterRecord::parse(damaged));
-    CHECK_FALSE(CounterRecord::parse(text.substr(0, i)));
+    CHECK_FALSE(CounterRecord::parse(damaged, 1));
+    CHECK_FALSE(CounterRecord::parse(text.substr(0, i), 1));
   }
+}
+
+TEST_CASE("counter: a record tells whether a change was made among the last 64 of its life only") {
+  const std::string lost = "00000000000000aa";
+  CounterRecord record = CounterRecord::single();
+  record.count(1, "0000000000000001");
+  CHECK(record.tells("0000000000000001", record.life, 0) == true);
+  for (int i = 0; i < 64; ++i) {
+    CHECK(record.tells(lost, record.life, 1) == false);
+    record.count(1, "00000000000000" + std::to_string(10 + i));
+  }
+  CHECK(record.tells(lost, record.life, 1) == false);
+  record.count(1, "0000000000000002");
+  CHECK_FALSE(record.tells(lost, record.life, 1));
+  // The counter has begun again since, or on another copy.
+  CHECK_FALSE(record.tells(lost, record.life, record.changes() + 1));
+  CHECK_FALSE(record.tells(lost, "00000000000000a1", record.changes()));
 }
 
 TEST_CASE("counter: decr's padding is a number, texts that incr would overwrite are not") {

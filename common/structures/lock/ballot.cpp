@@ -13,7 +13,7 @@ namespace mcds {
 struct Lock::Ballot {
   struct Voter {
     AcquireCopy take;
-    std::optional<LockVote> vote;  // nullopt: none is needed
+    std::optional<LockVote> vote;  // nullopt: the server decides alone
 
     bool won() const { return take.result() == AcquireCopy::Result::won; }
     bool may_vote() const { return !vote || vote->votes(); }
@@ -65,8 +65,8 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   lease.value = value_for(wish, tokens.next);
   const Ballot ballot = vote(wish, lease, tokens, first);
   for (const Ballot::Voter& voter : ballot.voters) {
-    // An only copy in doubt is not asked for in vain once more: the next attempt knows the token, or the user is told it.
-    if (voter.won() || (voter.added() && by_vote()))
+    // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is told it.
+    if (voter.won() || (voter.vote && voter.added()))
       lease.copies.push_back({voter.take.server(), voter.take.cas()});
   }
   if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
