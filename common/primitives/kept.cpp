@@ -46,7 +46,8 @@ struct Kept::Look {
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
   std::optional<Recopying::Seen> change;
-  std::optional<Failure> silent;  // a server that may have a root
+  std::optional<std::uint32_t> done;  // the last change that is
+  std::optional<Failure> silent;      // a server that may have a root
 
   bool has(std::size_t copies) const {
     return std::find(marked.begin(), marked.end(), copies) != marked.end();
@@ -72,6 +73,7 @@ Kept::Look Kept::look(bool everywhere) const {
   std::vector<Reply> replies = context_.cluster.execute(batch);
   Look look;
   look.change = recopying_.seen(std::span(replies).first(marks));
+  look.done = recopying_.last_done(std::span(replies).first(marks));
   // All of one number, because a copy may have missed what the others say.
   std::vector<std::vector<std::string>> roots(most + 1);
   for (std::size_t i = 0; has_left_ && i < asked.size(); ++i) {
@@ -100,13 +102,20 @@ Kept::Look Kept::look(bool everywhere) const {
 
 bool Kept::elsewhere(bool certainly) {
   if (!certainly && looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
-  bool waited = false;
-  for (;;) {
+  const auto [now, waited] = settled_look(false);
+  return act_upon(now) || waited;
+}
+
+// What is there while nothing is being changed; and whether something was, so that what was asked for before may be there now.
+std::pair<Kept::Look, bool> Kept::settled_look(bool everywhere) {
+  std::optional<std::uint32_t> gone;
+  for (bool waited = false;; waited = true) {
     looked_at_ = context_.clock.steady();
-    const Look now = look();
-    if (!now.change) return act_upon(now) || waited;
-    wait_for_change(*now.change);
-    waited = true;
+    Look now = look(everywhere);
+    if (now.change && now.change->number != gone)
+      gone = wait_for_change(*now.change);
+    else if (std::exchange(done_, now.done) == now.done)
+      return {std::move(now), waited};
   }
 }
 
@@ -135,22 +144,22 @@ std::vector<Kept::Place> Kept::places_of(const Look& look) const {
   return places;
 }
 
-// Until the mark is gone or says something else.
-void Kept::wait_for_change(const Recopying::Seen& seen) {
+// Until the mark is gone or says something else; the number that it had last.
+std::uint32_t Kept::wait_for_change(const Recopying::Seen& seen) {
   const SteadyTime begun = context_.clock.steady();
   SteadyTime since = begun;
   std::uint32_t number = seen.number;
   for (;;) {
     context_.clock.sleep_for(between_looks);
     const auto now = recopying_.look();
-    if (!now) return;
+    if (!now) return number;
     const SteadyTime time = context_.clock.steady();
     if (now->number != number) since = time;
     number = now->number;
     std::string why;
     if (complete_ && time - since > recopy_lease) {
       const auto completed = attempt([&] { complete_(*now); });
-      if (!completed.failure()) return;
+      if (!completed.failure()) return number;
       // Others may be completing it.
       if (completed.failure()->code() != ErrorCode::try_again)
         why = std::string(": ") + completed.failure()->what();
@@ -164,11 +173,7 @@ void Kept::wait_for_change(const Recopying::Seen& seen) {
 }
 
 std::vector<Kept::Place> Kept::places(bool ours) {
-  Look now = look(true);
-  while (now.change && !ours) {
-    wait_for_change(*now.change);
-    now = look(true);
-  }
+  Look now = ours ? look(true) : settled_look(true).first;
   std::vector<Place> places = places_of(now);
   if (places.empty() && now.left.empty() && now.silent) raise(*now.silent);
   left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();

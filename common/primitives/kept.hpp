@@ -15,7 +15,7 @@
 //   that is under way is done, or completes it if it was left.
 // Round trips
 //   None while something exists; one for the first miss or creation of an object, and one more for another that comes more
-//   than a second later.
+//   than a second later. Two for the first, within an hour of a change of the number.
 // When things fail
 //   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be
 //   created with another number of copies. Nothing of either is lost; each is read with its own number.
@@ -91,7 +91,8 @@ class Kept {
   Look look(bool everywhere = false) const;
   bool act_upon(const Look& look);
   std::vector<Place> places_of(const Look& look) const;
-  void wait_for_change(const Recopying::Seen& seen);
+  std::pair<Look, bool> settled_look(bool everywhere);
+  std::uint32_t wait_for_change(const Recopying::Seen& seen);
   std::string key_for(std::size_t copies) const;
   std::size_t unmarked_copies(const std::vector<std::optional<std::string>>& roots) const;
 
@@ -106,6 +107,7 @@ class Kept {
   HasLeft has_left_;
   std::vector<std::string> left_;
   std::optional<SteadyTime> looked_at_;
+  std::optional<std::uint32_t> done_;  // the last change that is, as of the last look
 };
 
 }  // namespace mcds

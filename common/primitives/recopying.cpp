@@ -75,10 +75,23 @@ std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) c
   const VersionedItem item = Versions(in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
   if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
-  if (!item.live()) return std::nullopt;
-  auto mark = decode_recopy_mark(item.newest()->value);
+  const VersionedCopy* newest = nullptr;
+  for (const VersionedCopy& copy : item.copies) {
+    if (copy.live() && (newest == nullptr || copy.number > newest->number)) newest = &copy;
+  }
+  if (newest == nullptr) return std::nullopt;
+  auto mark = decode_recopy_mark(newest->value);
   if (!mark) return std::nullopt;
-  return Seen{std::move(*mark), item.newest()->number};
+  return Seen{std::move(*mark), newest->number};
+}
+
+std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies) const {
+  if (replies.size() < asked_copies) return std::nullopt;
+  std::optional<std::uint32_t> last;
+  for (const VersionedCopy& copy : Versions(in_copies(replies.size())).item_of(key_, replies).copies) {
+    if (copy.removed) last = std::max(last.value_or(0), copy.number);
+  }
+  return last;
 }
 
 std::optional<Recopying::Seen> Recopying::look() const {

@@ -10,18 +10,20 @@
 //   2 Piece by piece (a journal, some elements): it reads the piece under the old keys; stores it where nobody looks;
 //     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete; stores it under
 //     the new keys; then the next piece. What was changed before it could be removed is read again.
-//   3 It removes the mark.
+//   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells clients that a change was done.
 //   A client that finds something missing, be it the structure, an element or one of several copies, looks for the mark before
 //   it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits until it is gone, then looks
 //   again: who gives the new number goes on, who gives the old one is refused with the new. A mark that has not changed for
-//   3 s was left by a mover that died: the client that waits completes the change itself.
+//   3 s was left by a mover that died: the client that waits completes the change itself. One that is done since the client's
+//   last look counts like one that is under way: what was asked for beside the mark may have been asked for before.
 // Invariants
 //   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is made under the
 //   old keys is either seen by the mover, because its compare-and-delete fails, or it finds the piece missing and waits.
 //   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes anything more, and before
 //   it stores what it may not have removed itself.
 //   Clocks decide nothing but when to wait and when to take over.
-// Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark too.
+// Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark too. Within an
+//   hour of a change, they ask once more.
 // What memcached cannot promise
 //   A client that stands still for more than 2 s between its look and its write may create the structure, or an element, under
 //   the old number. Both are kept, each under its number; the next recopy says so.
@@ -74,13 +76,16 @@ class Recopying {
   Recopying(const Context& context, std::string_view structure, std::string_view name);
 
   // For clients: what asks for it (nothing if the pool has a single server), and what the replies say; nullopt: there is none.
-  // Throws NotApplied if nobody answers who would have it.
+  // A copy that missed its removal counts too. Throws NotApplied if nobody answers who would have it.
   std::vector<Request> asks() const;
   struct Seen {
     RecopyMark mark;
     std::uint32_t number = 0;  // another for every change
   };
   std::optional<Seen> seen(std::span<const Reply> replies) const;
+  // Another number for every change that is done; nullopt: there was none within an hour.
+  std::optional<std::uint32_t> last_done(std::span<const Reply> replies) const;
+  // Of all copies; removes what missed its removal.
   std::optional<Seen> look() const;
 
   // For movers. Each throws Contention if another mover was faster, and NotApplied or UnknownOutcome if a server does not

@@ -64,6 +64,16 @@ bool take_element_parts(View& name) {
   return take_word(name, "i") && !segment;
 }
 
+// <name> of the mark, <name>:<mover>…  of what is staged.
+void take_recopy_parts(View& name) {
+  if (const std::size_t value = name.find(":v:"); value != View::npos && value != 0)
+    name = name.substr(0, value);
+  if (name.size() > 2 && name.ends_with("::")) name.remove_suffix(2);
+  View rest = name;
+  const auto mover = take_part(rest);
+  if (mover && mover->size() == 16 && parse_hex64(*mover)) name = rest;
+}
+
 bool take_log_parts(View& name) {
   if (take_word(name, "conf")) return true;
   View rest = name;
@@ -126,6 +136,12 @@ std::optional<StructureName> structure_named(std::string_view key) {
     const std::size_t colon = rest.find_first_not_of("0123456789");
     if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
     StructureName result{word, rest.substr(colon + 1)};
+    if (rest.substr(0, colon) == "0" && (word == "array" || word == "table" || word == "hash")) {
+      result.copies = 2;
+      result.of_recopy = true;
+      take_recopy_parts(result.name);
+      return result;
+    }
     if (colon > 0) {
       const auto copies = parse_u64(rest.substr(0, colon));
       if (!copies || *copies < 2 || *copies > 99) return std::nullopt;

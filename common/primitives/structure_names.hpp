@@ -14,6 +14,8 @@ struct StructureName {
   std::size_t copies = 1;      // as the key says it
   // Whether this is the key by which it is known: one of those that are there while it is.
   bool is_root = false;
+  // The mark of a change of the number of copies (recopying.hpp), or what is on its way: in two copies at least.
+  bool of_recopy = false;
 };
 
 // `key` without its namespace; nullopt if it is not ours.

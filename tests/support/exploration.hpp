@@ -79,6 +79,8 @@ struct Bounds {
   int most_pauses = 0;                // in one run
   bool stalls =
       false;  // clients stand still before their first request, and between a reply and the next, too
+  // A bound, no reduction: who sleeps goes on only while nobody else is in the midst of an operation, unless that sleeps too.
+  bool prompt = false;
   // A bound, no reduction: who backs off goes on at once so often in one operation, if what it looked at has changed since;
   // then only when nobody else can go on, as if its pauses were long. Without it, at any time: where loops are long, nobody
   // sees the end of their interleavings.

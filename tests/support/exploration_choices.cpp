@@ -13,7 +13,7 @@ std::vector<Transition> Exploration::Inside::enabled() const {
     for (std::size_t lane = 0; lane < one.lanes.size(); ++lane) {
       if (one.lanes[lane].open) offer(all, one, lane);
     }
-    if (one.wakes || one.stands) {
+    if ((one.wakes && may_wake(one)) || one.stands) {
       Transition wake;
       wake.kind = one.stands ? Transition::Kind::resume : Transition::Kind::wake;
       wake.client = static_cast<int>(one.index);
@@ -51,6 +51,15 @@ bool Exploration::Inside::may_go_on(const ExploredClient::Inside& client) const 
   return std::none_of(clients.begin(), clients.end(), [&](const auto& other) {
     const auto& one = *other->inside_;
     return !one.fiber.finished() && (!one.lanes.empty() || one.wakes || one.stands) && hasty(one);
+  });
+}
+
+// See Bounds::prompt.
+bool Exploration::Inside::may_wake(const ExploredClient::Inside& client) const {
+  return !bounds.prompt || std::none_of(clients.begin(), clients.end(), [&](const auto& other) {
+    const auto& one = *other->inside_;
+    return &one != &client && one.has_begun && one.in_operation && !one.fiber.finished() &&
+           !one.lanes.empty() && may_go_on(one);
   });
 }
 

@@ -174,6 +174,7 @@ struct Exploration::Inside {
 
  private:
   bool may_go_on(const ExploredClient::Inside& client) const;
+  bool may_wake(const ExploredClient::Inside& client) const;
   void note_change(const Executed& done);
   void offer(std::vector<Transition>& all, const ExploredClient::Inside& client, std::size_t lane) const;
   void offer_environment(std::vector<Transition>& all) const;

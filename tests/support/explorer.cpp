@@ -314,6 +314,7 @@ Verdict explore(const Scenario& scenario, const Bounds& bounds) {
 std::string Bounds::told() const {
   std::string text = "faults " + std::to_string(faults);
   if (most_pauses != 0) text += ", pauses " + std::to_string(most_pauses);
+  if (prompt) text += ", no time passes in the midst of an operation";
   if (hasty_attempts) text += ", hasty back-offs " + std::to_string(*hasty_attempts);
   if (preemptions) text += ", preemptions " + std::to_string(*preemptions);
   return text;

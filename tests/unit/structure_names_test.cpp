@@ -47,6 +47,18 @@ TEST_CASE("structure names: what belongs to it is none by itself") {
   CHECK(named("cache:report:rebuild") == "cache report 1");
 }
 
+TEST_CASE("structure names: what recopy writes is of the structure that it changes") {
+  for (const char* key : {"hash0:cfg", "hash0:cfg:00000000000000af",
+                          "hash0:cfg:00000000000000af::", "hash0:cfg:00000000000000af:v:color"}) {
+    CAPTURE(key);
+    CHECK(named(key) == "hash cfg 2");
+    CHECK(structure_named(key)->of_recopy);
+  }
+  CHECK(named("array0:jobs") == "array jobs 2");
+  CHECK_FALSE(structure_named("array:jobs")->of_recopy);
+  CHECK(named("counter0:x") == "-");
+}
+
 TEST_CASE("structure names: other keys are none of ours") {
   for (const char* key : {"", "lock", "lock:", "locked:x", "hash1:x", "hash100:x", "array02x:y", "page:1"})
     CHECK(named(key) == "-");

@@ -16,11 +16,12 @@ JsonObject placed_line(Session& session, const Placement& placement, std::string
 }
 
 JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
-                      const Placement::Place& place) {
+                      const Placement::Place& place, std::optional<std::size_t> copies) {
   JsonObject line = placed_line(session, placement, key.key, place);
-  if (session.copies() == 1 || (placement.replicates() && !session.options().copies)) return line;
+  const std::size_t number = copies.value_or(session.copies());
+  if (number == 1 || (placement.replicates() && !session.options().copies)) return line;
   std::vector<JsonObject> list;
-  for (const std::size_t server : copy_servers(placement, session.copies(), key.placed_by())) {
+  for (const std::size_t server : copy_servers(placement, number, key.placed_by())) {
     list.push_back(JsonObject().bytes("server", session.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
@@ -51,11 +52,12 @@ Owners key_owners(Session& session, const Placement& placement, const std::strin
   return copies_on(placement.servers_of(key, copies));
 }
 
-ExitStatus print_where(Session& session, std::span<const PlacedKey> keys) {
+ExitStatus print_where(Session& session, std::span<const PlacedKey> keys, std::optional<std::size_t> copies) {
   const Placement& placement = *session.placement();
   for (const PlacedKey& key : keys) {
     const Placement::Place place = placement.place_of(key.placed_by());
-    session.output().answer(where_line(session, placement, key, place), session.server_address(place.server));
+    session.output().answer(where_line(session, placement, key, place, copies),
+                            session.server_address(place.server));
   }
   return ExitStatus::ok;
 }

@@ -1,6 +1,7 @@
 // The answer to 'which server has this key', for `mcds where` and the `where` verbs of all structures.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +20,9 @@ class Session;
 JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
                        const Placement::Place& place);
 
-// With --copies also where they are.
+// With several copies also where they are; without a number, as many as the session says.
 JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
-                      const Placement::Place& place);
+                      const Placement::Place& place, std::optional<std::size_t> copies = {});
 
 // "servers" and "policy" where the client itself keeps the key on several; "wire_key" where it goes by another name.
 void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key);
@@ -31,7 +32,8 @@ void add_owners(Session& session, JsonObject& line, const Placement& placement, 
 Owners key_owners(Session& session, const Placement& placement, const std::string& key);
 
 // One line per key; asks no server.
-ExitStatus print_where(Session& session, std::span<const PlacedKey> keys);
+ExitStatus print_where(Session& session, std::span<const PlacedKey> keys,
+                       std::optional<std::size_t> copies = {});
 ExitStatus print_where(Session& session, std::span<const std::string> keys);
 
 }  // namespace mcds

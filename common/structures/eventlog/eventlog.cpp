@@ -330,18 +330,26 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
       attempt([&] { return read_chunks(std::span(&staged_chunk_, 1), sink, summary, true, true); }));
 }
 
-std::vector<PlacedKey> EventLog::current_keys() {
+std::vector<EventLog::KeysOfRing> EventLog::current_keys() {
   if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
+  remember(read_conf().all());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
-  std::vector<PlacedKey> keys;
-  for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)
-    keys.push_back({keys_.part({chunk, 0})});
-  for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory;
-       group <= (now + 1) / chunks_per_directory; ++group) {
-    keys.push_back({keys_.directory(group)});
+  const auto keys_of_ring = [&](const LogKeys& ring) {
+    std::vector<PlacedKey> keys;
+    for (std::int64_t chunk = now - shape_.chunks; chunk <= now + 1; ++chunk)
+      keys.push_back({ring.part({chunk, 0})});
+    for (std::int64_t group = (now - shape_.chunks) / chunks_per_directory;
+         group <= (now + 1) / chunks_per_directory; ++group) {
+      keys.push_back({ring.directory(group)});
+    }
+    keys.push_back({ring.conf()});
+    return keys;
+  };
+  std::vector<KeysOfRing> rings{{copies_.size(), keys_of_ring(keys_)}};
+  for (const FormerRing& former : formers_) {
+    if (former.shape == shape_) rings.push_back({former.number.copies, keys_of_ring(keys_of(former))});
   }
-  keys.push_back({keys_.conf()});
-  return keys;
+  return rings;
 }
 
 }  // namespace mcds

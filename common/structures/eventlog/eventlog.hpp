@@ -216,8 +216,13 @@ class EventLog {
 
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
-  // The keys a put now would use, and those of the readable window that can exist.
-  std::vector<PlacedKey> current_keys();
+  // The keys a put now would use, and those of the readable window that can exist; then those of the former rings that are
+  // read, as far as the conf key tells.
+  struct KeysOfRing {
+    std::size_t copies = 1;
+    std::vector<PlacedKey> keys = {};
+  };
+  std::vector<KeysOfRing> current_keys();
 
  private:
   WallTime time_of(std::optional<WallTime> at);

@@ -69,6 +69,10 @@ void describe_log(View key, Fate& fate) {
 // `rest`: the key without its namespace.
 void describe(const Ours& ours, View rest, bool named_namespace, Fate& fate) {
   const View structure = ours.name.structure;
+  if (ours.name.of_recopy) {
+    fate.what = Fate::What::lock;
+    return;
+  }
   const bool lock = structure == "lock" || (structure == "cache" && !ours.name.is_root);
   if (lock && named_namespace) {
     fate.what = Fate::What::lock;
@@ -195,6 +199,12 @@ std::string Map::wire_key(std::string_view key, std::size_t to) const {
     if (owner.server == to && !owner.wire_key.empty()) return owner.wire_key;
   }
   return std::string(key);
+}
+
+std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix) {
+  const auto ours = structure_in(key, key_prefix);
+  if (!ours || !ours->name.of_recopy) return std::nullopt;
+  return Recopied{std::string(ours->prefix), std::string(ours->name.structure), std::string(ours->name.name)};
 }
 
 PartOfLog part_of_log(std::string_view key) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,7 +27,7 @@ struct Fate {
     arrived,  // where the new client looks, and not the old one
     moves,
     astray,  // not where the old client looks: nobody finds it
-    lock,    // never moved
+    lock,    // never moved, nor is what a recopy left
   };
   What what = What::stays;
   Kind kind = Kind::plain;
@@ -67,6 +68,13 @@ class Map {
   bool several_;                         // some keys have several owners
   std::vector<std::vector<bool>> same_;  // [old][new]
 };
+
+// The structure whose number of copies is being changed, or was within an hour, if `key` is of such a change.
+struct Recopied {
+  std::string key_prefix, structure, name;
+  auto operator<=>(const Recopied&) const = default;
+};
+std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix);
 
 // `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's key.
 struct PartOfLog {

@@ -1,8 +1,10 @@
 #include "common/structures/move/move.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/recopying.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/incidents.hpp"
 #include "common/structures/move/ledger.hpp"
@@ -55,6 +57,7 @@ struct Move::Parts {
   }
 
   void take(const LiveKey& key);
+  void expect_no_recopy() const;
 
   Context from;
   Cluster& to;
@@ -63,6 +66,7 @@ struct Move::Parts {
   Map map;
   std::unique_ptr<moving::Ledger> ledger;
   std::vector<Spool> spools;  // by pass and by part of the journal
+  std::set<moving::Recopied> recopied;
   MoveReport report;
 };
 
@@ -81,6 +85,7 @@ void Move::Parts::take(const LiveKey& key) {
       ++server.astray;
       return;
     case Fate::What::lock:
+      if (auto one = moving::recopied_by(key.key, from.key_prefix)) recopied.insert(std::move(*one));
       ++server.locks;
       return;
     case Fate::What::moves:
@@ -98,6 +103,19 @@ void Move::Parts::take(const LiveKey& key) {
   record.cas = key.cas;
   record.key = key.key;
   spool(fate.pass, ledger->part_of(moving::hash_of(key.key))).add(record);
+}
+
+// What is on its way is named in a mark, in copies of its own, and would be found by nobody on new servers.
+void Move::Parts::expect_no_recopy() const {
+  for (const moving::Recopied& one : recopied) {
+    Context context = from;
+    context.key_prefix = one.key_prefix;
+    const auto change = Recopying(context, one.structure, one.name).look();
+    if (!change) continue;
+    throw Contention("nothing was moved: complete the recopy of " + one.name +
+                     " first, with the old servers: mcds " + one.structure + " recopy " + one.name +
+                     " --copies " + std::to_string(change->mark.to));
+  }
 }
 
 Move::Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics)
@@ -123,6 +141,7 @@ std::uint64_t Move::list(const ReadKeys& read) {
     if (key.key.starts_with(prefix)) parts.take(key);
     return true;
   });
+  parts.expect_no_recopy();
   std::uint64_t count = 0;
   for (const auto& [servers, pair] : parts.report.pairs) count += pair.keys;
   return count;

@@ -153,7 +153,8 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
   EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
-  return print_where(session, log.current_keys());
+  for (const EventLog::KeysOfRing& ring : log.current_keys()) print_where(session, ring.keys, ring.copies);
+  return ExitStatus::ok;
 }
 
 ExitStatus recopy(Session& session, const EventlogOptions& options) {

@@ -38,6 +38,9 @@ void Audit::take(const LiveKey& key) {
         {key_hash::xxh3(key.key), key.size_bytes, static_cast<std::uint32_t>(key.server), true});
     return;
   }
+  // It is where its recopy looks for it, and ends by itself.
+  const auto ours = structure_named(key.key.substr(session_.key_prefix().size()));
+  if (ours && ours->of_recopy) return;
   const std::string name(key.key);
   const PlacedKey part = placed(name, session_.key_prefix());
   const Owners owners = probe_.owners_of(placement_, part.placed_by());
