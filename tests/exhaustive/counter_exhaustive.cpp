@@ -2,8 +2,8 @@
 // several copies answer racing increments no order: there only what is read counts.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/record.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
@@ -223,9 +223,11 @@ void cas_loop_repeating_after_unknown(Context& context, std::uint64_t delta) {
   });
 }
 
+constexpr std::size_t several = 2;
+
 // An exact counter's copies, as a plain one's.
 void remove_without_a_trace(Request& request) {
-  const auto record = request.op == Op::cas ? CounterCopyRecord::parse(request.value) : std::nullopt;
+  const auto record = request.op == Op::cas ? CounterRecord::parse(request.value, several) : std::nullopt;
   if (record && !record->exists()) request.op = Op::remove;
 }
 

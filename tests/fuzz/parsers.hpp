@@ -20,7 +20,6 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/primitives/journal/lines.hpp"
 #include "common/structures/cache/record.hpp"
-#include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/elements/index.hpp"
 #include "common/structures/eventlog/cursor.hpp"
@@ -81,9 +80,10 @@ inline void read_cache(std::string_view text) {
 }
 
 inline void read_counter(std::string_view text) {
-  if (const auto record = CounterRecord::parse(text)) must(CounterRecord::parse(record->text()).has_value());
-  if (const auto record = CounterCopyRecord::parse(text))
-    must(CounterCopyRecord::parse(record->text()).has_value());
+  for (const std::size_t copies : {1U, 2U}) {
+    if (const auto record = CounterRecord::parse(text, copies))
+      must(CounterRecord::parse(record->text(copies), copies).has_value());
+  }
   static_cast<void>(plain_number(text));
 }
 

@@ -1,8 +1,8 @@
 #include <doctest/doctest.h>
 
 #include "common/primitives/replicas.hpp"
-#include "common/structures/counter/copy_record.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/record.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds {
@@ -235,21 +235,22 @@ TEST_CASE("copies: flags of another program keep nobody from setting a counter o
 }
 
 TEST_CASE("copies: an exact counter's record reads back, and no damaged one does") {
-  CounterCopyRecord record;
+  CounterRecord record;
   record.life = "00000000000000a1";
   record.lives["00000000000000a1"];
-  CHECK(CounterCopyRecord::parse(record.text())->text() == record.text());
+  CHECK(CounterRecord::parse(record.text(2), 2)->text(2) == record.text(2));
   record.count(5, "00000000000000b1");
   record.lives["00000000000000a2"] = {3, 9};
   record.expires_at = 1795234800;
-  const std::string text = record.text();
-  REQUIRE(CounterCopyRecord::parse(text));
-  CHECK(CounterCopyRecord::parse(text)->text() == text);
-  CHECK(CounterCopyRecord::parse(text)->sum() == 14);
+  const std::string text = record.text(2);
+  REQUIRE(CounterRecord::parse(text, 2));
+  CHECK(CounterRecord::parse(text, 2)->text(2) == text);
+  CHECK(CounterRecord::parse(text, 2)->sum() == 14);
+  CHECK_FALSE(CounterRecord::parse(text, 1));
   for (std::size_t i = 0; i < text.size(); ++i) {
     std::string damaged = text;
     damaged[i] ^= 1;
-    CHECK_FALSE(CounterCopyRecord::parse(damaged));
+    CHECK_FALSE(CounterRecord::parse(damaged, 2));
   }
 }
 

@@ -225,6 +225,24 @@ TEST_CASE("lock: what stays unknown is said") {
   CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), UnknownOutcome);
 }
 
+TEST_CASE("lock: an only copy in doubt is not asked for again in vain") {
+  World world;
+  world.cluster.losses = {Loss::reply, Loss::reply};
+  CHECK(world.trips_of(
+            [&] { CHECK_THROWS_AS(world.lock.acquire(world.wish(seconds(30))), UnknownOutcome); }) == 2);
+  world.cluster.losses = {Loss::request};
+  CHECK(world.trips_of([&] { CHECK_FALSE(world.lock.acquire(world.wish(seconds(30))).lease); }) == 2);
+}
+
+TEST_CASE("lock: a holder who leaves between the add and the look is followed at once") {
+  World world;
+  const Lease other = world.take();
+  const SteadyTime start = world.clock.steady();
+  world.cluster.before = {{}, [&] { Lock(world.context, "nightly").release(other); }};
+  CHECK(world.trips_of([&] { CHECK(world.lock.acquire(world.wish(seconds(30))).lease); }) == 3);
+  CHECK(world.clock.steady() == start);
+}
+
 TEST_CASE("lock: a found token of an earlier attempt counts from its renewal, not from this attempt's add") {
   World world;
   auto wish = world.wish(seconds(5));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/record.hpp"
 
@@ -14,7 +15,6 @@ namespace {
 constexpr int most_attempts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
-constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
   if (!found.live() || found.number != version_) return;
   copy.plain = plain_number(found.value);
   if (copy.plain) return;
-  copy.record = CounterCopyRecord::parse(found.value);
+  copy.record = CounterRecord::parse(found.value, servers_.size());
   if (copy.record) return known_.learn(*copy.record);
   if (!removal_)
     throw CorruptData(no_counter_message(name_, found.value), context_.cluster.address_of(copy.server));
@@ -98,7 +98,7 @@ bool CounterCopies::lacks(const Copy& copy) const {
 // Who wrote a copy without knowing of the removal counted before it.
 void CounterCopies::end_lives() {
   if (!removal_->written && !known_.exists()) return removal_.reset();
-  const CounterCopyRecord before = removal_->record;
+  const CounterRecord before = removal_->record;
   for (const Copy& copy : copies_) {
     const bool knows = !before.lives.empty() && copy.record && copy.record->covers(before);
     if (copy.record && !knows) removal_->record.learn(*copy.record);
@@ -128,14 +128,9 @@ CounterCopies::Copy* CounterCopies::leader() {
 
 // Throws UnknownOutcome if the outcome is unknown.
 bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
-  if (!copy.record) give_up();
-  if (copy.record->has(doubt.id)) return true;
-  const auto life = copy.record->lives.find(doubt.life);
-  const bool conclusive = copy.record->life == doubt.life && !doubt.created &&
-                          life != copy.record->lives.end() &&
-                          life->second.changes - doubt.changes <= CounterCopyRecord::kept_ids;
-  if (!conclusive) give_up();
-  return false;
+  const auto told = copy.record ? copy.record->tells(doubt.id, doubt.life, doubt.changes) : std::nullopt;
+  if (!told) give_up();
+  return *told;
 }
 
 // After lost replies: whether one of those writes was executed, or may be reported as executed.
@@ -188,8 +183,8 @@ void CounterCopies::fail() const {
 }
 
 // What to start from on this copy: its own life, or a new one, and all that is known.
-CounterCopyRecord CounterCopies::base_for(const Copy& copy) const {
-  CounterCopyRecord base;
+CounterRecord CounterCopies::base_for(const Copy& copy) const {
+  CounterRecord base;
   if (copy.record) base = *copy.record;
   base.learn(known_);
   if (!copy.record || base.own_life_is_over()) {
@@ -205,7 +200,7 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
   const bool exact = known_.exists();
   if (is_plain()) {
     if (!doubts_.empty()) give_up();
-    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
+    throw exists_and_is_plain(name_);
   }
   const bool all_answer =
       std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
@@ -213,18 +208,11 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
     throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
                                                  "' must start at --init; try again");
   }
-  CounterCopyRecord next = base_for(copy);
-  if (!exact) next.expires_at.reset();
-  if (!exact && ttl) {
-    next.expires_at =
-        std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *ttl).time_since_epoch().count();
-  }
-  const std::uint64_t before = next.lives[next.life].changes;
+  CounterRecord next = base_for(copy);
+  if (!exact) next.expire_in(ttl, context_.clock.wall());
+  const std::uint64_t before = next.changes();
   const std::uint64_t added = delta + (exact ? 0 : initial);
-  if (added >= end_of_safe_values || next.sum() + added >= end_of_safe_values) {
-    throw InvalidInput(
-        "the new value is 2^63 or more, which some servers misread; stay below 9223372036854775808");
-  }
+  checked_sum(next.sum(), added, "the new value");
   const std::string id = context_.random.token();
   next.count(added, id);
   const Reply reply = context_.cluster.execute(write(copy, next));
@@ -238,22 +226,17 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
     return true;
   }
   if (reply.unknown())
-    doubts_.push_back({copy.server, next.life, id, before, next, !copy.found, !exact,
-                       !copy.found && (exact || initial == 0)});
+    doubts_.push_back(
+        {copy.server, next.life, id, before, next, !exact, !copy.found && (exact || initial == 0)});
   if (reply.failed() && !reply.unknown())
     refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
   return false;
 }
 
-Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) const {
-  const WallTime now = context_.clock.wall();
-  Exptime exptime = Exptime::never();
-  if (!record.exists())
-    exptime = Exptime::at(record.remembered_until(), now);
-  else if (record.expires_at)
-    exptime = Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), now);
+Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
+  const Exptime exptime = record.exptime(context_.clock.wall());
   if (!copy.found) {
-    Request add = Request::add(key_, record.text(), exptime).on(copy.server).relying_on_cas();
+    Request add = Request::add(key_, record.text(servers_.size()), exptime).on(copy.server).relying_on_cas();
     add.must_expire = record.expires_at.has_value();
     add.flags = version_;
     return add;
@@ -262,7 +245,8 @@ Request CounterCopies::write(const Copy& copy, const CounterCopyRecord& record) 
     throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
                      context_.cluster.address_of(copy.server));
   }
-  Request change = Request::compare_and_set(key_, record.text(), exptime, copy.cas).on(copy.server);
+  Request change =
+      Request::compare_and_set(key_, record.text(servers_.size()), exptime, copy.cas).on(copy.server);
   change.flags = version_;
   return change;
 }

@@ -1,6 +1,6 @@
 // An exact counter with several copies: counts on one, then tells the others.
 //
-// An increment reads all copies, merges them (counter_copy_record.hpp says why records merge), counts in the first copy
+// An increment reads all copies, merges them (record.hpp says why records merge), counts in the first copy
 // that answers by cas on what it read there, and writes the merged record to every other copy that knows less: three
 // trips, two when there is nobody left to tell. A copy that was lost is thereby made whole, by the next increment or by a
 // read. An increment is never counted in a second copy unless the first is known not to have counted it: after a lost
@@ -26,7 +26,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/copies.hpp"
 #include "common/primitives/versions.hpp"
-#include "common/structures/counter/copy_record.hpp"
+#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
@@ -59,14 +59,14 @@ class CounterCopies {
     std::size_t server = 0;
     bool found = false;
     CasUnique cas;
-    std::optional<CounterCopyRecord> record;  // found, and exact
-    std::optional<std::uint64_t> plain;       // found, and plain
-    std::optional<Failure> failure;           // it did not answer
-    bool in_doubt = false;                    // a write to it had no reply, and it was not read since
+    std::optional<CounterRecord> record;  // found, and exact
+    std::optional<std::uint64_t> plain;   // found, and plain
+    std::optional<Failure> failure;       // it did not answer
+    bool in_doubt = false;                // a write to it had no reply, and it was not read since
   };
   struct Removal {
     std::uint64_t mark;
-    CounterCopyRecord record = {};
+    CounterRecord record = {};
     std::set<std::string> ended = {};  // lives in which something was counted
     bool written = false;              // perhaps
   };
@@ -76,10 +76,9 @@ class CounterCopies {
     std::size_t server;
     std::string life, id;
     std::uint64_t changes;  // of that life, before
-    CounterCopyRecord written;
-    bool created;
+    CounterRecord written;
     bool counter_created;
-    bool repeatable;  // created, and no other creation can hold the same
+    bool repeatable;  // it creates the copy, and no other creation can hold the same
   };
 
   void read();
@@ -97,8 +96,8 @@ class CounterCopies {
   bool told() const;
   bool count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
   void spread();
-  Request write(const Copy& copy, const CounterCopyRecord& record) const;
-  CounterCopyRecord base_for(const Copy& copy) const;
+  Request write(const Copy& copy, const CounterRecord& record) const;
+  CounterRecord base_for(const Copy& copy) const;
   CounterCopiesValue result() const;
   [[noreturn]] void fail() const;
   [[noreturn]] void give_up() const;
@@ -110,7 +109,7 @@ class CounterCopies {
   std::vector<Copy> copies_;
   std::uint32_t version_ = 0;               // of the copies that count
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
-  CounterCopyRecord known_;                 // all copies merged, and what was counted
+  CounterRecord known_;                     // all copies merged, and what was counted
   std::optional<Removal> removal_;
   std::vector<Doubt> doubts_;  // all on one server
   bool created_ = false;

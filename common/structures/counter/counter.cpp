@@ -27,11 +27,6 @@ std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
   return a + b;
 }
 
-std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what) {
-  if (const auto sum = safe_sum(a, b)) return *sum;
-  throw too_large(what);
-}
-
 Request increment(const Context& context, const std::string& key, std::uint64_t delta, std::uint64_t first,
                   std::optional<Duration> ttl) {
   Request request = Request::incr_or_create(key, delta, first, expiry_in(context, ttl));
@@ -93,6 +88,11 @@ bool any_not_a_number(std::span<const Reply> replies) {
 
 void check_counter_value(std::uint64_t value, std::string_view what) {
   if (value >= end_of_safe_values) throw too_large(what);
+}
+
+std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what) {
+  if (const auto sum = safe_sum(a, b)) return *sum;
+  throw too_large(what);
 }
 
 void fail_counter(const Context& context, const std::string& name, const Reply& reply) {

@@ -6,19 +6,27 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/errors.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
 
 // Throws InvalidInput for values that some servers misread.
 void check_counter_value(std::uint64_t value, std::string_view what);
-
-// Throws what `reply`, which is no answer, means for a change of a counter.
-[[noreturn]] void fail_counter(const Context& context, const std::string& name, const Reply& reply);
+std::uint64_t checked_sum(std::uint64_t a, std::uint64_t b, std::string_view what);
 
 inline std::string in_quotes(const std::string& name) {
   return '\'' + name + '\'';
 }
+
+// Where it was to be exact.
+inline InvalidInput exists_and_is_plain(const std::string& name) {
+  return InvalidInput("the counter " + in_quotes(name) +
+                      " exists and is plain; omit --exact, or remove it first");
+}
+
+// Throws what `reply`, which is no answer, means for a change of a counter.
+[[noreturn]] void fail_counter(const Context& context, const std::string& name, const Reply& reply);
 
 inline bool is_stored(const Reply& reply) {
   return reply.outcome == Outcome::stored;

@@ -12,12 +12,6 @@ namespace mcds {
 
 namespace {
 
-CounterValue parse_value(const Context& context, const std::string& name, const Reply& reply) {
-  if (const auto number = plain_number(reply.value)) return {*number, false, false, reply.server};
-  if (const auto record = CounterRecord::parse(reply.value)) return {record->sum, false, true, reply.server};
-  throw CorruptData(no_counter_message(name, reply.value), context.cluster.address_of(reply.server));
-}
-
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
@@ -25,8 +19,8 @@ bool holds_one(const VersionedItem& item) {
 }
 
 bool any_record(const VersionedItem& item) {
-  return std::any_of(item.copies.begin(), item.copies.end(), [](const VersionedCopy& copy) {
-    return copy.found && CounterCopyRecord::parse(copy.value);
+  return std::any_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
+    return copy.found && CounterRecord::parse(copy.value, item.copies.size());
   });
 }
 
@@ -64,17 +58,13 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
     if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
   }
-  if (replies.size() == 1) {
-    reading.value = parse_value(context_, name, replies.front());
-    return reading;
-  }
   const Versions versions(context_);
   VersionedItem item = versions.item_of(key, replies);
   const auto is_plain = [](const Reply& reply) { return !is_hit(reply) || plain_number(reply.value); };
   if (!std::all_of(replies.begin(), replies.end(), is_plain)) {
     if (auto healed = CounterCopies(context_, name, key).heal(item)) {
       if (healed->exists)
-        reading.value = {healed->value, false, true, healed->server, std::move(healed->copies)};
+        reading.value = CounterValue{healed->value, false, true, healed->server, std::move(healed->copies)};
       return reading;
     }
   }
@@ -95,6 +85,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
 // A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
   std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
+  if (item.copies.empty()) return;
   VersionedWrite write{.item = &item,
                        .number = life,
                        .removed = removed,
@@ -128,11 +119,11 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
 SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent) {
   check_counter_value(value, "the value");
+  if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
   const auto next = [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
     if (if_absent && now) return std::nullopt;
     return value;
   };
-  if (context_.copies > 1) return set_copies(name, value, ttl, if_absent);
   const std::string key = key_of(name);
   const CounterUpdateOptions how{
       .new_expiry = true, .ttl = ttl, .check_flags = [&] { expect_only_copy(name, key); }};

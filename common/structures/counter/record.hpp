@@ -1,43 +1,80 @@
-// The value of an exact counter: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>. See counter.hpp.
+// The value of an exact counter:
+//   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>                       with one copy
+//   C2 <life> <life>:<changes>:<sum>[,…] <ids> [@<expiry>] *<checksum>     of one of several copies
+//   C2 9f0c6a5be1d27348 51ab22c0de7f1a90:17:40,9f0c6a5be1d27348:2:2 51ab22c0…,b7c1e0f2… *0b2f1c9e
+// A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its own life, by
+// cas on the very item: the changes of a life are in one order, and of two records the one with more changes of a life is
+// the newer one as to that life. So records merge by taking the newer of each life, and the counter is the sum of all.
+// The ids are those of the last 64 changes of the copy's own life; `-` if there are none. C1 is a record of one life, which
+// needs no name: who reads it among several copies gives it always the same one.
+//
+// A removal ends the lives it finds. One that is over has 2^63 plus the UNIX time of its end as its number of changes, newer
+// than all that was counted in it in every merge, and the removal's mark, a random number, as its sum: of two removals the
+// one with the larger time, or mark, is known in the end. After an hour it is forgotten. A record in which every life that
+// counted is over is that of a counter that was removed.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/cluster/request.hpp"
 
 namespace mcds {
-
-// What all records of counters end with: `<id>,<id>…`, or `-` for none, and perhaps a word more, `@<expiry>`.
-struct CounterRecordEnd {
-  std::vector<std::string> ids;            // of the last changes, the newest last
-  std::optional<std::int64_t> expires_at;  // UNIX seconds
-
-  std::string text() const;
-  // nullopt: the words are not ids.
-  static std::optional<CounterRecordEnd> parse(std::span<const std::string_view> words);
-};
 
 struct CounterRecord {
   // The number of changes among which a lost reply can be looked up.
   static constexpr std::size_t kept_ids = 64;
 
-  std::uint64_t sequence = 0;  // changes so far
-  std::uint64_t sum = 0;
+  struct Life {
+    std::uint64_t changes = 0;
+    std::uint64_t sum = 0;
+    bool is_over() const { return changes >= over; }
+    bool newer_than(const Life& other) const {
+      return changes != other.changes ? changes > other.changes : is_over() && sum > other.sum;
+    }
+    bool operator==(const Life&) const = default;
+  };
+  static constexpr std::uint64_t over = std::uint64_t{1} << 63;
+
+  std::string life;  // this copy's own
+  std::map<std::string, Life> lives;
   std::vector<std::string> ids;            // of the last changes, the newest last
   std::optional<std::int64_t> expires_at;  // UNIX seconds
 
-  std::string text() const;
-  // nullopt: not one, or damaged.
-  static std::optional<CounterRecord> parse(std::string_view text);
+  // Of a counter with one copy, in which nothing was counted yet.
+  static CounterRecord single();
 
+  // As it is stored in one of so many copies.
+  std::string text(std::size_t copies) const;
+  // nullopt: not one, or damaged; or, with one copy, that of one of several.
+  static std::optional<CounterRecord> parse(std::string_view text, std::size_t copies);
+
+  std::uint64_t sum() const;
+  // Of its own life.
+  std::uint64_t changes() const;
   bool has(std::string_view id) const;
-  // The record after a change that leaves `new_sum`.
-  CounterRecord changed(std::uint64_t new_sum, std::string id) const;
+  // Whether a change that was sent when `life` had `changes` was made: nullopt if this record cannot tell.
+  std::optional<bool> tells(std::string_view id, const std::string& life, std::uint64_t changes) const;
+  // Takes over what is newer in `other`; the expiry of one of them that counts.
+  void learn(const CounterRecord& other);
+  // Whether it contains everything in `other`.
+  bool covers(const CounterRecord& other) const;
+  // Whether anything was counted that no removal ended.
+  bool exists() const;
+  bool own_life_is_over() const;
+  void end_lives(WallTime now, std::uint64_t mark);
+  // Of more than an hour ago.
+  void forget_removals(WallTime now);
+  // Of the item that holds it: one that was removed must be remembered for an hour.
+  Exptime exptime(WallTime now) const;
+  void expire_in(std::optional<Duration> ttl, WallTime now);
+  // One more change of its own life, which is not over: `delta` is added, modulo 2^64.
+  void count(std::uint64_t delta, std::string id);
 };
 
 // The error for a value that is not a counter.

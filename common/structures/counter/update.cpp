@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/errors.hpp"
+#include "common/structures/counter/failures.hpp"
 
 namespace mcds {
 
@@ -17,7 +18,8 @@ std::optional<Write> CounterUpdate::decide(const Observed& observed) {
   if (!observed.uncertain) attempts_.clear();  // all of them were refused
   if (!observed.found) return change_missing(observed);
   if (observed.flags != 0 && options_.check_flags) options_.check_flags();
-  if (const auto record = CounterRecord::parse(observed.value)) return change_exact(observed, *record);
+  if (const auto record = CounterRecord::parse(observed.value, context_.copies))
+    return change_exact(observed, *record);
   return change_plain(observed);
 }
 
@@ -25,9 +27,9 @@ std::optional<Write> CounterUpdate::change_missing(const Observed& observed) {
   check_unchanged(observed);
   const auto next = next_(std::nullopt);
   if (!next) return leave(observed, std::nullopt, false);
-  CounterRecord created;
-  created.expires_at = new_expiry();
-  return attempt(observed, created, {std::nullopt, next, options_.create_exact, observed.server});
+  CounterRecord created = CounterRecord::single();
+  created.expire_in(options_.ttl, context_.clock.wall());
+  return attempt(observed, std::move(created), {std::nullopt, next, options_.create_exact, observed.server});
 }
 
 std::optional<Write> CounterUpdate::change_exact(const Observed& observed, const CounterRecord& record) {
@@ -39,11 +41,11 @@ std::optional<Write> CounterUpdate::change_exact(const Observed& observed, const
     }
     check_conclusive(record);
   }
-  const auto next = next_(record.sum);
-  if (!next) return leave(observed, record.sum, true);
+  const auto next = next_(record.sum());
+  if (!next) return leave(observed, record.sum(), true);
   CounterRecord base = record;
-  if (options_.new_expiry) base.expires_at = new_expiry();
-  return attempt(observed, base, {record.sum, next, true, observed.server});
+  if (options_.new_expiry) base.expire_in(options_.ttl, context_.clock.wall());
+  return attempt(observed, std::move(base), {record.sum(), next, true, observed.server});
 }
 
 std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
@@ -52,13 +54,11 @@ std::optional<Write> CounterUpdate::change_plain(const Observed& observed) {
   if (!value) {
     throw CorruptData(no_counter_message(name_, observed.value), server);
   }
-  if (options_.exact_only) {
-    throw InvalidInput("the counter '" + name_ + "' exists and is plain; omit --exact, or remove it first");
-  }
+  if (options_.exact_only) throw exists_and_is_plain(name_);
   check_unchanged(observed);
   const auto next = next_(value);
   if (!next) return leave(observed, value, false);
-  return attempt(observed, {}, {value, next, false, observed.server});
+  return attempt(observed, CounterRecord::single(), {value, next, false, observed.server});
 }
 
 std::optional<Write> CounterUpdate::leave(const Observed& observed, std::optional<std::uint64_t> value,
@@ -67,12 +67,12 @@ std::optional<Write> CounterUpdate::leave(const Observed& observed, std::optiona
   return std::nullopt;
 }
 
-Write CounterUpdate::attempt(const Observed& observed, const CounterRecord& record,
-                             CounterUpdateResult result) {
-  attempts_.push_back({context_.random.token(), record.sequence, observed, result});
+Write CounterUpdate::attempt(const Observed& observed, CounterRecord record, CounterUpdateResult result) {
+  attempts_.push_back({context_.random.token(), record.changes(), observed, result});
   attempts_.back().observed.value.clear();
   if (!result.exact) return {std::to_string(*result.after), plain_exptime(observed)};
-  return {record.changed(*result.after, attempts_.back().id).text(), exptime_of(record)};
+  record.count(*result.after - record.sum(), attempts_.back().id);
+  return {record.text(context_.copies), record.exptime(context_.clock.wall())};
 }
 
 // A plain value, or none, does not show whether an earlier attempt was applied; that nothing changed since
@@ -83,29 +83,15 @@ void CounterUpdate::check_unchanged(const Observed& observed) const {
   if (before.found != observed.found || before.cas != observed.cas) give_up();
 }
 
-// The id of an attempt that was applied is among the kept ones while no more than 64 changes followed.
 void CounterUpdate::check_conclusive(const CounterRecord& record) const {
   for (const Attempt& earlier : attempts_) {
-    const bool same_life = earlier.result.exact && record.sequence >= earlier.sequence;
-    if (!same_life || record.sequence - earlier.sequence > CounterRecord::kept_ids) give_up();
+    if (!earlier.result.exact || !record.tells(earlier.id, record.life, earlier.changes)) give_up();
   }
 }
 
 void CounterUpdate::give_up() const {
   throw UnknownOutcome("no reply to a change of '" + name_ +
                        "': it may have been applied; compare its value before trying again");
-}
-
-std::optional<std::int64_t> CounterUpdate::new_expiry() const {
-  if (!options_.ttl) return std::nullopt;
-  return std::chrono::ceil<std::chrono::seconds>(context_.clock.wall() + *options_.ttl)
-      .time_since_epoch()
-      .count();
-}
-
-Exptime CounterUpdate::exptime_of(const CounterRecord& record) const {
-  if (!record.expires_at) return Exptime::never();
-  return Exptime::at(WallTime(std::chrono::seconds(*record.expires_at)), context_.clock.wall());
 }
 
 Exptime CounterUpdate::plain_exptime(const Observed& observed) const {

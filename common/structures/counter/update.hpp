@@ -49,7 +49,7 @@ class CounterUpdate {
   // What one round tried to write; the round's id is in the record if and only if it was applied.
   struct Attempt {
     std::string id;
-    std::uint64_t sequence = 0;  // of the record it started from; 0: created
+    std::uint64_t changes = 0;  // of the record it started from; 0: created
     Observed observed;
     CounterUpdateResult result;
   };
@@ -59,12 +59,10 @@ class CounterUpdate {
   std::optional<Write> change_exact(const Observed& observed, const CounterRecord& record);
   std::optional<Write> change_plain(const Observed& observed);
   std::optional<Write> leave(const Observed& observed, std::optional<std::uint64_t> value, bool exact);
-  Write attempt(const Observed& observed, const CounterRecord& record, CounterUpdateResult result);
+  Write attempt(const Observed& observed, CounterRecord record, CounterUpdateResult result);
   void check_unchanged(const Observed& observed) const;
   void check_conclusive(const CounterRecord& record) const;
   [[noreturn]] void give_up() const;
-  std::optional<std::int64_t> new_expiry() const;
-  Exptime exptime_of(const CounterRecord& record) const;
   Exptime plain_exptime(const Observed& observed) const;
 
   const Context& context_;

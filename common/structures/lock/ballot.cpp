@@ -1,4 +1,5 @@
-// Taking a lock that has copies: the add on all servers at once, counted as votes.
+// Taking a lock: the add on the servers of all its copies at once, counted as votes. The server of an only copy is asked for
+// no vote.
 #include <algorithm>
 #include <map>
 
@@ -10,51 +11,45 @@
 namespace mcds {
 
 struct Lock::Ballot {
-  std::vector<AcquireCopy> takes;
-  std::vector<LockVote> votes;
+  struct Voter {
+    AcquireCopy take;
+    std::optional<LockVote> vote;  // nullopt: the server decides alone
 
-  bool won(std::size_t copy) const { return takes[copy].result() == AcquireCopy::Result::won; }
-  bool counts(std::size_t copy) const { return won(copy) && votes[copy].votes(); }
+    bool won() const { return take.result() == AcquireCopy::Result::won; }
+    bool may_vote() const { return !vote || vote->votes(); }
+    bool counts() const { return won() && may_vote(); }
+    // Its vote could help some client to a majority.
+    bool able() const { return may_vote() && take.result() != AcquireCopy::Result::failed; }
+    bool young() const { return vote && vote->young(); }
+    // The add was applied, or may have been.
+    bool added() const { return won() || take.in_doubt(); }
+  };
+  std::vector<Voter> voters;
 
-  std::size_t counted() const {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < takes.size(); ++i) count += counts(i) ? 1 : 0;
-    return count;
-  }
-
-  // Servers whose votes could give some client a majority.
-  std::size_t able() const {
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < takes.size(); ++i) {
-      count += votes[i].votes() && takes[i].result() != AcquireCopy::Result::failed ? 1 : 0;
-    }
-    return count;
-  }
-
-  std::size_t young() const {
+  std::size_t number_of(bool (Voter::*is)() const) const {
     return static_cast<std::size_t>(
-        std::count_if(votes.begin(), votes.end(), [](const LockVote& vote) { return vote.young(); }));
+        std::count_if(voters.begin(), voters.end(), [is](const Voter& voter) { return (voter.*is)(); }));
   }
 
   SteadyTime counts_from() const {
     SteadyTime from = SteadyTime::max();
-    for (std::size_t i = 0; i < takes.size(); ++i) {
-      if (counts(i)) from = std::min(from, takes[i].counts_from());
+    for (const Voter& voter : voters) {
+      if (voter.counts()) from = std::min(from, voter.take.counts_from());
     }
     return from;
   }
 
   std::vector<CopyOutcome> outcomes(const Context& context) const {
     std::vector<CopyOutcome> all;
-    for (std::size_t i = 0; i < takes.size(); ++i) {
-      CopyOutcome outcome{takes[i].server(), {}, {}, {}};
-      if (takes[i].result() == AcquireCopy::Result::failed) {
-        outcome = copy_outcome(context, takes[i].failure());
-        outcome.server = takes[i].server();
+    for (const Voter& voter : voters) {
+      CopyOutcome outcome{voter.take.server(), {}, {}, {}};
+      if (voter.take.result() == AcquireCopy::Result::failed) {
+        outcome = copy_outcome(context, voter.take.failure());
+        outcome.server = voter.take.server();
       } else {
-        outcome.yes = won(i);
+        outcome.yes = voter.won();
       }
-      if (won(i) && !votes[i].votes()) {
+      if (voter.won() && !voter.may_vote()) {
         outcome.failure = Failure(ErrorCode::unavailable, "started too recently to vote",
                                   context.cluster.address_of(outcome.server));
       }
@@ -64,83 +59,119 @@ struct Lock::Ballot {
   }
 };
 
-Lock::Answer Lock::try_copies(const Wish& wish, AddTokens& tokens, bool first) {
+Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) {
   Lease lease;
   lease.token = tokens.next;
   lease.value = value_for(wish, tokens.next);
   const Ballot ballot = vote(wish, lease, tokens, first);
-  for (std::size_t i = 0; i < ballot.takes.size(); ++i) {
-    const AcquireCopy& take = ballot.takes[i];
-    if (ballot.won(i) || take.in_doubt()) lease.copies.push_back({take.server(), take.cas()});
+  for (const Ballot::Voter& voter : ballot.voters) {
+    // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is told it.
+    if (voter.won() || (voter.vote && voter.added()))
+      lease.copies.push_back({voter.take.server(), voter.take.cas()});
   }
-  if (ballot.counted() < majority()) {
+  if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
+  try {
+    complete(lease, wish, ballot);
+  } catch (const Failure&) {
     give_back(lease, tokens);
-    tokens.vanished = std::any_of(ballot.takes.begin(), ballot.takes.end(),
-                                  [](const AcquireCopy& take) { return take.vanished(); });
-    return not_elected(ballot);
+    throw;
   }
-  lease.deadline = ballot.counts_from() + wish.ttl - drift(wish.ttl);
-  if (wish.fence) lease.fence = common_fence(ballot);
-  if (wish.fence && !lease.fence) {
-    give_back(lease, tokens);
-    throw NotApplied(ErrorCode::unavailable, "no majority of the servers returned a fencing token; try again",
-                     address());
-  }
-  const Duration left = lease.deadline - context_.clock.steady();
-  if (left <= Duration::zero()) {
-    give_back(lease, tokens);
-    throw NotApplied(ErrorCode::try_again,
-                     "the servers took longer than the ttl to answer; try again or raise the ttl", address());
-  }
-  lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(left);
   return {std::move(lease), {}, servers().front(), ballot.outcomes(context_)};
 }
 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
   Ballot ballot;
   for (const std::size_t server : servers()) {
-    ballot.takes.emplace_back(AcquireCopy::Plan{.server = server,
-                                                .key = key_,
-                                                .tokens = tokens,
-                                                .value = lease.value,
-                                                .fence_key = wish.fence ? fence_key_ : std::string(),
-                                                .clock = context_.clock,
-                                                .exptime = exptime_of(wish.ttl),
-                                                .fence_with_add = first,
-                                                .adds_again = false});
-    ballot.votes.emplace_back(server, context_.key_prefix, longest_ttl_, context_.clock);
+    Ballot::Voter& voter = ballot.voters.emplace_back(
+        Ballot::Voter{AcquireCopy({.server = server,
+                                   .key = key_,
+                                   .tokens = tokens,
+                                   .value = lease.value,
+                                   .fence_key = wish.fence ? fence_key_ : std::string(),
+                                   .clock = context_.clock,
+                                   .exptime = exptime_of(wish.ttl),
+                                   .fence_with_add = first,
+                                   .adds_again = !by_vote()}),
+                      {}});
+    if (by_vote()) voter.vote.emplace(server, context_.key_prefix, longest_ttl_, context_.clock);
   }
   // Each vote behind its add, the only one: the sentinel must have been there after it.
   std::vector<LockExchange*> exchanges;
-  for (std::size_t i = 0; i < ballot.takes.size(); ++i) {
-    exchanges.push_back(&ballot.takes[i]);
-    exchanges.push_back(&ballot.votes[i]);
+  for (Ballot::Voter& voter : ballot.voters) {
+    exchanges.push_back(&voter.take);
+    if (voter.vote) exchanges.push_back(&*voter.vote);
   }
   drive(context_, exchanges);
   return ballot;
 }
 
-Lock::Answer Lock::not_elected(const Ballot& ballot) const {
-  if (ballot.able() < majority()) {
-    std::string message = "no majority: " + std::to_string(ballot.able()) + " of " +
-                          std::to_string(context_.copies) + " servers can vote";
-    if (ballot.young() != 0) {
-      message += "; " + std::to_string(ballot.young()) + " started less than --longest-ttl (" +
+// Deadline and fence of a lease that was won.
+void Lock::complete(Lease& lease, const Wish& wish, const Ballot& ballot) {
+  lease.deadline = ballot.counts_from() + wish.ttl - drift(wish.ttl);
+  if (wish.fence) lease.fence = common_fence(ballot);
+  const Duration left = lease.deadline - context_.clock.steady();
+  if (left <= Duration::zero()) {
+    throw NotApplied(ErrorCode::try_again,
+                     std::string(by_vote() ? "the servers" : "the server") +
+                         " took longer than the ttl to answer; try again or raise the ttl",
+                     address());
+  }
+  if (wish.fence && !lease.fence)
+    fail(ballot, "no majority of the servers returned a fencing token; try again");
+  lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(left);
+}
+
+Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens) {
+  const std::string doubtful = tokens.text();
+  if (ballot.number_of(&Ballot::Voter::added) != 0) give_back(lease, tokens);
+  tokens.vanished = std::any_of(ballot.voters.begin(), ballot.voters.end(),
+                                [](const Ballot::Voter& voter) { return voter.take.vanished(); });
+  const std::size_t able = ballot.number_of(&Ballot::Voter::able);
+  if (able < majority()) {
+    std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
+                          " servers can vote";
+    if (const std::size_t young = ballot.number_of(&Ballot::Voter::young); young != 0) {
+      message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
-    throw NotApplied(ErrorCode::unavailable, message, address());
+    fail(ballot, message, doubtful);
   }
   std::map<std::string, std::size_t> rivals;
   Answer answer{std::nullopt, {}, servers().front(), ballot.outcomes(context_)};
   std::size_t most = 0;
-  for (const AcquireCopy& take : ballot.takes) {
-    if (!take.rival()) continue;
-    const std::size_t count = ++rivals[take.rival()->token];
-    if (count > most) answer.holder = take.rival()->holder;
+  for (const Ballot::Voter& voter : ballot.voters) {
+    const auto& rival = voter.take.rival();
+    if (!rival) continue;
+    const std::size_t count = ++rivals[rival->token];
+    if (count > most) answer.holder = rival->holder;
     most = std::max(most, count);
   }
-  answer.split = most < majority();
+  answer.split = by_vote() && most < majority();
   return answer;
+}
+
+// Of several servers what they add up to, of one what it said.
+void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
+  if (by_vote()) throw NotApplied(ErrorCode::unavailable, of_several, address());
+  const AcquireCopy& take = ballot.voters.front().take;
+  if (!doubtful.empty() && take.in_doubt()) {
+    throw UnknownOutcome(
+        "the lock may have been taken although no reply arrived: " + take.failure().failure->message +
+            "; it expires after its ttl, or release it with --token " + doubtful,
+        address());
+  }
+  expect(context_.cluster, take.failure());
+}
+
+// The caller never sees this token, so release it now instead of blocking others until it expires.
+void Lock::give_back(const Lease& lease, AddTokens& tokens) {
+  tokens.spend(context_.random);
+  if (lease.copies.empty()) return;
+  try {
+    release_copies(lease.token, lease.copies);
+  } catch (const Failure&) {
+    return;  // the caller reports the first failure; the key expires
+  }
 }
 
 // The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the fences has
@@ -148,17 +179,15 @@ Lock::Answer Lock::not_elected(const Ballot& ballot) const {
 std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   std::uint64_t largest = 0;
   std::size_t drawn = 0;
-  for (const AcquireCopy& take : ballot.takes) {
+  for (const auto& [take, vote] : ballot.voters) {
     drawn += take.fence() ? 1 : 0;
     largest = std::max(largest, take.fence().value_or(0));
-  }
-  for (const LockVote& vote : ballot.votes) {
-    if (vote.votes()) largest = std::max(largest, vote.since());
+    if (vote && vote->votes()) largest = std::max(largest, vote->since());
   }
   if (drawn < majority()) return std::nullopt;
   std::size_t level = 0;
   std::vector<Request> batch;
-  for (const AcquireCopy& take : ballot.takes) {
+  for (const auto& [take, vote] : ballot.voters) {
     if (!take.fence()) continue;
     level += *take.fence() == largest ? 1 : 0;
     if (*take.fence() == largest) continue;

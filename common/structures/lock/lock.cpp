@@ -86,14 +86,14 @@ Lock Lock::at_key(Context context, std::string key) {
 
 void Lock::check_ttl(Duration ttl) const {
   if (ttl <= Duration::zero()) throw InvalidInput("the ttl must be longer than zero");
-  if (context_.copies == 1 || ttl <= longest_ttl_) return;
+  if (!by_vote() || ttl <= longest_ttl_) return;
   throw InvalidInput("a lock with copies is held for at most " + format_duration(longest_ttl_) +
                      "; raise --longest-ttl, and use the same value everywhere");
 }
 
 // What clocks of different rates may disagree about.
 Duration Lock::drift(Duration ttl) const {
-  return context_.copies == 1 ? Duration::zero() : ttl / 100 + std::chrono::milliseconds(2);
+  return by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero();
 }
 
 std::size_t Lock::server() const {
@@ -165,77 +165,12 @@ Lock::Answer Lock::check_slots(const Wish& wish, Answer answer) const {
   return answer;
 }
 
-Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) {
-  return context_.copies > 1 ? try_copies(wish, tokens, first) : try_once(wish, tokens, first);
-}
-
 std::string Lock::value_for(const Wish& wish, const std::string& token) const {
   return token + ' ' + holder_json(wish.holder, context_.clock.wall(), wish.ttl);
 }
 
 Exptime Lock::exptime_of(Duration ttl) const {
   return Exptime::after(ttl + server_holds_longer, context_.clock.wall());
-}
-
-Lock::Answer Lock::try_once(const Wish& wish, AddTokens& tokens, bool first) {
-  Lease lease;
-  lease.token = tokens.next;
-  lease.value = value_for(wish, tokens.next);
-  AcquireCopy copy({.server = servers().front(),
-                    .key = key_,
-                    .tokens = tokens,
-                    .value = lease.value,
-                    .fence_key = wish.fence ? fence_key_ : std::string(),
-                    .clock = context_.clock,
-                    .exptime = exptime_of(wish.ttl),
-                    .fence_with_add = first});
-  LockExchange* exchange = &copy;
-  drive(context_, {&exchange, 1});
-  if (copy.result() == AcquireCopy::Result::won) return won(wish, copy, std::move(lease), tokens);
-  const std::string doubtful = tokens.text();
-  if (copy.in_doubt()) tokens.spend(context_.random);
-  if (copy.result() == AcquireCopy::Result::busy) {
-    return {std::nullopt, copy.rival() ? copy.rival()->holder : std::string(), servers().front()};
-  }
-  tokens.vanished = copy.vanished();
-  if (copy.in_doubt()) {
-    throw UnknownOutcome(
-        "the lock may have been taken although no reply arrived: " + copy.failure().failure->message +
-            "; it expires after its ttl, or release it with --token " + doubtful,
-        address());
-  }
-  expect(context_.cluster, copy.failure());
-  return {};
-}
-
-Lock::Answer Lock::won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens) {
-  const std::size_t server = servers().front();
-  lease.copies = {{server, copy.cas()}};
-  lease.fence = copy.fence();
-  lease.deadline = copy.counts_from() + wish.ttl;
-  const Duration left = lease.deadline - context_.clock.steady();
-  if (left <= Duration::zero()) {
-    give_back(lease, tokens);
-    throw NotApplied(ErrorCode::try_again,
-                     "the server took longer than the ttl to answer; try again or raise the ttl", address());
-  }
-  if (wish.fence && !lease.fence) {
-    give_back(lease, tokens);
-    expect(context_.cluster, copy.failure());
-  }
-  lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(left);
-  return {std::move(lease), {}, server};
-}
-
-// The caller never sees this token, so release it now instead of blocking others until it expires.
-void Lock::give_back(const Lease& lease, AddTokens& tokens) {
-  if (lease.copies.empty()) return;
-  tokens.spend(context_.random);
-  try {
-    release_copies(lease.token, lease.copies);
-  } catch (const Failure&) {
-    return;  // the caller reports the first failure; the key expires
-  }
 }
 
 // Renewed where a majority was; lost when a majority cannot be ours any more.
@@ -259,7 +194,7 @@ Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>&
   }
   if (renewed < majority()) return not_renewed(renewals);
   lease.deadline = from + ttl - drift(ttl);
-  if (context_.copies > 1) retake(lease, skipped, ttl);
+  retake(lease, skipped, ttl);
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(
                                                  until(lease.deadline, context_.clock.steady()));
   return Renewal::renewed;
@@ -361,7 +296,7 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
     if (rank(one) > rank(*told)) told = &one;
   }
   Freed freed{Freed::Result::not_held, told->value() ? told->value()->holder : std::string(), {}};
-  for (std::size_t i = 0; context_.copies > 1 && i < releases.size(); ++i) {
+  for (std::size_t i = 0; i < releases.size(); ++i) {
     CopyOutcome outcome{copies[i].server, {}, {}, {}};
     if (releases[i].result() == ReleaseCopy::Result::failed)
       outcome = copy_outcome(context_, releases[i].failure());
@@ -438,7 +373,6 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
     const bool holds = one.held && reply.outcome == Outcome::hit && value.token == most->first;
     if (holds) one.holder = value.holder;
     if (holds && (!one.ttl || (reply.age.ttl && *reply.age.ttl < *one.ttl))) one.ttl = reply.age.ttl;
-    if (context_.copies == 1) continue;
     CopyOutcome outcome = copy_outcome(context_, reply);
     if (!outcome.failure) outcome.yes = holds;
     one.copies.push_back(std::move(outcome));

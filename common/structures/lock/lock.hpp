@@ -34,6 +34,8 @@
 //   the time from which it votes as its fence, which is above everything it forgot.
 //   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
 //   no lock.
+//   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
+//   longest ttl, and the holder counts its whole ttl.
 //
 // Round trips
 //   acquire 1 / 10 (+ 2 per further poll); busy 2; renew and release 1 if the cas unique is known on this
@@ -174,18 +176,19 @@ class Lock {
   Answer check_slots(const Wish& wish, Answer answer) const;
   struct Ballot;
   Ballot vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first);
-  Answer not_elected(const Ballot& ballot) const;
+  void complete(Lease& lease, const Wish& wish, const Ballot& ballot);
+  Answer not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens);
+  void fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful = {}) const;
   std::optional<std::uint64_t> common_fence(const Ballot& ballot);
   std::string value_for(const Wish& wish, const std::string& token) const;
   Exptime exptime_of(Duration ttl) const;
   std::size_t majority() const { return context_.copies / 2 + 1; }
+  // The server of an only copy is a majority by itself: it is asked for no vote, and what it forgets is gone.
+  bool by_vote() const { return context_.copies > 1; }
   Duration drift(Duration ttl) const;
-  Answer try_copies(const Wish& wish, AddTokens& tokens, bool first);
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(std::span<const Reply> replies) const;
   std::vector<std::size_t> servers() const;
-  Answer try_once(const Wish& wish, AddTokens& tokens, bool first);
-  Answer won(const Wish& wish, const AcquireCopy& copy, Lease lease, AddTokens& tokens);
   Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
