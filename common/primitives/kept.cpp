@@ -88,7 +88,8 @@ Kept::Look Kept::look(bool everywhere) const {
     if (reply.failed() && !look.silent)
       look.silent = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
                             context_.cluster.address_of(reply.server));
-    if (hit && has_left[asked[i]] != 0) {
+    // Unmarked, one may be of several copies, and another of the single one that it is now.
+    if (hit && has_left_ && (has_left[asked[i]] != 0 || has_left_(std::span(&reply.value, 1), asked[i]))) {
       look.left.push_back(std::move(reply.value));
       hit = false;
     }

@@ -6,25 +6,15 @@ message. What was acknowledged is there afterwards, under the last number alone.
 """
 import json
 import os
-import re
-import signal
-import subprocess
 import sys
-import tempfile
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from checks import check, finish
-from real_servers import start_memcached
+from recopies import FULL, NUMBERS, four_servers, kill_at, run, told_copies
 
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
-NUMBERS = (2, 3, 1)
 KILLS = {"array": [14, 26, 33], "hash": [25, 40, 34], "table": []}
 WRITERS = 16 if FULL else 6
-
-
-def run(*words, stdin=None):
-    return subprocess.run([mcds, *words], capture_output=True, text=True, check=False, timeout=120, input=stdin)
 
 
 class Writer(threading.Thread):
@@ -54,9 +44,9 @@ class Writer(threading.Thread):
         while not self.ends.is_set():
             done = run(*words, "--copies", str(self.copies))
             self.statuses[done.returncode] = self.statuses.get(done.returncode, 0) + 1
-            told = re.search(r"is kept in (\d+) cop", done.stderr)
-            if done.returncode == 65 and told:
-                self.copies = int(told.group(1))
+            told = told_copies(done)
+            if told:
+                self.copies = told
                 continue
             if done.returncode == 75:
                 continue
@@ -85,13 +75,6 @@ def fetched(structure, name, copies):
         return {value: None for value in json.loads(done.stdout)["values"]}
     return {line.get("field") or line.get("member"): line.get("value")
             for line in map(json.loads, done.stdout.splitlines())}
-
-
-def kill_at(call, words):
-    """Ends `words` at its n-th call; False: it had fewer."""
-    done = subprocess.run(["strace", "-f", "-qq", "-o", "/dev/null", "-e", f"inject=sendto:signal=KILL:when={call}", mcds, *words],
-                          capture_output=True, text=True, check=False, timeout=120)
-    return done.returncode == -signal.SIGKILL
 
 
 def go_around(structure, kills):
@@ -140,19 +123,10 @@ def go_around(structure, kills):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as directory:
-        paths = [os.path.join(directory, f"m{number}.sock") for number in range(4)]
-        servers = [start_memcached(path, "-m", "32") for path in paths]
-        os.environ["MCDS_SERVERS"] = ",".join(f"m{number}=unix:{path}" for number, path in enumerate(paths))
-        try:
-            for structure in ("array", "hash", "table"):
-                go_around(structure, KILLS[structure] if not FULL else list(range(1, 46)))
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
+    with four_servers(512 if FULL else 32):
+        for structure in ("array", "hash", "table"):
+            go_around(structure, KILLS[structure] if not FULL else list(range(1, 46)))
 
 
-mcds = os.path.abspath(os.path.join(sys.argv[1], "tools", "mcds"))
 main()
 finish()

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What versions before 0.2 stored is read, changed and read again, with the number of copies it was stored with.
+"""What versions before 0.2 stored is read, changed and read again, with the number of copies it was stored with; then it goes into
+other numbers. The logs' events are of November 2026 and kept for 1500 days: record them anew before 2030.
 
 Usage: recorded_test.py BUILD_DIR
 """
 import base64
+import concurrent.futures
 import os
 import subprocess
 import sys
@@ -26,7 +28,13 @@ STEPS = [
     ("array add kept x", None), ("array delete kept backup", None), ("array fetch kept", "restore\nx"),
     ("counter incr kept", "43"), ("counter set kept 7", None), ("counter get kept", "7"), ("counter incr keptx --exact", "6"),
     ("hash check kept", "1"), ("table check kept", "1"),
+    ("eventlog fetch kept", "first\nsecond line\nthird"), ("eventlog put kept fourth", None),
+    ("eventlog fetch kept --cursor CURSOR", "first\nsecond line\nthird\nfourth"),
 ]
+
+# Of each structure, with the number it is put into from the one it was stored with: what is there then.
+LEFT = {"array": "restore\nx", "hash": "gone\tagain\nsize\tM", "table": "10.1.2.3\na b\ngone\nnew", "eventlog": "first\nsecond line\nthird\nfourth"}
+NUMBERS = {1: (2, 3, 1), 2: (3, 1, 2), 3: (2, 1, 3)}
 
 
 def load(paths):
@@ -42,20 +50,52 @@ def load(paths):
                 assert connection.readline() == b"STORED\r\n"
 
 
+def run(words, copies, cursor):
+    verb = [word.replace("kept", f"kept{copies}") if word != "CURSOR" else cursor for word in words.split(" ")]
+    number = [] if "--copies" in verb else ["--copies", str(copies)]
+    return subprocess.run([mcds, *number, "-o", "value", *verb], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                          check=False)
+
+
+def go_around(structure, stored, cursor):
+    """What was stored with that number goes into others."""
+    left = LEFT[structure]
+    before = stored
+    for number in NUMBERS[stored]:
+        done = run(f"{structure} recopy kept --copies {number}", stored, cursor)
+        check(done.returncode == 0, f"{structure} recopy from {before} to {number}: {done.returncode} {done.stderr.strip()}")
+        done = run(f"{structure} fetch kept --copies {number}", stored, cursor)
+        check(done.returncode == 0 and sorted(done.stdout.splitlines()) == sorted(left.splitlines()),
+              f"{structure}, stored in {stored} copies, in {number}: {done.returncode} {done.stdout!r} {done.stderr.strip()}, not {left!r}")
+        done = run(f"{structure} fetch kept --copies {before}", stored, cursor)
+        check(done.returncode == 65, f"{structure}, in {number} copies: fetch --copies {before} is not refused: {done.returncode} {done.stdout!r}")
+        if structure == "eventlog":
+            text = f"in{number}"
+            run(f"eventlog put kept {text} --copies {number}", stored, cursor)
+            left += "\n" + text
+            done = run(f"eventlog fetch kept --cursor CURSOR --copies {number}", stored, cursor)
+            check(done.returncode == 0 and done.stdout == text + "\n", f"cursor of {before} copies, in {number}: {done.stdout!r} {done.stderr}")
+        before = number
+
+
 def main():
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("a", "b", "c")}
         processes = [start_memcached(path, "-m", "64") for path in paths.values()]
         try:
             load(paths)
-            servers = ",".join(f"{name}=unix:{path}" for name, path in paths.items())
+            os.environ["MCDS_SERVERS"] = ",".join(f"{name}=unix:{path}" for name, path in paths.items())
             for copies in (1, 2, 3):
+                cursor = os.path.join(directory, f"cursor{copies}")
                 for words, expected in STEPS:
-                    verb = [word.replace("kept", f"kept{copies}") for word in words.split(" ")]
-                    done = subprocess.run([mcds, "-s", servers, "--copies", str(copies), "-o", "value", *verb], stdin=subprocess.DEVNULL,
-                                          capture_output=True, text=True, timeout=60, check=False)
+                    done = run(words, copies, cursor)
                     check(done.returncode in (0, 1) and (expected is None or sorted(done.stdout.splitlines()) == sorted(expected.splitlines())),
                           f"{copies} copies: {words}: {done.returncode} {done.stdout!r} {done.stderr.strip()}, not {expected!r}")
+            with concurrent.futures.ThreadPoolExecutor(12) as waiting:
+                ways = [waiting.submit(go_around, structure, copies, os.path.join(directory, f"cursor{copies}"))
+                        for copies in (1, 2, 3) for structure in LEFT]
+                for way in ways:
+                    way.result()
         finally:
             for process in processes:
                 process.kill()

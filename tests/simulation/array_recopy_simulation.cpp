@@ -10,6 +10,7 @@
 #include "common/structures/array/array.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/mistakes.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/server_losses.hpp"
 
 namespace mcds {
@@ -23,7 +24,6 @@ using Elements = std::vector<std::string>;
 // Items of one or two dozen lines, so that roots get full and segments are many.
 constexpr std::size_t item_size = 1800;
 const Journal::Options small_segments{.segment_size = 500, .largest_padding = 1024};
-constexpr int most_refusals = 20;
 
 struct Setting {
   test::Spoiled::Spoil spoil_clients{};
@@ -98,18 +98,12 @@ class Client {
 
  private:
   std::optional<Failure> follow(const std::function<void()>& act) {
-    for (int attempt = 0;; ++attempt) {
-      try {
-        act();
-        return std::nullopt;
-      } catch (const Failure& failure) {
-        const std::string_view words = failure.what();
-        const auto told = words.find("is kept in ");
-        const bool refused = failure.code() == ErrorCode::bad_data && told != std::string_view::npos;
-        if (!refused || attempt == most_refusals) return failure;
-        context_.copies = static_cast<std::size_t>(words[told + 11] - '0');
-      }
+    try {
+      test::follow_refusals(context_, act);
+    } catch (const Failure& failure) {
+      return failure;
     }
+    return std::nullopt;
   }
 
   void add(int number) {

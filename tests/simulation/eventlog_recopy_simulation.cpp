@@ -8,6 +8,7 @@
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/collecting_sink.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/server_losses.hpp"
 #include "tests/support/simulation.hpp"
 
@@ -19,7 +20,6 @@ using namespace std::chrono_literals;
 
 const RingShape shape{10, 4};
 constexpr auto kept = 40s;
-constexpr int most_refusals = 20;
 
 struct Setting {
   test::Spoiled::Spoil spoil{};
@@ -65,20 +65,16 @@ class Client {
       : context_(std::move(context)), history_(history), listening_(listening) {}
 
   std::optional<Failure> follow(const std::function<void(EventLog& log)>& act) {
-    for (int attempt = 0;; ++attempt) {
-      try {
-        if (!log_) log_.emplace(context_, "x", shape);
+    try {
+      test::follow_refusals(context_, [&] {
+        if (!log_ || log_copies_ != context_.copies) log_.emplace(context_, "x", shape);
+        log_copies_ = context_.copies;
         act(*log_);
-        return std::nullopt;
-      } catch (const Failure& failure) {
-        const std::string_view words = failure.what();
-        const auto told = words.find("is kept in ");
-        const bool refused = failure.code() == ErrorCode::bad_data && told != std::string_view::npos;
-        if (!refused || attempt == most_refusals) return failure;
-        context_.copies = static_cast<std::size_t>(words[told + 11] - '0');
-        log_.reset();
-      }
+      });
+    } catch (const Failure& failure) {
+      return failure;
     }
+    return std::nullopt;
   }
 
   void put(const std::string& text, WallTime at) {
@@ -128,6 +124,7 @@ class Client {
   History& history_;
   test::Listening& listening_;
   std::optional<EventLog> log_;
+  std::size_t log_copies_ = 0;
 };
 
 // A client that gets no answer from those who hold the log would begin another (kept.hpp).

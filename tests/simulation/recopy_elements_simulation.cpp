@@ -11,6 +11,7 @@
 #include "common/structures/elements/elements.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/simulation/recopy_movers.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
@@ -130,16 +131,10 @@ class User {
       }
     }
     for (const ElementResult& result : results) {
-      if (result.failure) follow(result.failure->what());
+      const auto told = result.failure ? test::told_copies(*result.failure) : std::nullopt;
+      if (told) context_.copies = *told;
     }
     return !refused;
-  }
-
-  // As people do who read the message.
-  void follow(const std::string& message) {
-    constexpr std::string_view told = "is kept in ";
-    const std::size_t at = message.find(told);
-    if (at != std::string::npos) context_.copies = static_cast<std::size_t>(message[at + told.size()] - '0');
   }
 
   bool set(const std::vector<std::string>& some, const std::string& value) {
