@@ -103,6 +103,8 @@ std::optional<Recopying::Seen> Recopying::look() const {
   const Versions versions(in_copies(std::max({first->mark.from, first->mark.to, asked_copies})));
   std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
   const VersionedItem& item = items.front();
+  // Silence does not mean that it is gone.
+  if (item.newest() == nullptr && item.any_failed()) return first;
   if (!item.live()) {
     auto owed = Versions::owed(items);
     versions.write(owed);

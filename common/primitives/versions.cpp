@@ -245,12 +245,12 @@ std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
   std::vector<VersionedWrite> writes;
   for (VersionedItem& item : items) {
     const VersionedCopy* newest = item.newest();
-    if (newest == nullptr || item.copies.size() == 1) continue;
-    VersionedWrite write{
-        .item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value};
-    if (std::any_of(item.copies.begin(), item.copies.end(),
-                    [&](const VersionedCopy& copy) { return write.lacks(copy); }))
-      writes.push_back(std::move(write));
+    const auto is_older = [&](const VersionedCopy& copy) {
+      return !copy.failure && older(rank_of(copy), rank_of(*newest));
+    };
+    if (newest == nullptr || std::none_of(item.copies.begin(), item.copies.end(), is_older)) continue;
+    writes.push_back(
+        {.item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value});
   }
   return writes;
 }

@@ -365,15 +365,13 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
 }
 
 std::optional<Array::Compacted> Array::compact() {
-  try {
-    return compact_here();
-  } catch (const Failure& failure) {
-    if (failure.code() != ErrorCode::try_again || (!kept_.elsewhere() && !thaw())) throw;
-    return compact_here();
-  }
+  auto compacted = attempt([&] { return compact_here(); });
+  const bool busy = compacted.failure() && compacted.failure()->code() == ErrorCode::try_again;
+  return busy && (kept_.elsewhere() || thaw()) ? compact_here() : compacted.value();
 }
 
 std::optional<Array::Compacted> Array::compact_here() {
+  // A single copy has no order to agree on: it is compacted as it is read.
   if (copies_.size() > 1) return compact_copies();
   Compacted result;
   const bool done = journal().compact([&](const std::vector<JournalLine>& lines) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
@@ -42,14 +43,11 @@ inline Exptime expiry_in(const Context& context, std::optional<Duration> ttl) {
   return ttl ? Exptime::after(*ttl, context.clock.wall()) : Exptime::never();
 }
 
-// Runs `work` and keeps its failure, if any, in the result.
-template <typename Result, typename Work>
-void keep_failure(Result& result, Work work) {
-  try {
-    work();
-  } catch (const Failure& failure) {
-    result.failure = failure;
-  }
+// Runs `work` and keeps its failure, if any, in the answer.
+template <typename Answer, typename Work>
+void keep_failure(Answer& answer, const Work& work) {
+  const Result<void> done = attempt(work);
+  if (done.failure()) answer.failure = done.failure();
 }
 
 }  // namespace mcds

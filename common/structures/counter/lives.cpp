@@ -145,7 +145,7 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
   VersionedWrite write{
       .item = &item, .number = *number, .value = std::to_string(value), .exptime = expiry_in(context_, ttl)};
   versions.write(std::span(&write, 1));
-  if (const auto failure = item.failure_of_write()) throw Failure(*failure);
+  if (const auto failure = item.failure_of_write()) raise(*failure);
   SetResult result{true, value, reading.server, item.outcomes()};
   for (CopyOutcome& copy : result.copies) {
     if (!copy.failure) copy.number = value;

@@ -25,10 +25,11 @@ class Elements::Fetching {
         visit_(visit),
         partial_(partial),
         copies_(elements.indexes_.size()),
-        filling_(copies_),
+        compared_(copies_ == 1 ? 0 : copies_),
+        filling_(compared_),
         unlisted_(copies_),
         damaged_(copies_),
-        healable_(copies_, copies_ > 1) {
+        healable_(copies_, compared_ != 0) {
     look();
     // Lost, or on its way to another number of copies.
     if (std::any_of(looks_.begin(), looks_.end(), damaged) && elements_.elsewhere()) look();
@@ -59,8 +60,8 @@ class Elements::Fetching {
   };
 
   void look() {
-    looks_ = expect_all(
-        elements_.copies_.each([&](std::size_t copy) { return index(copy).look(copies_ > 1 || partial_); }));
+    looks_ = expect_all(elements_.copies_.each(
+        [&](std::size_t copy) { return index(copy).look(compared_ != 0 || partial_); }));
   }
 
   const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }
@@ -74,11 +75,11 @@ class Elements::Fetching {
     // It went to another number of copies meanwhile: then this says so.
     if (std::any_of(looks_.begin(), looks_.end(), [this](const auto& one) { return lost(one); }))
       static_cast<void>(elements_.elsewhere());
-    std::vector<Names> names(copies_);
+    std::vector<Names> names(compared_);
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (lists[copy].failure())
         healable_[copy] = false;
-      else if (copies_ > 1)
+      else if (copy < compared_)
         names[copy].insert(lists[copy].value().begin(), lists[copy].value().end());
     }
     for (std::size_t copy = 0; copy < copies_; ++copy) {
@@ -86,7 +87,7 @@ class Elements::Fetching {
       for (std::string& name : lists[copy].value()) {
         const bool told = std::any_of(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(copy),
                                       [&](const Names& before) { return before.contains(name); });
-        if (!told) take_name(copies_ > 1 ? name : std::move(name), names);
+        if (!told) take_name(names.empty() ? std::move(name) : name, names);
       }
     }
   }
@@ -104,7 +105,7 @@ class Elements::Fetching {
 
   void take_name(std::string name, const std::vector<Names>& names) {
     ++listing_.names;
-    for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
+    for (std::size_t copy = 0; copy < compared_; ++copy)
       filling_.listed[copy].push_back(names[copy].contains(name));
     filling_.names.push_back(std::move(name));
     if (filling_.names.size() >= largest_) flush();
@@ -114,7 +115,7 @@ class Elements::Fetching {
   void flush() {
     filling_.replies = elements_.versions_.begin_read(elements_.keys_of(filling_.names));
     take_asked();
-    asked_ = std::exchange(filling_, Window(copies_));
+    asked_ = std::exchange(filling_, Window(compared_));
     if (std::exchange(first_, false)) take_asked();
   }
 
@@ -160,10 +161,9 @@ class Elements::Fetching {
         const auto begin = all.begin() + static_cast<std::ptrdiff_t>(from);
         return std::decay_t<decltype(all)>(begin, begin + static_cast<std::ptrdiff_t>(count));
       };
-      Window some(copies_);
+      Window some(compared_);
       some.names = piece(window.names);
-      for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy)
-        some.listed[copy] = piece(window.listed[copy]);
+      for (std::size_t copy = 0; copy < compared_; ++copy) some.listed[copy] = piece(window.listed[copy]);
       some.replies = elements_.versions_.begin_read(elements_.keys_of(some.names));
       asked_ = std::move(some);
       take_asked();
@@ -171,7 +171,7 @@ class Elements::Fetching {
   }
 
   void note_missed(const Window& window, std::size_t i, const VersionedItem& item) {
-    for (std::size_t copy = 0; copy < copies_ && copies_ > 1; ++copy) {
+    for (std::size_t copy = 0; copy < compared_; ++copy) {
       if (item.copies[copy].failure) healable_[copy] = false;
       if (healable_[copy] && item.live() && !window.listed[copy][i])
         unlisted_[copy].push_back(&window.names[i]);
@@ -260,7 +260,7 @@ class Elements::Fetching {
       listing_.shards += look.shards();
     }
     const auto whole = [](const ElementIndex::Look& look) { return look.manifest_whole(); };
-    if (copies_ == 1) {
+    if (compared_ == 0) {
       const auto& failure = looks_.front().manifest_failure();
       if (failure && partial_) note_unreachable(*failure);
       if (!failure && !whole(looks_.front()))
@@ -298,6 +298,7 @@ class Elements::Fetching {
   const Visit& visit_;
   bool partial_;
   std::size_t copies_;
+  std::size_t compared_;  // copies that are: a single one is what it is
   std::vector<ElementIndex::Look> looks_;
   Window filling_;
   std::optional<Window> asked_;

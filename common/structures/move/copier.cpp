@@ -4,7 +4,7 @@
 #include <map>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 
 namespace mcds::moving {
 
@@ -171,15 +171,14 @@ void Copier::begin_writing() {
   writing.items.reserve(replies.size());
   for (std::size_t i = 0; i < replies.size(); ++i) {
     Item& item = reading.items[i];
-    std::optional<Request> request;
-    try {
-      request = read(item, std::move(replies[i]));
-    } catch (const Failure& failure) {
-      if (failure.code() == ErrorCode::cannot_write) throw;
-      tally_.left(item, failure);
+    auto request = attempt([&] { return read(item, std::move(replies[i])); });
+    if (const auto& failure = request.failure()) {
+      if (failure->code() == ErrorCode::cannot_write) raise(*failure);
+      tally_.left(item, *failure);
+      continue;
     }
-    if (!request) continue;
-    requests.push_back(std::move(*request));
+    if (!request.value()) continue;
+    requests.push_back(std::move(*request.value()));
     ledger_.add(item.hash, {item.digest, item.record.cas, item.record.expires_s});
     writing.items.push_back(std::move(item));
   }

@@ -1,6 +1,6 @@
 #include "common/structures/move/settler.hpp"
 
-#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 
 namespace mcds::moving {
 
@@ -94,11 +94,10 @@ Settler::State Settler::judge_other(const Item& item, const Request& add, const 
                 item.before ? "it was changed on both servers since it was copied; the new value stays"
                             : "another value is on its new server and stays");
   }
-  try {
+  const auto united = attempt([&] {
     roots_.unite({item.record.key, item.record.from, item.record.to}, kind, add.value);
-  } catch (const Failure& failure) {
-    return left(item, failure);
-  }
+  });
+  if (united.failure()) return left(item, *united.failure());
   ++tally_.pair_of(item).united;
   return State::settled;
 }

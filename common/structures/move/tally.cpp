@@ -25,12 +25,8 @@ void Tally::done(std::size_t count) {
 }
 
 Failure failure_of(const Cluster& cluster, const Reply& reply) {
-  try {
-    static_cast<void>(expect(cluster, reply));
-  } catch (const Failure& failure) {
-    return failure;
-  }
-  return {ErrorCode::internal, "a reply that did not fail"};
+  const auto expected = attempt([&] { expect(cluster, reply); });
+  return expected.failure().value_or(Failure(ErrorCode::internal, "a reply that did not fail"));
 }
 
 }  // namespace mcds::moving
