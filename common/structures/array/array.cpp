@@ -223,10 +223,14 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   const bool late = writing.found();
   if (!late && writing.any_missing()) {
     const bool vanished = writing.any_vanished();
-    if (is_elsewhere(writing)) return append(step, encoding, operation);
-    if (vanished) {
-      static_cast<void>(thaw());
-      return append(step, encoding, operation);
+    const bool elsewhere = is_elsewhere(writing);
+    if (!elsewhere && vanished) static_cast<void>(thaw());
+    if (elsewhere || vanished) {
+      try {
+        return append(step, encoding, operation);
+      } catch (const Failure& failure) {
+        raise_perhaps(writing, failure);
+      }
     }
   }
   // A copy without a journal has lost it if another has one; another client may be about to restore it. Unless all are being
@@ -262,14 +266,18 @@ bool Array::is_elsewhere(const Writing& writing) {
   try {
     return kept_.elsewhere();
   } catch (const Failure& failure) {
-    for (std::size_t i = 0; i < writing.failures.size(); ++i) {
-      const auto& one = writing.failures[i];
-      if (writing.unanswered[i] || (one && one->code() == ErrorCode::unknown_outcome))
-        throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()),
-                             failure.server());
-    }
-    throw;
+    raise_perhaps(writing, failure);
   }
+}
+
+// What fails after an attempt that was not answered may be done.
+void Array::raise_perhaps(const Writing& writing, const Failure& failure) {
+  for (std::size_t i = 0; i < writing.failures.size(); ++i) {
+    const auto& one = writing.failures[i];
+    if (writing.unanswered[i] || (one && one->code() == ErrorCode::unknown_outcome))
+      throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()), failure.server());
+  }
+  throw;
 }
 
 // Nobody is taking it elsewhere. False: nobody was.

@@ -138,6 +138,7 @@ class Array {
   struct Writing;
   void append_to(Writing& writing, std::size_t copy, bool late) const;
   bool is_elsewhere(const Writing& writing);
+  [[noreturn]] static void raise_perhaps(const Writing& writing, const Failure& failure);
   bool thaw() const;
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
