@@ -206,10 +206,12 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   const bool missing = writing.any(&Writing::Copy::is_missing);
   if (!late && missing) {
     const bool vanished = writing.any(&Writing::Copy::has_vanished);
-    if (is_elsewhere(writing)) return append(step, encoding, operation);
-    if (vanished) {
-      static_cast<void>(thaw());
-      return append(step, encoding, operation);
+    const bool elsewhere = is_elsewhere(writing);
+    if (!elsewhere && vanished) static_cast<void>(thaw());
+    if (elsewhere || vanished) {
+      auto changed = attempt([&] { return append(step, encoding, operation); });
+      if (changed.failure()) raise_perhaps(writing, *changed.failure());
+      return changed.value();
     }
   }
   // A copy without a journal has lost it if another has one; another client may be about to restore it. Unless all are being
@@ -236,12 +238,16 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
 // Kept::elsewhere(); what a copy has perhaps was perhaps taken along.
 bool Array::is_elsewhere(const Writing& writing) {
   const auto elsewhere = attempt([&] { return kept_.elsewhere(); });
-  const bool perhaps = std::any_of(writing.copies.begin(), writing.copies.end(),
-                                   [](const auto& one) { return one.unanswered || one.is_unknown(); });
-  if (elsewhere.failure() && perhaps)
-    throw UnknownOutcome("no reply to the change, then: " + std::string(elsewhere.failure()->what()),
-                         elsewhere.failure()->server());
+  if (elsewhere.failure()) raise_perhaps(writing, *elsewhere.failure());
   return elsewhere.value();
+}
+
+// What fails after an attempt that was not answered may be done.
+void Array::raise_perhaps(const Writing& writing, const Failure& failure) {
+  if (std::any_of(writing.copies.begin(), writing.copies.end(),
+                  [](const auto& one) { return one.unanswered || one.is_unknown(); }))
+    throw UnknownOutcome("no reply to the change, then: " + std::string(failure.what()), failure.server());
+  raise(failure);
 }
 
 // Nobody is taking it elsewhere. False: nobody was.

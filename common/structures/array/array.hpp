@@ -140,6 +140,7 @@ class Array {
   Result<Journal::Appended> append_to(const Writing& writing, std::size_t copy, bool lossy,
                                       const std::function<bool()>& may_create) const;
   bool is_elsewhere(const Writing& writing);
+  [[noreturn]] static void raise_perhaps(const Writing& writing, const Failure& failure);
   bool thaw() const;
   Changed written(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
