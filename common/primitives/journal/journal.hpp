@@ -182,7 +182,8 @@ class Journal {
 struct JournalReading;
 
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
-// memory at a time. A root that could not be read is reported when it is taken.
+// memory at a time. A root that could not be read is reported when it is taken. It keeps the context: a structure that is found
+// to be under other keys makes its parts anew, and a fetch may go on meanwhile.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);
@@ -202,7 +203,7 @@ class JournalReader {
  private:
   struct Readings;
   JournalReading& read_whole(std::size_t index);
-  const Context& context_;
+  Context context_;
   std::unique_ptr<Readings> readings_;
 };
 

@@ -69,8 +69,9 @@ void Elements::take_keys() const {
 }
 
 bool Elements::elsewhere(bool certainly) const {
+  const std::string before = kept_.key();
   if (!kept_.elsewhere(certainly)) return false;
-  take_keys();
+  if (kept_.key() != before) take_keys();
   return true;
 }
 
