@@ -12,6 +12,8 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t shown_of_no_counter = 1024;
+
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
@@ -40,9 +42,13 @@ std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   for (const std::string& name : names) {
     requests.push_back(context_.copies > 1 ? Request::gets(key_of(name)) : Request::get(key_of(name)));
   }
-  const auto replies = execute_copies(context_, requests);
+  auto replies = execute_copies(context_, requests);
   std::vector<CounterReading> readings(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
+    for (Reply& reply : replies[i]) {
+      // No counter is as large; the beginning says what it is.
+      if (reply.value.size() > max_value_size) reply.value = reply.value.substr(0, shown_of_no_counter);
+    }
     readings[i].server = replies[i].front().server;
     keep_failure(readings[i], [&] { readings[i] = merge(names[i], requests[i].key, replies[i]); });
   }
