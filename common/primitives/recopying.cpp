@@ -97,7 +97,7 @@ std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies
 std::optional<Recopying::Seen> Recopying::look() const {
   const std::vector<Request> batch = asks();
   if (batch.empty()) return std::nullopt;
-  const auto first = seen(context_.cluster.execute(batch));
+  auto first = seen(context_.cluster.execute(batch));
   if (!first) return std::nullopt;
   // A mover that had no answer from some may have left its word in others only.
   const Versions versions(in_copies(std::max({first->mark.from, first->mark.to, asked_copies})));

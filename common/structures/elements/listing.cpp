@@ -158,11 +158,11 @@ bool ElementIndex::restore(std::size_t shard, const There& there) const {
 
 void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, There>& there) {
   for (const auto& [shard, incarnation] : listing.created) {
-    const auto named = attempt([&, shard = shard, &incarnation = incarnation] {
-      const auto elsewhere = there.find(shard);
-      if (elsewhere != there.end() && !restore(shard, elsewhere->second)) mark_lossy(shard);
-      name_in_manifest(shard, incarnation);
-      marks_.push_back(mark(shard, incarnation));
+    const auto named = attempt([&, number = shard, &creation = incarnation] {
+      const auto elsewhere = there.find(number);
+      if (elsewhere != there.end() && !restore(number, elsewhere->second)) mark_lossy(number);
+      name_in_manifest(number, creation);
+      marks_.push_back(mark(number, creation));
     });
     for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
       if (named.failure() && listing.shards[i] == shard) listing.failures[i] = named.failure();
