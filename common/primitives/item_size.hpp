@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
+#include <vector>
 
 #include "common/base/errors.hpp"
 
@@ -25,6 +27,18 @@ void in_pieces(std::size_t count, const Send& send) {
       most = (last - first) / 2;
     }
   }
+}
+
+// The same with whole lines of text: send(piece, first, last), the numbers of its lines.
+template <typename Send>
+void lines_in_pieces(const std::string& text, const Send& send) {
+  std::vector<std::size_t> starts{0};
+  for (std::size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n', end + 1))
+    starts.push_back(end + 1);
+  in_pieces(starts.size() - 1, [&](std::size_t first, std::size_t last) {
+    const bool all = last - first == starts.size() - 1;
+    send(all ? text : text.substr(starts[first], starts[last] - starts[first]), first, last);
+  });
 }
 
 }  // namespace mcds

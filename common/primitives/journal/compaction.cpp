@@ -117,27 +117,22 @@ void Journal::fill() const {
 std::vector<SegmentName> Journal::write_segments(std::span<const JournalLine> lines) const {
   std::vector<SegmentName> names;
   std::string text;
-  std::vector<std::size_t> ends;  // of its lines
-  const auto write = [&](std::size_t first, std::size_t last) {
-    const std::size_t begin = first == 0 ? 0 : ends[first - 1];
+  const auto write = [&](const std::string& piece, std::size_t first, std::size_t last) {
     names.push_back({context_.random.token(), last - first});
-    const Reply stored = context_.cluster.execute(
-        new_segment(key_, names.back().id, text.substr(begin, ends[last - 1] - begin)));
+    const Reply stored = context_.cluster.execute(new_segment(key_, names.back().id, piece));
     if (stored.is(ReplyFailure::Kind::refused)) names.pop_back();
     expect(context_.cluster, stored);
     if (stored.outcome != Outcome::stored) throw Contention("a segment's name was taken; try again");
   };
   const auto flush = [&] {
-    in_pieces(ends.size(), write);
+    lines_in_pieces(text, write);
     text.clear();
-    ends.clear();
   };
   try {
     for (const JournalLine& line : lines) {
       const std::string one = encode(line);
       if (text.size() + one.size() > options_.segment_size) flush();
       text += one;
-      ends.push_back(text.size());
     }
     flush();
     // Behind them: what removes everything in them was there before the loss.

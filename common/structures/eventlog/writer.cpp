@@ -22,18 +22,13 @@ bool holds(std::string_view part, std::string_view lines) {
 }  // namespace
 
 std::optional<std::size_t> LogWriter::append(std::int64_t chunk, const std::string& lines) {
-  std::vector<std::size_t> ends;
-  for (std::size_t end = lines.find('\n'); end != std::string::npos; end = lines.find('\n', end + 1))
-    ends.push_back(end + 1);
   std::optional<std::size_t> server;
-  in_pieces(ends.size(), [&](std::size_t first, std::size_t last) {
+  lines_in_pieces(lines, [&](const std::string& piece, std::size_t first, std::size_t last) {
     if (first != 0 && !server) return;
-    const std::size_t begin = first == 0 ? 0 : ends[first - 1];
-    const bool all = last - first == ends.size();
-    server = append_piece(chunk, all ? lines : lines.substr(begin, ends[last - 1] - begin));
+    server = append_piece(chunk, piece);
     if (!server) return;
     stored_ = last;
-    if (last != ends.size()) perhaps_ = true;
+    if (piece.size() != lines.size()) perhaps_ = true;
   });
   return server;
 }
