@@ -323,7 +323,7 @@ Journal::Appended Journal::replace(std::span<const JournalLine> lines,
     throw NotApplied(ErrorCode::unavailable, failure.what(), failure.server());  // nothing names them
   }
   try {
-    const Appended replaced = replace_by(added, may_create);
+    Appended replaced = replace_by(added, may_create);
     if (replaced.declined) remove_segments(added);
     return replaced;
   } catch (const UnknownOutcome&) {
