@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 
+#include "common/base/result.hpp"
 #include "tests/support/children.hpp"
 #include "tests/support/fault_proxy.hpp"
 #include "tests/support/memcached_process.hpp"
@@ -58,15 +59,20 @@ void change(Context context, std::size_t process, SteadyTime end, Ledger& ledger
     const std::string name = shared ? "shared" + std::to_string(i % 8) : own_name(process, i);
     const bool remove = context.random.below(3) == 0;
     const Element element{name, std::to_string(process)};
-    const auto result =
-        remove ? elements.remove(std::span(&name, 1)).front() : elements.set(std::span(&element, 1)).front();
-    const bool unknown = result.failure && result.failure->code() == ErrorCode::unknown_outcome;
-    ++(unknown ? ledger.unknown : result.failure ? ledger.not_applied : ledger.done);
+    // What is not known of the structure, such as whether it is being moved, is thrown.
+    const auto answer = attempt([&] {
+      const auto result = remove ? elements.remove(std::span(&name, 1)).front()
+                                 : elements.set(std::span(&element, 1)).front();
+      if (result.failure) raise(*result.failure);
+    });
+    const auto& failure = answer.failure();
+    const bool unknown = failure && failure->code() == ErrorCode::unknown_outcome;
+    ++(unknown ? ledger.unknown : failure ? ledger.not_applied : ledger.done);
     if (shared) continue;
     // Once unknown, always: it may still be executed.
     auto& state = ledger.own[process][i];
     if (unknown) state = State::unknown;
-    if (!result.failure && state != State::unknown) state = remove ? State::absent : State::present;
+    if (!failure && state != State::unknown) state = remove ? State::absent : State::present;
   }
 }
 

@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <new>
 #include <vector>
 
@@ -49,6 +51,9 @@ class Children {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       try {
         body();
+      } catch (const std::exception& exception) {
+        std::fprintf(stderr, "a child of the test ends: %s\n", exception.what());
+        _exit(1);
       } catch (...) {
         _exit(1);
       }
