@@ -92,18 +92,6 @@ const std::vector<std::size_t> numbers{2, 3, 1, 3, 2, 1};
 
 }  // namespace
 
-TEST_CASE("recopy: the mark is read back, and nothing else is taken for one") {
-  const RecopyMark mark{.from = 2, .from_unmarked = true, .to = 3, .mover = "abcd", .moving = "x\ny"};
-  const auto read = decode_recopy_mark(encode(mark));
-  REQUIRE(read);
-  CHECK(read->from == 2);
-  CHECK(read->from_unmarked);
-  CHECK(read->to == 3);
-  CHECK(read->mover == "abcd");
-  CHECK(read->moving == "x\ny");
-  for (const char* other : {"", "\n", "M1 1 2 a *00000000\n", "1"}) CHECK_FALSE(decode_recopy_mark(other));
-}
-
 TEST_CASE("recopy: an array is whole under every number, and refused under the one before") {
   for (const std::size_t size : {1U, 3U, 200U}) {
     CAPTURE(size);

@@ -105,6 +105,11 @@ std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added)
       const auto move = LogMove::parse(one.what);
       return move && move->change < last->change;
     });
+    WallTime until{};
+    for (const FormerRing& ring : former_rings(conf)) until = std::max(until, ring.until);
+    for (InUse& one : conf) {
+      if (LogMove::parse(one.what)) one.until = std::max(one.until, until);
+    }
   }
   return conf;
 }

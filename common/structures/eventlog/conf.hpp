@@ -55,7 +55,8 @@ std::optional<LogMove> last_move(std::span<const InUse> conf);
 // Whether it is the conf of a log that is kept in another number of copies by now.
 std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies);
 
-// Lines of both, each until the later of its ends; of moves only the last.
+// Lines of both, each until the later of its ends; of moves only the last, which counts as long as any former ring: readers
+// find that one's events late, and it must not seem to be the log's place then.
 std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added);
 
 // What the copies of one conf key say.

@@ -1,4 +1,4 @@
-// The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in eventlog_read.cpp.
+// The reads of EventLog: a range, a cursor, a poll. Chunk by chunk in read.cpp.
 #include <algorithm>
 #include <utility>
 
