@@ -113,10 +113,10 @@ class Writer {
     acts_.run(client_, "fetch", nullptr, [&](std::string& told) {
       const auto contents = array_.fetch(setting_.encoding);
       for (const auto& element : contents.elements) told += element + ' ';
-      if (!contents.complete && !client_.run().lost_data())
+      if (!contents.complete() && !client_.run().lost_data())
         client_.run().violated("a part is missing although nothing was lost");
       return [this, contents](const Elements& state) {
-        return !contents.complete || setting_.same(state, contents.elements);
+        return !contents.complete() || setting_.same(state, contents.elements);
       };
     });
   }
@@ -150,13 +150,13 @@ Scenario writers(std::vector<std::string> lives, Setting setting = {}) {
       test::Spoiled servers(own.cluster, setting.guesses_owner ? setting.spoil_in(own) : nullptr);
       const Context observer{servers, own.clock, own.random, own.key_prefix, setting.copies};
       const auto contents = Array(observer, "x", setting.options).fetch(setting.encoding);
-      if (!contents.complete && (!run.lost_data() || setting.copies > 1))
+      if (!contents.complete() && (!run.lost_data() || setting.copies > 1))
         return "a part is missing although nothing was lost";
       if (setting.may_go && run.lost_data()) acts->perhaps([](Elements& state) { state.clear(); });
       std::string left;
       for (const auto& element : contents.elements) left += ' ' + element;
       const auto as_left = [&](const Elements& state) {
-        return !contents.complete || setting.same(state, contents.elements);
+        return !contents.complete() || setting.same(state, contents.elements);
       };
       if (!acts->explained(before, as_left))
         return "no order of the changes explains what was fetched, and what is left:" + left;

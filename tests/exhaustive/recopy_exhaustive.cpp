@@ -116,7 +116,7 @@ struct Arrays {
   static bool recopy(const Context& context) { return open(context).recopy().found; }
   static State read(const Context& context) {
     const auto contents = open(context).fetch(ArrayEncoding::journal);
-    if (!contents.complete) throw Contention("incomplete");
+    if (!contents.complete()) throw Contention("incomplete");
     return contents.elements;
   }
   static State get(const Context& context) { return read(context); }

@@ -168,7 +168,7 @@ void check_many_processes(const Load& load) {
          found.removed_but_there, ", refused but there ", found.refused_but_there, ", halves ",
          found.half_changes);
     CHECK(found.all() == 0);
-    CHECK(contents.complete);
+    CHECK(contents.complete());
     violations += found.all();
     ++looks;
   };
@@ -263,7 +263,7 @@ TEST_CASE("array: a server without memory refuses, and every acknowledged change
   }
   CHECK(acknowledged < 20000);
   const auto contents = array.fetch();
-  CHECK(contents.complete);
+  CHECK(contents.complete());
   CHECK(contents.elements.size() == acknowledged);
 }
 

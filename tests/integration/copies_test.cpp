@@ -147,7 +147,7 @@ Found read_all(CopiesClient& client) {
   const auto array = Array(client.context, "a").fetch();
   for (const std::string& element : array.elements)
     found.elements.insert(element.substr(1, element.size() - 2));
-  found.complete = found.complete && array.complete;
+  found.complete = found.complete && array.complete();
   return found;
 }
 

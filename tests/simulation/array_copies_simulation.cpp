@@ -157,7 +157,7 @@ bool are_whole(Context& context) {
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const JournalContents one =
         Journal(copies.at(i), copied_key(context, "array", "x"), small_segments).read();
-    if (one.lost_segments != 0) return false;
+    if (one.loss.any()) return false;
     std::set<std::string> ids;
     for (const JournalLine& line : one.lines) ids.insert(line.id + (line.change == Change::add ? "+" : ""));
     contents.insert(std::move(ids));

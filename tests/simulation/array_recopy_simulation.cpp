@@ -92,7 +92,7 @@ class Client {
     const auto before = history_.settled();
     Array::Contents contents;
     if (follow([&] { contents = array(context_).fetch(); })) return;
-    if (!contents.complete) history_.violation = "something is told to be lost";
+    if (!contents.complete()) history_.violation = "something is told to be lost";
     if (contents.found) history_.check(contents.elements, before);
   }
 
@@ -198,7 +198,7 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   observer.copies = 2;
   array(observer).recopy();
   const Array::Contents contents = array(observer).fetch();
-  if (!contents.complete) return "something is told to be lost";
+  if (!contents.complete()) return "something is told to be lost";
   history.check(contents.elements, history.settled());
   return history.violation;
 }

@@ -173,9 +173,9 @@ void look(Algorithm& algorithm, History& history, Context& context) {
     return;
   }
   View view;
-  const bool whole = contents.complete || history.losses;
+  const bool whole = contents.complete() || history.losses;
   if (!whole) history.violated("a part is missing although nothing was lost");
-  if (!contents.complete || !history.read(contents.elements, view)) return;
+  if (!contents.complete() || !history.read(contents.elements, view)) return;
   if (!history.losses) history.check(view, before, begun);
 }
 

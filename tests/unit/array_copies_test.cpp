@@ -151,18 +151,18 @@ TEST_CASE("array copies: what every copy has lost is told again and again, also 
   const std::size_t left = big.fetch().elements.size();
   CHECK(left < values.size());
   for (int read = 0; read < 3; ++read) {
-    CHECK_FALSE(big.fetch().complete);
+    CHECK_FALSE(big.fetch().complete());
     CHECK(big.fetch().elements.size() == left);
   }
   CHECK(big.change(a, {}).found);
   world.memory.restart(servers[0]);
-  CHECK_FALSE(big.fetch().complete);
+  CHECK_FALSE(big.fetch().complete());
   CHECK(big.fetch().elements.size() == left + 1);
   world.memory.restart(servers[1]);
-  CHECK_FALSE(big.fetch().complete);
+  CHECK_FALSE(big.fetch().complete());
   CHECK(big.fetch().elements.size() == left + 1);
   big.replace(b);
-  CHECK(big.fetch().complete);
+  CHECK(big.fetch().complete());
 }
 
 TEST_CASE("array copies: a copy that begins after the other cannot vouch for what came before it") {
@@ -177,8 +177,8 @@ TEST_CASE("array copies: a copy that begins after the other cannot vouch for wha
   CHECK(big.change(a, {}).found);
   const auto root = decode_journal_root(world.memory.server(servers[1]).peek("array2:big")->value);
   CHECK(world.memory.server(servers[1]).evict("array2:big:s:" + root->segments[1].id));
-  CHECK_FALSE(big.fetch().complete);
-  CHECK_FALSE(big.fetch().complete);
+  CHECK_FALSE(big.fetch().complete());
+  CHECK_FALSE(big.fetch().complete());
 }
 
 }  // namespace mcds

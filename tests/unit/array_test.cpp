@@ -107,7 +107,7 @@ TEST_CASE("array: a lost segment is told, never a silently shorter list") {
   const auto keys = world.jobs.keys();
   REQUIRE(keys.size() > 1);
   CHECK(world.memory.server_for(keys[0].key).evict(keys[1].key));
-  CHECK_FALSE(world.jobs.fetch().complete);
+  CHECK_FALSE(world.jobs.fetch().complete());
   CHECK_FALSE(world.jobs.compact().has_value());
   CHECK(world.memory.evict(keys[0].key));
   CHECK_FALSE(world.jobs.fetch().found);
@@ -188,9 +188,9 @@ TEST_CASE("array: a replacement makes a lost segment void") {
   for (int i = 0; i < 15; ++i) world.add({std::string(100000, 'x')});
   const auto keys = world.jobs.keys();
   CHECK(world.memory.server_for(keys.at(0).key).evict(keys.at(1).key));
-  CHECK_FALSE(world.jobs.fetch().complete);
+  CHECK_FALSE(world.jobs.fetch().complete());
   world.jobs.replace(World::quoted({"new"}));
-  CHECK(world.jobs.fetch().complete);
+  CHECK(world.jobs.fetch().complete());
   CHECK(world.fetched() == World::quoted({"new"}));
   CHECK(world.jobs.compact().has_value());
   CHECK(world.jobs.keys().size() == 1);

@@ -63,7 +63,7 @@ const Subject subjects[] = {
      },
      [](Context& context) {
        const auto contents = Array(context, "a").fetch();
-       CHECK(contents.complete);
+       CHECK(contents.complete());
        std::set<std::string> elements;
        for (const std::string& element : contents.elements)
          elements.insert(element.substr(1, element.size() - 2));

@@ -241,7 +241,7 @@ TEST_CASE("kept: segments that an earlier version placed by their own bytes are 
   }
   REQUIRE(moved > 0);
   Array jobs = world.jobs(1);
-  CHECK(jobs.fetch().complete);
+  CHECK(jobs.fetch().complete());
   CHECK(jobs.fetch().elements == numbered(200));
   CHECK(jobs.change(Texts{"\"x\""}, Texts{"\"7\""}).found);
   CHECK(jobs.compact());

@@ -2,19 +2,16 @@
 #include "common/structures/move/move.hpp"
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
 #include <set>
 
-#include "common/structures/array/array.hpp"
 #include "common/structures/move/expiry.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/pace.hpp"
-#include "tests/support/world.hpp"
+#include "tests/support/move_world.hpp"
 
 namespace mcds {
 
@@ -26,98 +23,8 @@ using moving::Fate;
 using moving::hash_of;
 using moving::Kind;
 using moving::Ledger;
-
-// A name in a folder of its own that goes with it.
-struct TemporaryFile {
-  TemporaryFile() {
-    std::string folder = "/tmp/mcds-move-test-XXXXXX";
-    REQUIRE(mkdtemp(folder.data()) != nullptr);
-    path = folder + "/journal";
-    this->folder = folder;
-  }
-  ~TemporaryFile() {
-    unlink(path.c_str());
-    rmdir(folder.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string folder, path;
-};
-
-// The run ends at this trip.
-struct Killed {};
-
-class Killing final : public Decorator {
- public:
-  Killing(Cluster& inner, int& trips_left) : Decorator(inner), trips_left_(trips_left) {}
-  using Cluster::execute;
-  std::vector<Reply> execute(std::span<const Request> batch) override {
-    if (trips_left_-- == 0) throw Killed();
-    return inner().execute(batch);
-  }
-
- private:
-  int& trips_left_;
-};
-
-constexpr int never = 1 << 30;
-
-struct MoveWorld : test::World {
-  MoveWorld() : World(3) {}
-
-  std::vector<LeftItem> left;
-  MemoryCluster after{clock.time(), 4};
-  TemporaryFile journal;
-
-  std::vector<LiveKeysOfServer> read(const TakeLiveKey& take) {
-    std::vector<LiveKeysOfServer> results;
-    for (std::size_t server = 0; server < memory.size(); ++server) {
-      std::vector<std::string> keys;
-      for (const auto& [key, item] : memory.server(server).items()) keys.push_back(key);
-      for (const std::string& key : keys) {
-        const auto item = memory.server(server).peek(key);
-        if (!item) continue;
-        LiveKey live{.key = key, .server = server, .size_bytes = item->value.size(), .cas = item->cas};
-        take(live);
-      }
-      results.push_back({.keys = keys.size(), .complete = true, .by_table = true});
-    }
-    return results;
-  }
-
-  // What a run does that is killed at its trip number `trips`; false: it was.
-  bool run(bool again, int trips = never) {
-    left.clear();
-    int trips_left = trips;
-    Killing from(memory, trips_left), to(after, trips_left);
-    const Context old_context{from, clock, random, {}, 1};
-    try {
-      Move move(old_context, to, {.journal = journal.path, .again = again});
-      trips_left = trips;
-      move.list([&](const TakeLiveKey& take) { return read(take); });
-      move.copy({[&](const LeftItem& item) { left.push_back(item); }, [](std::uint64_t) {}});
-    } catch (const Killed&) {
-      return false;
-    }
-    return true;
-  }
-
-  void set(const std::string& key, const std::string& value, std::uint32_t flags = 0,
-           Exptime exptime = Exptime::never()) {
-    Request request = Request::set(key, value, exptime);
-    request.flags = flags;
-    CHECK(memory.execute(request).outcome == Outcome::stored);
-  }
-
-  // Of a key whose server changes.
-  std::string moving_key(int number) const {
-    for (;; number += 1000) {
-      const std::string key = "key" + std::to_string(number);
-      if (memory.placement().server_of(key) != after.placement().server_of(key)) return key;
-    }
-  }
-  std::optional<MemoryItem> there(const std::string& key) { return after.server_for(key).peek(key); }
-};
+using test::MoveWorld;
+using test::TemporaryFile;
 
 std::string word_of(const Fate& fate) {
   static constexpr const char* words[] = {"stays", "arrived", "moves", "astray", "lock"};
@@ -357,61 +264,6 @@ TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost
       for (const std::string& key : keys) CHECK(world.there(key)->value == "fourth " + key);
     }
   }
-}
-
-TEST_CASE("move: an array goes with its segments, and is united where both have changed") {
-  MoveWorld world;
-  std::string name = "jobs";
-  for (int i = 0; world.memory.placement().server_of("array:" + name) ==
-                  world.after.placement().server_of("array:" + name);
-       ++i)
-    name = "jobs" + std::to_string(i);
-  const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
-  const Context old_context{world.memory, world.clock, world.random, {}, 1};
-  const Context new_context{world.after, world.clock, world.random, {}, 1};
-  for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
-  Array before(old_context, name, small);
-  std::vector<std::string> all;
-  for (int i = 0; i < 300; ++i) {
-    all.push_back('"' + std::to_string(i) + '"');
-    before.change(std::vector{all.back()}, {});
-  }
-  CHECK(world.run(false));
-  CHECK(Array(new_context, name, small).fetch().elements == all);
-  before.change(std::vector<std::string>{"\"old\""}, {});
-  Array(new_context, name, small).change(std::vector<std::string>{"\"new\""}, {});
-  CHECK(world.run(true));
-  CHECK(world.left.empty());
-  const auto united = Array(new_context, name, small).fetch().elements;
-  CHECK(united.size() == 302);
-  CHECK(std::count(united.begin(), united.end(), "\"old\"") == 1);
-  CHECK(std::count(united.begin(), united.end(), "\"new\"") == 1);
-}
-
-TEST_CASE("move: while the number of copies of something is being changed, nothing is moved; then it is") {
-  MoveWorld world;
-  Array(world.with(1), "jobs").change(std::vector<std::string>{"\"a\""}, {});
-  Recopying(world.with(2), "array", "jobs").begin(1, false, 2);
-  const Context from{world.memory, world.clock, world.random, {}, 1};
-  const auto list = [&](bool dry) {
-    Move move(from, world.after, {.dry_run = dry});
-    move.list([&](const TakeLiveKey& take) { return world.read(take); });
-    return move.report();
-  };
-  for (const bool dry : {true, false}) {
-    try {
-      list(dry);
-      FAIL("it is listed");
-    } catch (const Failure& failure) {
-      CHECK(failure.code() == ErrorCode::try_again);
-      CHECK(std::string(failure.what()).find("mcds array recopy jobs --copies 2") != std::string::npos);
-    }
-  }
-  CHECK(Array(world.with(2), "jobs").recopy().found);
-  // What is left of the mark ends by itself.
-  std::size_t left = 0;
-  for (const MovedServer& server : list(false).servers) left += server.locks;
-  CHECK(left == 2);
 }
 
 TEST_CASE("move: where each key goes is known by its name") {

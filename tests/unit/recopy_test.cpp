@@ -106,7 +106,7 @@ TEST_CASE("recopy: an array is whole under every number, and refused under the o
       CHECK(refused([&] { Array(world.with(before), "jobs", small).fetch(); }, copies));
       CHECK(refused([&] { Array(world.with(before), "jobs", small).change(Texts{"\"x\""}, {}); }, copies));
       const auto contents = Array(world.with(copies), "jobs", small).fetch();
-      CHECK(contents.complete);
+      CHECK(contents.complete());
       CHECK(contents.elements == numbered(size));
       CHECK(Array(world.with(copies), "jobs", small).recopy().from == copies);
       before = copies;
@@ -203,7 +203,7 @@ TEST_CASE(
       CHECK(world.clock.steady() - begun < std::chrono::seconds(10));
       Array(world.other(to), "jobs", small).recopy();
       const auto contents = Array(world.other(to), "jobs", small).fetch();
-      CHECK(contents.complete);
+      CHECK(contents.complete());
       CHECK(contents.elements == expected);
       CHECK(refused([&] { Array(world.other(from), "jobs", small).fetch(); }, to));
     }

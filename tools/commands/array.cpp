@@ -255,25 +255,28 @@ bool add_values(JsonObject& answer, const Elements& elements) {
   return ours;
 }
 
-void warn_of_loss(Session& session) {
+void warn_of_loss(Session& session, const JournalLoss& loss) {
   session.output().warning(
-      "a server has lost a part of the array: values are missing, or deleted ones are back; replace or clear "
-      "it");
+      std::string(loss.segments != 0 ? "a server has lost a part of the array"
+                                     : "a part of the array is damaged, or another program wrote to it") +
+      ": values are missing, or deleted ones are back; replace or clear it");
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
   auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(options));
-  if (!contents.complete) warn_of_loss(session);
+  if (!contents.complete()) warn_of_loss(session, contents.loss);
   return contents;
 }
 
 ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject& answer,
                   std::string_view bare) {
   answer.number("count", contents.elements.size());
-  if (!contents.complete) answer.boolean("complete", false);
+  if (!contents.complete()) answer.boolean("complete", false);
+  if (contents.loss.segments != 0) answer.number("lost_items", contents.loss.segments);
+  if (contents.loss.lines != 0) answer.number("damaged_lines", contents.loss.lines);
   answer.bytes("server", session.server_address(contents.server));
   session.output().answer(answer, bare);
-  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+  return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
 // For people: a row per value.
@@ -285,7 +288,7 @@ ExitStatus print_rows(Session& session, const Array::Contents& contents) {
     if (!is_compact_json(element)) row.bytes("value", bytes_of(element));
     session.output().answer(row, {});
   }
-  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+  return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
 ExitStatus fetch(Session& session, const ArrayOptions& options) {
@@ -294,7 +297,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
   if (session.output().mode() == OutputMode::value) {
     session.output().buffered(true);
     for (const std::string& element : contents.elements) session.output().raw(bytes_of(element) + '\n');
-    return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+    return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
   }
   if (session.output().mode() == OutputMode::text) return print_rows(session, contents);
   JsonObject answer = start_answer(options);
@@ -344,10 +347,10 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
   }
   const auto contents = array.fetch();
   if (!contents.found) return not_found(session, options, contents.server);
-  if (!contents.complete) warn_of_loss(session);
-  answer.boolean("compacted", false).bytes("reason", contents.complete ? "json" : "incomplete");
+  if (!contents.complete()) warn_of_loss(session, contents.loss);
+  answer.boolean("compacted", false).bytes("reason", contents.complete() ? "json" : "incomplete");
   session.output().answer(answer, "0");
-  return contents.complete ? ExitStatus::ok : ExitStatus::problem;
+  return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
 ExitStatus recopy(Session& session, const ArrayOptions& options) {

@@ -173,7 +173,7 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
     if (is_moving(reading.root.tail)) throw being_moved(key_);
     if (!reading.root.segments.empty() && !without_padding(reading.root.tail).empty())
       static_cast<void>(seal(reply));
-    const Compaction result = reading.root.segments.empty() ? compact_root(rewrite, reply)
+    const Compaction result = reading.root.segments.empty() ? compact_root(rewrite, despite_loss, reply)
                                                             : compact_segments(rewrite, despite_loss);
     if (result != Compaction::again) return result == Compaction::done;
   }
@@ -181,12 +181,14 @@ bool Journal::compact(const Rewrite& rewrite, bool despite_loss) {
 }
 
 // A journal of one item.
-Journal::Compaction Journal::compact_root(const Rewrite& rewrite, const Reply& reply) const {
+Journal::Compaction Journal::compact_root(const Rewrite& rewrite, bool despite_loss,
+                                          const Reply& reply) const {
   JournalReading reading;
   reading.key = key_;
   reading.take_root(context_, reply);
   JournalRoot root{reading.root.incarnation, {}, {}};
   const JournalContents contents = reading.finish();
+  if (contents.loss.any() && !despite_loss) return Compaction::impossible;
   const std::vector<JournalLine> lines = with_forgotten(contents.lines, rewrite(contents.lines));
   const std::string inlined = encode_all(lines);
   if (!options_.lossy && inlined.size() <= std::min(largest_inline, options_.segment_size)) {
@@ -229,7 +231,7 @@ Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despi
   }
   const std::vector<SegmentName> old = reading.root.segments;
   const JournalContents contents = reading.finish();
-  if (contents.lost_segments != 0 && !despite_loss) return Compaction::impossible;
+  if (contents.loss.any() && !despite_loss) return Compaction::impossible;
   const Compaction result = swap_segments(old, with_forgotten(contents.lines, rewrite(contents.lines)));
   give_up_claim();
   return result;

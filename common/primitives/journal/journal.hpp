@@ -46,7 +46,8 @@
 //                that is executed late has no effect; compaction keeps the last 256 dropped ids for that.
 //   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
 //                segment: read reports it.
-//   another program's data under the key: CorruptData; foreign lines among ours are skipped and counted.
+//   another program's data under the key: CorruptData; foreign lines among ours are skipped and
+//                counted (JournalLoss), and what counts some is not compacted, so that the loss goes on being told.
 //   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported. So is, at once,
 //   a change for which there is no room beside the names of the segments: items may be small (item_size.hpp). Segments
 //   are divided as often as it takes, and one removal of everything remembers fewer ids.
@@ -72,12 +73,21 @@ namespace mcds {
 // One atomic change is at most this long as encoded, so that it always fits a sealed root.
 constexpr std::size_t largest_change = 256 * 1024;
 
+// What is known to be gone of a journal, at least. Nothing but a removal of everything that comes later, or a rewriting from
+// what is whole, makes it untrue.
+struct JournalLoss {
+  std::uint64_t segments = 0;  // named and missing
+  std::uint64_t lines = 0;     // there, but not as they were written: damaged, or another program's
+
+  bool any() const { return segments != 0 || lines != 0; }
+  bool operator==(const JournalLoss&) const = default;
+};
+
 struct JournalContents {
   bool found = false;
-  std::string incarnation;          // of the root: another for every creation
-  std::vector<JournalLine> lines;   // in order, repeated ids and padding left out
-  std::uint64_t lost_segments = 0;  // named and missing
-  std::uint64_t foreign = 0;
+  std::string incarnation;         // of the root: another for every creation
+  std::vector<JournalLine> lines;  // in order, repeated ids and padding left out
+  JournalLoss loss;
   std::uint64_t bytes = 0;            // read
   std::vector<std::string> segments;  // their keys
   std::size_t server = 0;
@@ -168,7 +178,7 @@ class Journal {
   bool seal(const Reply& root) const;
   void fill() const;
   enum class Compaction { done, again, impossible };
-  Compaction compact_root(const Rewrite& rewrite, const Reply& reply) const;
+  Compaction compact_root(const Rewrite& rewrite, bool despite_loss, const Reply& reply) const;
   Compaction compact_segments(const Rewrite& rewrite, bool despite_loss) const;
   Compaction swap_segments(const std::vector<SegmentName>& old, const std::vector<JournalLine>& lines) const;
   std::vector<SegmentName> write_segments(std::span<const JournalLine> lines) const;

@@ -138,13 +138,13 @@ JournalContents JournalReading::finish(const TellLine& tell) {
       cleared = cleared || line.change == Change::clear;
       tell(line);
     });
-    if (cleared) contents.lost_segments = contents.foreign = 0;
-    contents.foreign += foreign;
+    if (cleared) contents.loss = {};
+    contents.loss.lines += foreign;
   };
   for (std::size_t i = 0; i < root.segments.size(); ++i) {
     contents.segments.push_back(segment_key(key, root.segments[i].id));
     if (!present[i]) {
-      ++contents.lost_segments;
+      ++contents.loss.segments;
       continue;
     }
     contents.bytes += segment_values[i].size();

@@ -96,10 +96,12 @@ class Array {
   struct Contents {
     bool found = false;
     std::vector<std::string> elements;
-    bool complete = true;   // false: a part of it was lost
+    JournalLoss loss = {};  // of the copy that has lost least
     std::size_t lines = 0;  // of the journal
     ArrayEncoding encoding = ArrayEncoding::journal;
     std::size_t server = 0;
+
+    bool complete() const { return !loss.any(); }
   };
   // Without an encoding: the journal, else the JSON array.
   Contents fetch(std::optional<ArrayEncoding> encoding = {}) const;

@@ -1,6 +1,7 @@
 // Arrays whose journals have copies: their union, and making lost copies whole.
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "common/base/errors.hpp"
 #include "common/structures/array/array.hpp"
@@ -122,9 +123,17 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
   return united;
 }
 
+namespace {
+
+bool less(const JournalLoss& one, const JournalLoss& other) {
+  return std::pair(one.segments, one.lines) < std::pair(other.segments, other.lines);
+}
+
+}  // namespace
+
 struct Array::Union {
   bool found = false;
-  bool complete = false;  // a copy has lost nothing
+  JournalLoss loss;  // of the copy that has lost least
   std::vector<JournalLine> lines;
   std::vector<bool> lacking;  // which copies, of those that answer, are not whole
   std::vector<bool> missing;  // and have no journal
@@ -132,6 +141,7 @@ struct Array::Union {
   bool nobody = true;  // answered
   std::size_t server = 0;
 
+  bool complete() const { return found && !loss.any(); }
   bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
   bool lacks(std::size_t copy) const { return found && lacking[copy]; }
   // An append may have reached one copy and be in transit to another.
@@ -147,8 +157,8 @@ Array::Union Array::read_copies() const {
     if (one.failure()) all.failure = one.failure();
     all.nobody = all.nobody && one.failure();
     if (one.failure() || !one.value().found) continue;
+    if (!all.found || less(one.value().loss, all.loss)) all.loss = one.value().loss;
     all.found = true;
-    all.complete = all.complete || (one.value().lost_segments == 0 && one.value().foreign == 0);
     ++found;
   }
   for (auto& one : contents) {
@@ -157,9 +167,8 @@ Array::Union Array::read_copies() const {
   }
   for (const auto& one : contents) {
     // Where every copy has lost something, none can be made more than equal.
-    const bool whole =
-        one.failure() || (one.value().found && (!all.complete || one.value().lost_segments == 0) &&
-                          (found == 1 || has_all(one.value().lines, all.lines)));
+    const bool whole = one.failure() || (one.value().found && (!all.complete() || !one.value().loss.any()) &&
+                                         (found == 1 || has_all(one.value().lines, all.lines)));
     all.lacking.push_back(!whole);
     all.missing.push_back(!one.failure() && !one.value().found);
   }
@@ -180,7 +189,7 @@ Array::Union Array::heal() const {
     const std::string header = journal_header(context.random.token()) + lost_segment_line();
     if (all.missing[copy])
       static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
-    journal(copy, !all.complete)
+    journal(copy, !all.complete())
         .compact(
             [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); },
             true);
@@ -193,7 +202,7 @@ Array::Contents Array::fetch_journals() const {
   if (all.nobody && all.failure) raise(*all.failure);
   Contents contents;
   contents.found = all.found;
-  contents.complete = all.complete || !all.found;
+  contents.loss = all.loss;
   contents.elements = replay(all.lines);
   contents.lines = all.lines.size();
   contents.server = all.server;
@@ -204,7 +213,7 @@ Array::Contents Array::fetch_journals() const {
 std::optional<Array::Compacted> Array::compact_copies() {
   const Union all = heal();
   if (all.nobody && all.failure) raise(*all.failure);
-  if (!all.found || !all.complete) return std::nullopt;
+  if (!all.complete()) return std::nullopt;
   Compacted result{all.lines.size(), without_removed(all.lines).size()};
   if (all.failure)
     return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};

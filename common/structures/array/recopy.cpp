@@ -92,7 +92,7 @@ class JournalMove {
 
   void take(const JournalContents& contents) {
     if (!contents.found) return;
-    whole_ = whole_ || (contents.lost_segments == 0 && contents.foreign == 0);
+    whole_ = whole_ || !contents.loss.any();
     lines_ = unite(lines_, contents.lines);
   }
 

@@ -98,7 +98,7 @@ struct ElementIndex::Roots {
       if (line.element == unfinished_mark) unfinished = true;
       if (line.element == finished_mark) unfinished = false;
     }
-    manifest_lost = manifest.lost_segments != 0 || manifest.foreign != 0;
+    manifest_lost = manifest.loss.any();
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (reader.failed(shard + 1)) forget_entries_of(shard);
       if (!reader.found(shard + 1)) continue;
@@ -210,7 +210,7 @@ std::vector<std::string> ElementIndex::Look::take(std::size_t shard) {
     if (auto name = unquote_bytes(line.element)) names.add(std::move(*name));
   });
   ++shards_;
-  if (contents.lost_segments != 0 || contents.foreign != 0) states_[shard] = Shard::lost;
+  if (contents.loss.any()) states_[shard] = Shard::lost;
   return std::move(names).take();
 }
 

@@ -132,7 +132,7 @@ void ElementIndex::Listing::note(std::size_t shard, const Journal::Appended& app
 
 ElementIndex::There ElementIndex::what_is_there(std::size_t shard) const {
   JournalContents contents = Journal(context_, shard_key(shard), options_).read();
-  There there{.whole = contents.found && contents.lost_segments == 0 && contents.foreign == 0};
+  There there{.whole = contents.found && !contents.loss.any()};
   const std::int64_t earliest = unix_seconds(context_.clock.wall()) - just_now.count();
   for (JournalLine& line : contents.lines) {
     auto name = line.change == Change::add ? unquote_bytes(line.element) : std::nullopt;

@@ -109,13 +109,16 @@ void Roots::unite_journals(const Place& place) const {
   const Context new_context{new_server, from_.clock, from_.random, "", 1};
   const JournalContents contents = Journal(old_context, place.key).read();
   if (!contents.found) return;
-  Journal(new_context, place.key)
+  // What is lost on either side goes on being told.
+  Journal::Options options;
+  options.lossy = contents.loss.any() || Journal(new_context, place.key).read().loss.any();
+  Journal(new_context, place.key, options)
       .compact(
           [&](const std::vector<JournalLine>& lines) {
             return mcds::unite(contents.lines, lines, Newer::second);
           },
           true);
-  if (contents.lost_segments > 0)
+  if (contents.loss.any())
     throw Failure(ErrorCode::bad_data, "a part of it is lost on its old server; what is left was united");
 }
 

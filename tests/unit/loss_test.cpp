@@ -1,0 +1,124 @@
+// What is known to be lost of a structure goes on being told, whatever is done to it, until it is replaced or accepted.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/structures/array/array.hpp"
+#include "common/structures/elements/hash.hpp"
+#include "tests/support/world.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+constexpr Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+
+struct World : test::World {
+  explicit World(std::size_t copies) : test::World(5, copies, {.item_size = 4096}) {}
+
+  // Spoils the checksum of the line that has `text`, in every copy.
+  std::size_t damage(const std::string& key_part, const std::string& text) {
+    std::size_t damaged = 0;
+    for (std::size_t server = 0; server < memory.size(); ++server) {
+      std::vector<std::pair<std::string, std::string>> spoiled;
+      for (const auto& [key, item] : memory.server(server).items()) {
+        const std::size_t at = item.value.find(text);
+        if (key.find(key_part) == std::string::npos || at == std::string::npos) continue;
+        std::string value = item.value;
+        const std::size_t end = value.find('\n', at);
+        value[end - 1] = value[end - 1] == '0' ? '1' : '0';
+        spoiled.emplace_back(key, value);
+      }
+      for (const auto& [key, value] : spoiled) {
+        memory.server(server).execute(Request::set(key, value, Exptime::never()));
+        ++damaged;
+      }
+    }
+    return damaged;
+  }
+};
+
+Elements::Listing listing(const Context& context) {
+  Hash cfg(context, "cfg");
+  return cfg.elements().fetch([](Elements::Found&) {});
+}
+
+}  // namespace
+
+TEST_CASE(
+    "loss: an array with a damaged line goes on telling it when it is compacted, grows and is recopied") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    for (const int elements : {10, 200}) {
+      CAPTURE(copies);
+      CAPTURE(elements);
+      World world(copies);
+      Array jobs(world.context, "jobs", small);
+      for (int i = 0; i < elements; ++i) jobs.change(Texts{'"' + std::to_string(i) + '"'}, {});
+      CHECK(jobs.fetch().complete());
+      REQUIRE(world.damage("jobs", " \"7\" ") == copies);
+      const auto tell = [&](const Array& array) {
+        const auto contents = array.fetch();
+        CHECK(contents.loss.any());
+        CHECK(std::count(contents.elements.begin(), contents.elements.end(), "\"7\"") == 0);
+        CHECK(contents.elements.size() >= static_cast<std::size_t>(elements) - 1);
+      };
+      tell(jobs);
+      CHECK_FALSE(jobs.compact().has_value());
+      tell(jobs);
+      // Past its item, and sealed by it.
+      for (int i = 0; i < 100; ++i) jobs.change(Texts{"\"more" + std::to_string(i) + '"'}, {});
+      tell(jobs);
+      CHECK_FALSE(jobs.compact().has_value());
+      const std::size_t other = copies % 3 + 1;
+      CHECK(Array(world.with(other), "jobs", small).recopy().found);
+      Array recopied(world.with(other), "jobs", small);
+      tell(recopied);
+      recopied.replace(Texts{"1"});
+      CHECK(recopied.fetch().complete());
+      CHECK(recopied.compact().has_value());
+    }
+  }
+}
+
+TEST_CASE("loss: what one copy of an array has lost is made whole by the other, damaged lines too") {
+  World world(2);
+  Array jobs(world.context, "jobs", small);
+  for (int i = 0; i < 20; ++i) jobs.change(Texts{'"' + std::to_string(i) + '"'}, {});
+  const auto servers = copy_servers(world.context, "array2:jobs");
+  for (const std::size_t server : servers) {
+    world.memory.server(server).execute(Request::append("array2:jobs", "no line of ours\n"));
+    CHECK(jobs.fetch().complete());
+    CHECK(world.stored_on(server, "array2:jobs").find("no line of ours") == std::string::npos);
+  }
+  CHECK(jobs.fetch().elements.size() == 20);
+}
+
+TEST_CASE(
+    "loss: an index with a damaged line goes on telling it when it is compacted and recopied, until it is "
+    "accepted") {
+  for (const std::size_t copies : {1U, 2U, 3U}) {
+    CAPTURE(copies);
+    World world(copies);
+    Hash cfg(world.context, "cfg");
+    std::vector<Element> fields;
+    for (int i = 0; i < 50; ++i) fields.push_back({"f" + std::to_string(i), "v"});
+    for (const auto& result : cfg.set(fields)) CHECK_FALSE(result.failure);
+    CHECK(listing(world.context).complete());
+    REQUIRE(world.damage(":i:", " \"f7\" ") == copies);
+    CHECK_FALSE(listing(world.context).complete());
+    CHECK_FALSE(cfg.elements().compact());
+    CHECK_FALSE(listing(world.context).complete());
+    const std::size_t other = copies % 3 + 1;
+    CHECK_THROWS_AS(Hash(world.with(other), "cfg").elements().recopy(), Failure);
+    CHECK_FALSE(listing(world.context).complete());
+    CHECK(cfg.elements().get(Texts{"f7"}).front().yes);
+    cfg.elements().accept();
+    CHECK(listing(world.context).complete());
+    CHECK(cfg.elements().compact());
+    CHECK(Hash(world.with(other), "cfg").elements().recopy().found);
+  }
+}
+
+}  // namespace mcds

@@ -1,0 +1,117 @@
+// Moving structures: with their parts, and with what is known to be lost of them.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "common/structures/array/array.hpp"
+#include "common/structures/move/move.hpp"
+#include "tests/support/move_world.hpp"
+
+namespace mcds {
+
+namespace {
+
+using test::MoveWorld;
+using Texts = std::vector<std::string>;
+
+// Of an array whose server changes.
+std::string moving_name(const MoveWorld& world) {
+  for (int i = 0;; ++i) {
+    const std::string name = "jobs" + std::to_string(i);
+    if (world.memory.placement().server_of("array:" + name) !=
+        world.after.placement().server_of("array:" + name))
+      return name;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("move: an array goes with its segments, and is united where both have changed") {
+  MoveWorld world;
+  const std::string name = moving_name(world);
+  const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+  const Context old_context{world.memory, world.clock, world.random, {}, 1};
+  const Context new_context{world.after, world.clock, world.random, {}, 1};
+  for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
+  Array before(old_context, name, small);
+  Texts all;
+  for (int i = 0; i < 300; ++i) {
+    all.push_back('"' + std::to_string(i) + '"');
+    before.change(std::vector{all.back()}, {});
+  }
+  CHECK(world.run(false));
+  CHECK(Array(new_context, name, small).fetch().elements == all);
+  before.change(Texts{"\"old\""}, {});
+  Array(new_context, name, small).change(Texts{"\"new\""}, {});
+  CHECK(world.run(true));
+  CHECK(world.left.empty());
+  const auto united = Array(new_context, name, small).fetch().elements;
+  CHECK(united.size() == 302);
+  CHECK(std::count(united.begin(), united.end(), "\"old\"") == 1);
+  CHECK(std::count(united.begin(), united.end(), "\"new\"") == 1);
+}
+
+TEST_CASE("move: while the number of copies of something is being changed, nothing is moved; then it is") {
+  MoveWorld world;
+  Array(world.with(1), "jobs").change(Texts{"\"a\""}, {});
+  Recopying(world.with(2), "array", "jobs").begin(1, false, 2);
+  const Context from{world.memory, world.clock, world.random, {}, 1};
+  const auto list = [&](bool dry) {
+    Move move(from, world.after, {.dry_run = dry});
+    move.list([&](const TakeLiveKey& take) { return world.read(take); });
+    return move.report();
+  };
+  for (const bool dry : {true, false}) {
+    try {
+      list(dry);
+      FAIL("it is listed");
+    } catch (const Failure& failure) {
+      CHECK(failure.code() == ErrorCode::try_again);
+      CHECK(std::string(failure.what()).find("mcds array recopy jobs --copies 2") != std::string::npos);
+    }
+  }
+  CHECK(Array(world.with(2), "jobs").recopy().found);
+  // What is left of the mark ends by itself.
+  std::size_t left = 0;
+  for (const MovedServer& server : list(false).servers) left += server.locks;
+  CHECK(left == 2);
+}
+
+TEST_CASE("move: what either server has lost of an array goes on being told where it is united") {
+  for (const bool old_one : {true, false}) {
+    for (const bool damaged : {true, false}) {
+      CAPTURE(old_one);
+      CAPTURE(damaged);
+      MoveWorld world;
+      const std::string name = moving_name(world);
+      const std::string key = "array:" + name;
+      const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 1024};
+      for (std::size_t i = 0; i < 3; ++i) world.memory.server(i).options().item_size = 4096;
+      for (std::size_t i = 0; i < 4; ++i) world.after.server(i).options().item_size = 4096;
+      const Context old_context{world.memory, world.clock, world.random, {}, 1};
+      const Context new_context{world.after, world.clock, world.random, {}, 1};
+      Array before(old_context, name, small);
+      Array after(new_context, name, small);
+      for (int i = 0; i < 200; ++i) before.change(Texts{'"' + std::to_string(i) + '"'}, {});
+      CHECK(world.run(false));
+      before.change(Texts{"\"old\""}, {});
+      after.change(Texts{"\"new\""}, {});
+      Array& lossy = old_one ? before : after;
+      MemoryServer& server = old_one ? world.memory.server_for(key) : world.after.server_for(key);
+      if (damaged)
+        CHECK(server.execute(Request::append(key, "no line of ours\n")).outcome == Outcome::stored);
+      else
+        CHECK(server.evict(lossy.keys().at(1).key));
+      CHECK_FALSE(lossy.fetch().complete());
+      CHECK(world.run(true));
+      // A segment that the new server lost may be on the old one still.
+      const auto united = after.fetch();
+      const bool all = !old_one && !damaged && united.elements.size() == 202;
+      CHECK(united.complete() == all);
+      after.replace(Texts{"1"});
+      CHECK(after.fetch().complete());
+    }
+  }
+}
+
+}  // namespace mcds
