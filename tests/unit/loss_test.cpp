@@ -13,7 +13,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-constexpr Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
 
 struct World : test::World {
   explicit World(std::size_t copies) : test::World(5, copies, {.item_size = 4096}) {}

@@ -22,7 +22,7 @@ using Map = std::map<std::string, std::string>;
 // What no code that is tested catches.
 struct Died {};
 
-constexpr Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
 
 struct RecopyWorld : test::World {
   RecopyWorld() : World(5) {}
