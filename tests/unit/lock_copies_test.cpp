@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "common/base/errors.hpp"
 #include "common/structures/lock/lock.hpp"
@@ -89,6 +90,33 @@ TEST_CASE("lock copies: servers that came back empty do not help a second holder
   CHECK_THROWS_AS(world.acquire(5min), NotApplied);
   world.clock.advance(7min);
   CHECK(world.acquire(5min).lease);
+}
+
+TEST_CASE(
+    "lock copies: what a majority may have taken and does not give back is not refused with certainty") {
+  for (const std::size_t silent : {1U, 2U, 3U}) {
+    CAPTURE(silent);
+    VotingWorld world;
+    REQUIRE(world.lock().release(world.acquire().lease->token).result == Lock::Freed::Result::released);
+    // The others refuse; these execute the add, and answer nothing from then on.
+    std::set<std::size_t> asked;
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.server >= silent) return test::Mishap::unreachable;
+      const bool first = request.op == Op::add && asked.insert(*request.server).second;
+      return first ? test::Mishap::lost_reply : test::Mishap::lost_request;
+    });
+    try {
+      world.acquire();
+      FAIL("nobody has answered");
+    } catch (const Failure& failure) {
+      const bool taken = silent >= 2;
+      CHECK(failure.code() == (taken ? ErrorCode::unknown_outcome : ErrorCode::unavailable));
+      CHECK((std::string(failure.what()).find("--token " + world.token_on(0)) != std::string::npos) == taken);
+    }
+    // Until the ttl ends, or who was told the token releases it.
+    world.faults.none();
+    CHECK(world.acquire().lease.has_value() == (silent < 2));
+  }
 }
 
 TEST_CASE("lock copies: a server that restarts between its uptime and its sentinel does not vote") {

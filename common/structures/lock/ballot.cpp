@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/units.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "common/structures/lock/vote.hpp"
@@ -72,8 +73,9 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
   try {
     complete(lease, wish, ballot);
-  } catch (const Failure&) {
-    give_back(lease, tokens);
+  } catch (const Failure& failure) {
+    const std::string doubtful = tokens.text();
+    if (give_back(lease, tokens) >= majority()) throw perhaps_taken(failure.what(), doubtful);
     throw;
   }
   return {std::move(lease), {}, servers().front(), ballot.outcomes(context_)};
@@ -123,7 +125,7 @@ void Lock::complete(Lease& lease, const Wish& wish, const Ballot& ballot) {
 
 Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens) {
   const std::string doubtful = tokens.text();
-  if (ballot.number_of(&Ballot::Voter::added) != 0) give_back(lease, tokens);
+  const bool taken = ballot.number_of(&Ballot::Voter::added) != 0 && give_back(lease, tokens) >= majority();
   tokens.vanished = std::any_of(ballot.voters.begin(), ballot.voters.end(),
                                 [](const Ballot::Voter& voter) { return voter.take.vanished(); });
   const std::size_t able = ballot.number_of(&Ballot::Voter::able);
@@ -134,6 +136,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
+    if (by_vote() && taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);
   }
   std::map<std::string, std::size_t> rivals;
@@ -150,28 +153,32 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   return answer;
 }
 
+UnknownOutcome Lock::perhaps_taken(const std::string& message, const std::string& token) const {
+  return UnknownOutcome("the lock may have been taken although no reply arrived: " + message +
+                            "; it expires after its ttl, or release it with --token " + token,
+                        address());
+}
+
 // Of several servers what they add up to, of one what it said.
 void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
   if (by_vote()) throw NotApplied(ErrorCode::unavailable, of_several, address());
   const AcquireCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt()) {
-    throw UnknownOutcome(
-        "the lock may have been taken although no reply arrived: " + take.failure().failure->message +
-            "; it expires after its ttl, or release it with --token " + doubtful,
-        address());
+    throw perhaps_taken(take.failure().failure->message, doubtful);
   }
   expect(context_.cluster, take.failure());
 }
 
-// The caller never sees this token, so release it now instead of blocking others until it expires.
-void Lock::give_back(const Lease& lease, AddTokens& tokens) {
+// The caller never sees this token, so release it now instead of blocking others until it expires. Returns in how many copies
+// it may still be.
+std::size_t Lock::give_back(const Lease& lease, AddTokens& tokens) {
   tokens.spend(context_.random);
-  if (lease.copies.empty()) return;
-  try {
-    release_copies(lease.token, lease.copies);
-  } catch (const Failure&) {
-    return;  // the caller reports the first failure; the key expires
-  }
+  if (lease.copies.empty()) return 0;
+  const auto freed = attempt([&] { return release_copies(lease.token, lease.copies); });
+  if (freed.failure()) return lease.copies.size();  // the caller reports the first failure; the key expires
+  const auto& copies = freed.value().copies;
+  return static_cast<std::size_t>(
+      std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); }));
 }
 
 // The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the fences has

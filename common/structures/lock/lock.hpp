@@ -179,6 +179,7 @@ class Lock {
   void complete(Lease& lease, const Wish& wish, const Ballot& ballot);
   Answer not_elected(const Ballot& ballot, const Lease& lease, AddTokens& tokens);
   void fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful = {}) const;
+  UnknownOutcome perhaps_taken(const std::string& message, const std::string& token) const;
   std::optional<std::uint64_t> common_fence(const Ballot& ballot);
   std::string value_for(const Wish& wish, const std::string& token) const;
   Exptime exptime_of(Duration ttl) const;
@@ -193,7 +194,7 @@ class Lock {
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
   Renewal not_renewed(std::span<const RenewCopy> renewals) const;
-  void give_back(const Lease& lease, AddTokens& tokens);
+  std::size_t give_back(const Lease& lease, AddTokens& tokens);
   struct Stored;
   Stored stored_under(std::string_view token) const;
   std::string address() const;
