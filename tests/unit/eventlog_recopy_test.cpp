@@ -421,6 +421,33 @@ TEST_CASE("recopy: a log that was never written, and one that has expired, are n
   CHECK(sink.gaps.size() == 1);
 }
 
+TEST_CASE(
+    "recopy: a log is in one place while what it has left ends, whatever the clocks say, and whoever asks "
+    "there") {
+  for (const auto& skew : {0s, -2s, 3s}) {
+    for (const std::vector<std::size_t>& numbers :
+         {std::vector<std::size_t>{2}, {2, 1, 2}, {3, 2}, {2, 3, 1, 2}}) {
+      CAPTURE(skew.count());
+      CAPTURE(numbers.size());
+      LogWorld world;
+      world.put(1, "a");
+      for (const std::size_t number : numbers) {
+        CHECK(EventLog(world.other(number), "x", shape).recopy().found);
+        world.put(number, "b");
+      }
+      for (int second = 0; second < 150; ++second) {
+        CAPTURE(second);
+        world.clock.advance(1s);
+        if (second % 7 == 0) world.put(2, std::to_string(second));
+        // They read what the number has left, too.
+        world.clock.set_skew(skew);
+        for (const std::size_t other : {1U, 3U}) CHECK(refused([&] { world.fetched(other); }, 2));
+        world.clock.set_skew(0s);
+      }
+    }
+  }
+}
+
 TEST_CASE("recopy: no trips more for a log whose number was changed, once its old events have expired") {
   LogWorld world;
   world.put(1, "a");
