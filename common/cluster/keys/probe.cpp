@@ -1,8 +1,10 @@
 #include "common/cluster/keys/probe.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "common/base/bytes.hpp"
+#include "common/cluster/keys/same_item.hpp"
 
 namespace mcds {
 
@@ -189,13 +191,41 @@ PruneEvidence::Doubt PruneEvidence::doubt(bool even_replicas) const {
   return explained_ * 100 < keys_ * 95 ? Doubt::unexplained : Doubt::none;
 }
 
+namespace {
+
+// Of the copies that stay, one that may be this very item.
+std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies, std::size_t server,
+                                 std::span<const std::size_t> removed) {
+  for (const KeyCopy& copy : copies) {
+    const bool stays = std::find(removed.begin(), removed.end(), copy.server) == removed.end();
+    if (stays && copy.found() && may_be_same(copies[server].cas, copy.cas) &&
+        copy.md5 == copies[server].md5 && copy.flags == copies[server].flags)
+      return TwoPlaces{key, server, key, copy.server};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers) {
+  std::vector<RemovedCopy> kept;
   std::vector<Request> requests;
-  for (const std::size_t server : servers)
-    requests.push_back(Request::remove_if(key, copies[server].cas).on(server));
+  for (const std::size_t server : servers) {
+    CasUnique cas = copies[server].cas;
+    if (const auto places = twin_of(key, copies, server, servers)) {
+      const Sameness sameness = are_same(cluster, cluster, std::span(&*places, 1)).front();
+      if (sameness.answer != Sameness::Answer::different) {
+        kept.push_back({server, Removal::refused, why_kept(sameness.answer)});
+        continue;
+      }
+      cas = sameness.cas;
+    }
+    requests.push_back(Request::remove_if(key, cas).on(server));
+  }
   std::vector<RemovedCopy> removed;
   for (const auto& reply : cluster.execute(requests)) removed.push_back(removed_by(reply));
+  removed.insert(removed.end(), kept.begin(), kept.end());
   return removed;
 }
 

@@ -1,6 +1,7 @@
 // What is left on old places after a move.
 #include <algorithm>
 
+#include "common/cluster/keys/same_item.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/move.hpp"
 #include "common/structures/move/spool.hpp"
@@ -37,6 +38,13 @@ struct OldPlaces::Parts {
   }
 
   void take(const LiveKey& key);
+  struct Copies;
+  struct Removing {
+    const Spooled* record;
+    CasUnique cas;
+    bool may_be_same;
+  };
+  void part_from_same(std::vector<Removing>& removals, const Move::Watch& watch);
   void remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch, int attempt = 1);
 
   Context from;
@@ -67,54 +75,108 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   spool.add(record);
 }
 
+// Each record's copies: on its old server, where its new server vouches for it, and under its own key there. The first and the
+// last may be one item.
+struct OldPlaces::Parts::Copies {
+  Copies(Parts& parts, const std::vector<Spooled>& batch) : may_be_same(batch.size()) {
+    std::vector<Request> here, there, own;
+    std::vector<std::size_t> vouched;  // by another key
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const Spooled& record = batch[i];
+      here.push_back(Request::gets(record.key).on(record.from));
+      const std::string vouching = parts.map.vouching(record.key);
+      there.push_back(Request::gets(parts.map.wire_key(vouching, record.to)).on(record.to));
+      if (vouching == record.key) continue;
+      own.push_back(Request::gets(parts.map.wire_key(record.key, record.to)).on(record.to));
+      vouched.push_back(i);
+    }
+    old_ones = parts.from.cluster.execute(here);
+    new_ones = parts.to.execute(there);
+    std::vector<Reply> own_ones = parts.to.execute(own);
+    for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = look_alike(old_ones[i], new_ones[i]);
+    for (std::size_t k = 0; k < vouched.size(); ++k) {
+      may_be_same[vouched[k]] = look_alike(old_ones[vouched[k]], own_ones[k]);
+      if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
+    }
+  }
+
+  static bool look_alike(const Reply& one, const Reply& other) {
+    return one.outcome == Outcome::hit && other.outcome == Outcome::hit &&
+           mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
+  }
+
+  std::vector<Reply> old_ones, new_ones;
+  std::vector<bool> may_be_same;
+};
+
+// Sets the cas uniques of those that are another item, and tells the others.
+void OldPlaces::Parts::part_from_same(std::vector<Removing>& removals, const Move::Watch& watch) {
+  std::vector<TwoPlaces> places;
+  for (const Removing& one : removals) {
+    const Spooled& record = *one.record;
+    if (one.may_be_same)
+      places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to});
+  }
+  const std::vector<Sameness> found = are_same(from.cluster, to, places);
+  std::size_t next = 0;
+  std::erase_if(removals, [&](Removing& one) {
+    if (!one.may_be_same) return false;
+    const Sameness& sameness = found[next++];
+    one.cas = sameness.cas;
+    if (sameness.answer == Sameness::Answer::different) return false;
+    ++report.failed;
+    watch.left({one.record->key, one.record->from, one.record->to, "same", why_kept(sameness.answer)});
+    return true;
+  });
+}
+
 void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch,
                               int attempt) {
-  std::vector<Request> here, there;
-  for (const Spooled& record : batch) {
-    here.push_back(Request::gets(record.key).on(record.from));
-    const std::string vouching = map.vouching(record.key);
-    there.push_back(Request::get(map.wire_key(vouching, record.to)).on(record.to));
-  }
-  const std::vector<Reply> old_ones = from.cluster.execute(here);
-  const std::vector<Reply> new_ones = to.execute(there);
+  const Copies copies(*this, batch);
   const auto left = [&](const Spooled& record, const char* reason, const std::string& message) {
     watch.left({record.key, record.from, record.to, reason, message});
   };
-  std::vector<Request> removals;
-  std::vector<const Spooled*> removed;
+  std::vector<Removing> removed;
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const Spooled& record = batch[i];
-    const Reply* failed = old_ones[i].failed() ? &old_ones[i] : new_ones[i].failed() ? &new_ones[i] : nullptr;
+    const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
+    const Reply* failed = here.failed() ? &here : there.failed() ? &there : nullptr;
     if (failed != nullptr) {
       ++report.failed;
       left(record, "unavailable", failed->failure->message);
-    } else if (old_ones[i].outcome != Outcome::hit) {
+    } else if (here.outcome != Outcome::hit) {
       ++report.changed;
-    } else if (new_ones[i].outcome != Outcome::hit && !even_last) {
+    } else if (there.outcome != Outcome::hit && !even_last) {
       ++report.only_there;
       left(record, "only_there", "its new server has none; it may be the only one");
+    } else if (options.dry_run && copies.may_be_same[i]) {
+      ++report.failed;
+      left(record, "same", why_kept(Sameness::Answer::unknown));
     } else if (options.dry_run) {
       ++report.removed;
     } else {
-      const CasUnique cas = old_ones[i].cas;
-      removals.push_back((cas.value == 0 ? Request::remove(record.key) : Request::remove_if(record.key, cas))
-                             .on(record.from));
-      removed.push_back(&record);
+      removed.push_back({&record, here.cas, copies.may_be_same[i]});
     }
   }
+  part_from_same(removed, watch);
+  std::vector<Request> removals;
+  for (const auto& [record, cas, may_be_same] : removed)
+    removals.push_back((cas.value == 0 ? Request::remove(record->key) : Request::remove_if(record->key, cas))
+                           .on(record->from));
   const std::vector<Reply> replies = from.cluster.execute(removals);
   std::vector<Spooled> again;
   for (std::size_t i = 0; i < replies.size(); ++i) {
+    const Spooled& record = *removed[i].record;
     if (replies[i].failed()) {
       ++report.failed;
-      left(*removed[i], replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
+      left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
     } else if (replies[i].outcome != Outcome::exists) {
       ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
     } else if (attempt < most_attempts) {
-      again.push_back(*removed[i]);
+      again.push_back(record);
     } else {
       ++report.failed;
-      left(*removed[i], "changed",
+      left(record, "changed",
            "it is written on its old server all the time; a client still uses the old list");
     }
   }

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""A server has two names, or is also behind a proxy. Both copies of an item were read, found alike, and the one that was removed as the old
+one was the only one.
+
+Usage: one_server_twice_test.py BUILD_DIR
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, items, listens, start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+ITEMS = 300
+
+
+def end(process):
+    process.kill()
+    process.wait()
+
+
+def start(stack, directory, names):
+    paths = [os.path.join(directory, name) for name in names]
+    for path in paths:
+        stack.callback(end, start_memcached(path))
+    return paths
+
+
+def list_of(paths):
+    return ",".join("unix:" + path for path in paths)
+
+
+def run(*arguments, stdin=""):
+    done = subprocess.run([mcds, *arguments], capture_output=True, text=True, input=stdin, check=False)
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+def store(path, keys):
+    with connected(path) as file:
+        file.write(b"".join(b"set %s 3 0 5\r\nvalue\r\n" % key for key in keys))
+        file.flush()
+        for key in keys:
+            check(file.readline() == b"STORED\r\n", f"{key} is not stored")
+
+
+def spelled_otherwise():
+    """From a list to the same servers by other names: nothing moves, and nothing goes."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        paths = start(stack, directory, ("m1", "m2", "m3"))
+        others = [path + "-again" for path in paths]
+        for path, other in zip(paths, others):
+            os.symlink(path, other)
+        profile = ["--as", "gomemcache"]
+        elements = "".join(f'"{"x" * 100}{number}"\n' for number in range(30000))  # more than one item holds
+        check(run("-s", list_of(paths), *profile, "array", "add", "jobs", "-", stdin=elements)[0] == 0, "no array")
+        keys = [f"key{number}" for number in range(ITEMS)]
+        places = run("-s", list_of(paths), *profile, "where", "-", stdin="\n".join(keys))[1]
+        for path in paths:
+            store(path, [line["key"].encode() for line in places if line["server"] == "unix:" + path])
+        before = items(paths)
+        check(any(b":s:" in key for _, key in before), "the array has no segments")
+        status, lines, _ = run("-s", list_of(paths), *profile, "ring", "move", "--to", list_of(others))
+        check(status == 0 and lines[-1]["copied"] == 0, f"moved: {lines[-1]}")
+        prune = ["-s", list_of(others), *profile, "where", "--prune", "--live", "--moved-from", list_of(paths)]
+        for how in ("--dry-run", "--yes"):
+            status, lines, error = run(*prune, how)
+            removed = lines[-1].get("removed", lines[-1].get("would_remove"))
+            check(status == 2 and removed == 0 and lines[-1]["failed"] == len(before), f"{how}: {status} {lines[-1]} {error}")
+            check(lines[0]["left"] == "same", f"{how}: {lines[0]}")
+            check(items(paths) == before, f"{how} removed items")
+
+
+def listed_twice():
+    """One name too many in a pool: a key's own server and the one that holds a stray copy are the same."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        paths = start(stack, directory, ("m1", "m2", "m3", "m4"))
+        os.symlink(paths[0], paths[0] + "-again")
+        pool = ["-s", list_of([*paths, paths[0] + "-again"]), "--as", "gomemcache"]
+        places = run(*pool, "where", "-", stdin="\n".join(f"key{number}" for number in range(ITEMS)))[1]
+        for path in [*paths, paths[0] + "-again"]:
+            store(path, [line["key"].encode() for line in places if line["server"] == "unix:" + path])
+        before = items(paths)
+        status, lines, error = run(*pool, "where", "--prune", "--live", "--yes", "--even-replicas")
+        check(items(paths) == before, f"removed the only copies: {status} {lines[-1:]} {error}")
+        check(status == 2 and lines[-1]["removed"] == 0, f"one server under two names: {status} {lines[-1:]} {error}")
+
+
+def behind_a_proxy():
+    """The new list is a proxy, behind which the old server is too: what the proxy sends back to it stays."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        paths = start(stack, directory, ("old", "new"))
+        proxy, configuration = (os.path.join(directory, name) for name in ("proxy", "proxy.yml"))
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 5000\n  servers:\n")
+            file.writelines(f"  - {path}:1 {os.path.basename(path)}\n" for path in paths)
+        pid = os.getpid()
+        # Its statistics, for which there is no switch to turn them off.
+        address = f"127.{pid >> 16 & 127}.{pid >> 8 & 255}.{pid & 255 or 1}"
+        process = subprocess.Popen(["nutcracker", "-c", configuration, "-a", address], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stack.callback(end, process)
+        while not listens(proxy) and process.poll() is None:
+            time.sleep(0.002)
+        keys = [b"key%d" % number for number in range(ITEMS)]
+        store(paths[0], keys)
+        pools = "unix:" + paths[0], "unix:" + proxy
+        status, lines, error = run("-s", pools[0], "ring", "move", "--to", pools[1])
+        moved = lines[-1]["copied"]
+        check(status == 0 and 0 < moved < ITEMS, f"to a proxy: {status} {lines[-1]} {error}")
+        status, lines, error = run("-s", pools[1], "where", "--prune", "--live", "--moved-from", pools[0], "--yes")
+        check(lines[-1]["removed"] == moved, f"{moved} were copied: {status} {lines[-1]} {error}")
+        with connected(proxy) as file:
+            for key in keys:
+                file.write(b"get " + key + b"\r\n")
+                file.flush()
+                head = file.readline()
+                check(head == b"VALUE " + key + b" 3 5\r\n", f"{key} is gone")
+                if head != b"END\r\n":
+                    check(file.read(12) == b"value\r\nEND\r\n", f"{key} has another value")
+
+
+if __name__ == "__main__":
+    spelled_otherwise()
+    listed_twice()
+    behind_a_proxy()
+    finish()
