@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
@@ -139,13 +139,60 @@ def to_proxy():
             process.wait()
 
 
+def restarted():
+    """Between two runs. The journal said of what was lost that it was there; and of what was loaded anew into the old server, in the same order,
+    that it was unchanged, for its cas uniques were the same again."""
+    with tempfile.TemporaryDirectory() as directory:
+        old, new, journal = (os.path.join(directory, name) for name in ("old", "new", "journal"))
+        servers = {path: start_memcached(path) for path in (old, new)}
+
+        def restart(path):
+            servers[path].kill()
+            servers[path].wait()
+            servers[path] = start_memcached(path)
+
+        def store_all(value):
+            with connected(old) as file:
+                exchange(file, b"".join(b"set key%d 0 0 %d\r\n%s\r\n" % (i, len(value), value) for i in range(100)), b"version")
+
+        def move(*options):
+            command = [mcds, "-s", "unix:" + old, "ring", "move", "--to", "unix:" + new, "--journal", journal, *options]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            lines = [json.loads(line) for line in done.stdout.splitlines()]
+            return done.returncode, lines[-1], [line["lost"] for line in lines if "lost" in line]
+
+        store_all(b"first")
+        status, summary, _ = move()
+        check(status == 0 and summary["copied"] == 100, f"the first run: {status} {summary}")
+        restart(new)
+        status, summary, lost = move("--again")
+        check(status == 2 and lost == [100] and count(new) == 0, f"a new server was restarted: {status} {summary} {lost}")
+        status, summary, lost = move()
+        check(status == 0 and not lost and count(new) == 100, f"copied again after a restart: {status} {summary} {lost}")
+        with connected(new) as file:
+            exchange(file, b"flush_all\r\n", b"version")
+        status, summary, lost = move("--again")
+        check(status == 2 and lost == [100], f"a new server was flushed: {status} {summary} {lost}")
+        status, summary, lost = move()
+        check(status == 0 and summary["copied"] == 100, f"copied again after it was flushed: {status} {summary} {lost}")
+        status, summary, lost = move("--again")
+        check(status == 0 and summary["already"] == 100 and not lost, f"nothing has happened since: {status} {summary} {lost}")
+        restart(old)
+        store_all(b"later")
+        status, summary, lost = move("--again")
+        check(status == 0 and summary["updated"] == 100 and not lost, f"the old server was restarted: {status} {summary} {lost}")
+        for server in servers.values():
+            server.kill()
+            server.wait()
+
+
 def main():
-    threads = [threading.Thread(target=stopped, args=(which,)) for which in ("mover", "new server", "old server")]
-    threads += [threading.Thread(target=target) for target in (short_of_memory, to_proxy)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(6) as pool:
+        futures = [pool.submit(stopped, which) for which in ("mover", "new server", "old server")]
+        futures += [pool.submit(target) for target in (short_of_memory, to_proxy, restarted)]
+        # What one raises is raised here.
+        for future in futures:
+            future.result()
 
 
 if __name__ == "__main__":

@@ -34,12 +34,14 @@ bool is_lock(std::string_view value) {
 }  // namespace
 
 Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-               MoveReport& report, const Move::Watch& watch, Clocks new_clocks)
+               MoveReport& report, const Move::Watch& watch, Clocks new_clocks, Since since)
     : from_(from),
       to_(to),
       map_(map),
       ledger_(ledger),
       options_(options),
+      since_(std::move(since)),
+      report_(report),
       tally_(report, watch),
       roots_(from, to),
       settler_(from.clock, to, roots_, tally_),
@@ -48,6 +50,18 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       pace_(options.rate, from.clock.steady()),
       largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, most_items)
                                   : most_items) {}
+
+// What the journal says of servers that were restarted since. A run by the old list copies again what a new server lost; with
+// `again` that may have been removed or changed there before, by clients of the new list, and is only counted.
+void Copier::doubt(Item& item) {
+  if (!item.before) return;
+  if (item.before->index < since_.old_servers[item.record.from]) item.before->cas = 0;
+  if (!item.before->settled || item.before->index >= since_.new_servers[item.record.to]) return;
+  if (options_.again)
+    ++report_.lost[item.record.to];
+  else
+    item.before->settled = false;
+}
 
 bool Copier::passed_over(const Item& item) const {
   if (!item.before || !item.before->settled) return false;
@@ -61,6 +75,7 @@ void Copier::take(Spooled record) {
   item.hash = hash_of(record.key);
   if (const Copied* before = ledger_.find(item.hash)) item.before = *before;
   item.record = std::move(record);
+  doubt(item);
   if (passed_over(item)) {
     ++tally_.pair_of(item).already;
     return tally_.done(1);

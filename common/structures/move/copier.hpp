@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/structures/move/expiry.hpp"
+#include "common/structures/move/lives.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/pace.hpp"
 #include "common/structures/move/roots.hpp"
@@ -19,7 +20,7 @@ namespace mcds::moving {
 class Copier {
  public:
   Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
-         MoveReport& report, const Move::Watch& watch, Clocks new_clocks);
+         MoveReport& report, const Move::Watch& watch, Clocks new_clocks, Since since);
 
   // Takes a record, and begins a batch when it is enough.
   void take(Spooled record);
@@ -37,6 +38,7 @@ class Copier {
     std::unique_ptr<Pending> pending;
     std::uint64_t first = 0;  // of the journal's records, one for each item
   };
+  void doubt(Item& item);
   bool passed_over(const Item& item) const;
   void begin_reading();
   void begin_writing();
@@ -55,6 +57,8 @@ class Copier {
   const Map& map_;
   Ledger& ledger_;
   const MoveOptions& options_;
+  const Since since_;
+  MoveReport& report_;
   Tally tally_;
   Roots roots_;
   Settler settler_;

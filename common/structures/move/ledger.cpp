@@ -24,11 +24,11 @@ constexpr std::size_t most_parts = 64;  // a descriptor each, and as many for ea
 constexpr std::string_view format = "mcds ring move 1 ";
 
 struct Record {
-  enum class What : std::uint32_t { copied = 1, settled = 2 };
+  enum class What : std::uint32_t { copied = 1, settled = 2, life = 3 };
   KeyHash key;
-  std::uint64_t digest;  // settled: the first
-  std::uint64_t cas;     // settled: how many
-  std::uint32_t expires_s;
+  std::uint64_t digest;     // settled: the first; life: when it began
+  std::uint64_t cas;        // settled: how many; life: flushes
+  std::uint32_t expires_s;  // life: the pid
   What what;
 };
 static_assert(sizeof(Record) == 40);
@@ -120,6 +120,10 @@ void Ledger::read_history() {
         add_settled(record.digest, record.cas);
         continue;
       }
+      if (record.what == Record::What::life) {
+        seen_.push_back({record.key, {record.digest, record.cas, record.expires_s}, written_});
+        continue;
+      }
       const Remembered one{record.key, record.digest, record.cas, written_++, record.expires_s, 0};
       parts_[part_of(record.key)].add_bytes(bytes_of(one));
     }
@@ -140,7 +144,7 @@ void Ledger::load(std::size_t part) {
     const bool settled = is_settled(one.index);
     if (settled) copied.earlier.clear();
     if (!settled && !is_new) copied.earlier.push_back(copied.digest);
-    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier)};
+    copied = {one.digest, one.cas, one.expires_s, settled, std::move(copied.earlier), one.index};
   }
 }
 
@@ -171,6 +175,32 @@ void Ledger::settle(std::uint64_t first, std::uint64_t count) {
   if (descriptor_ < 0 || count == 0) return;
   buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
   write();
+}
+
+std::uint64_t Ledger::alive_since(const KeyHash& server, const Life& now) const {
+  // A restart by a container may find the same pid, but not within so few seconds of the start before.
+  constexpr std::uint64_t clock_wobble_s = 5;
+  std::uint64_t since = written_;
+  Life later = now;
+  for (auto one = seen_.rbegin(); one != seen_.rend(); ++one) {
+    if (one->server != server) continue;
+    const Life& life = one->life;
+    const std::uint64_t apart = std::max(life.started, later.started) - std::min(life.started, later.started);
+    if (life.pid != later.pid || apart > clock_wobble_s || later.flushes > life.flushes) break;
+    since = one->written;
+    later = life;
+  }
+  return since;
+}
+
+bool Ledger::knows(const KeyHash& server) const {
+  return std::any_of(seen_.begin(), seen_.end(), [&](const Seen& one) { return one.server == server; });
+}
+
+void Ledger::add_life(const KeyHash& server, const Life& life) {
+  seen_.push_back({server, life, written_});
+  if (descriptor_ < 0) return;
+  buffer_ += bytes_of(Record{server, life.started, life.flushes, life.pid, Record::What::life});
 }
 
 // Batches are settled in order, so that these are few.

@@ -5,6 +5,7 @@
 //   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when it expires;
 //              written before the item is
 //   settled    these copied ones, the first and how many, are done; others may or may not have been stored
+//   life       of a server when a run begins, by the hash of its address: when it was started, how often it was flushed, its pid
 // The last record of a key counts; what the new server may hold is any since the last settled one. A half record at the end is cut off.
 #pragma once
 
@@ -29,6 +30,13 @@ struct KeyHash {
 KeyHash hash_of(std::string_view key);
 std::uint64_t digest_of(std::string_view value, std::uint32_t flags);
 
+// From its start to its end.
+struct Life {
+  std::uint64_t started = 0;  // UNIX seconds by its own clock
+  std::uint64_t flushes = 0;
+  std::uint32_t pid = 0;
+};
+
 struct Copied {
   std::uint64_t digest = 0;
   std::uint64_t cas = 0;        // 0: unknown
@@ -36,6 +44,7 @@ struct Copied {
   bool settled = false;
   // Of runs that were ended since it was settled: any of them may be what is there.
   std::vector<std::uint64_t> earlier = {};
+  std::uint64_t index = 0;  // the number that written() was before it
 
   // Whether what has this digest was stored by a move, as far as is known.
   bool may_be(std::uint64_t found) const {
@@ -68,6 +77,11 @@ class Ledger {
   void write();
   void settle(std::uint64_t first, std::uint64_t count);
 
+  // Of a server that now lives this life: the number that written() was when it was first seen in it, and not flushed since.
+  std::uint64_t alive_since(const KeyHash& server, const Life& now) const;
+  bool knows(const KeyHash& server) const;
+  void add_life(const KeyHash& server, const Life& life);
+
  private:
   struct Hasher {
     std::size_t operator()(const KeyHash& key) const { return key.low ^ key.high; }
@@ -82,6 +96,12 @@ class Ledger {
   bool history_ = false;
   std::uint64_t written_ = 0;                                     // by this run and those before
   std::vector<std::pair<std::uint64_t, std::uint64_t>> settled_;  // by those before: from, to
+  struct Seen {
+    KeyHash server;
+    Life life;
+    std::uint64_t written;
+  };
+  std::vector<Seen> seen_;  // in all runs
   std::string buffer_;
   std::vector<Spool> parts_;
   std::unordered_map<KeyHash, Copied, Hasher> loaded_;

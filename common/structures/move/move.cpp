@@ -151,8 +151,10 @@ const MoveReport& Move::copy(const Watch& watch) {
   Parts& parts = *parts_;
   const moving::Incidents incidents(parts.statistics);
   const SteadyTime started = parts.from.clock.steady();
+  parts.report.lost.assign(parts.to.placement().pool().size(), 0);
   moving::Copier copier(parts.from, parts.to, parts.map, *parts.ledger, parts.options, parts.report, watch,
-                        moving::look_at_clocks(parts.statistics, parts.from.clock));
+                        moving::look_at_clocks(parts.statistics, parts.from.clock),
+                        moving::Since(*parts.ledger, parts.from.cluster, parts.statistics));
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
     for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
       parts.ledger->load(part);

@@ -22,6 +22,9 @@
 // When things fail
 //   crash          run it again with the same journal: what is settled is passed over, the rest is done. Without a journal
 //                  everything is tried again, and what is there already with the same bytes is left as it is.
+//   new server restarted, or flushed   during a run it is told; the next run copies again what it lost. With `again` it is told
+//                  and not copied again: clients of the new list may have changed or removed it.
+//   old server restarted   its cas uniques say nothing any more: its items are read.
 //   lost reply     what is read back decides.
 //   server down    its items are told as left; the others go on.
 //   deleted meanwhile on the old servers: the copy stays (memcached cannot tell removed from evicted).
@@ -93,8 +96,10 @@ struct MoveReport {
   std::map<std::pair<std::size_t, std::size_t>, MovedPair> pairs;  // old, new
   std::vector<LiveKeysOfServer> dumps;                             // of the old pool
   std::vector<std::optional<ServerIncidents>> incidents;           // of the new pool; unset: it does not tell
-  std::uint64_t done = 0;                                          // of those to be moved
-  Duration copying{};                                              // without the time of listing
+  std::vector<std::uint64_t>
+      lost;                // of the new pool: copied by earlier runs, before it was restarted or flushed
+  std::uint64_t done = 0;  // of those to be moved
+  Duration copying{};      // without the time of listing
 };
 
 class Move {

@@ -76,6 +76,7 @@ class Mover {
     if (left.count() > 0) status_ = worse(status_, ExitStatus::problem);
     for (std::size_t i = 0; i < to_pool_.size(); ++i) {
       if (is_target(i)) tell_incident(i);
+      tell_lost(i);
     }
   }
 
@@ -95,14 +96,28 @@ class Mover {
     const std::string message =
         incident->restarted
             ? "it was restarted during the move and lost what had been copied to it; move again "
-              "with another --journal"
+              "without --again"
         : incident->flushed
-            ? "it was flushed during the move and lost what had been copied to it; move again with "
-              "another --journal"
+            ? "it was flushed during the move and lost what had been copied to it; move again "
+              "without --again"
             : "it evicted " + std::to_string(incident->evicted) +
                   (incident->evicted == 1 ? " item" : " items") +
                   " during the move, copied ones or others; it needs more memory (-m)";
     session_.output().answer(line.bytes("message", message), to_pool_[server].address());
+    status_ = worse(status_, ExitStatus::problem);
+  }
+
+  // By an earlier run.
+  void tell_lost(std::size_t server) {
+    const std::uint64_t lost = move_.report().lost[server];
+    if (lost == 0) return;
+    JsonObject line;
+    line.bytes("to", to_pool_[server].address()).number("lost", lost);
+    line.bytes("message",
+               "it was restarted or flushed since " + std::to_string(lost) +
+                   " of these items were copied to it, or does not answer; to copy them again, move without "
+                   "--again, which brings back what clients of the new list removed");
+    session_.output().answer(line, to_pool_[server].address());
     status_ = worse(status_, ExitStatus::problem);
   }
 
