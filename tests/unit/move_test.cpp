@@ -238,6 +238,43 @@ TEST_CASE("move: again copies what has changed, and nothing that the new servers
   CHECK(world.left.front().key == both);
 }
 
+// A session that is read again and again, each time for a while longer: its copy had ended before the second run, which took it
+// for one that clients of the new list removed.
+TEST_CASE("move: again copies what lives on by touches although its copy has ended") {
+  for (const auto passed : {95s, 98s, 99s, 100s, 101s, 1000s}) {
+    CAPTURE(passed.count());
+    MoveWorld world;
+    const std::string key = world.moving_key(1), removed = world.moving_key(2);
+    const auto in = [&](std::chrono::seconds ttl) { return Exptime::after(ttl, world.clock.wall()); };
+    const auto run = [&](bool again, std::chrono::seconds ttl) {
+      const Context context{world.memory, world.clock, world.random, {}, 1};
+      Move move(context, world.after, {.journal = world.journal.path, .again = again});
+      move.list([&](const TakeLiveKey& take) {
+        const auto now = floor<std::chrono::seconds>(world.clock.wall()).time_since_epoch().count();
+        for (const std::string& one : {key, removed})
+          take({.key = one,
+                .server = world.memory.placement().server_of(one),
+                .size_bytes = 60,
+                .expires_at = now + (one == key ? ttl : 5000s).count()});
+        return std::vector<LiveKeysOfServer>(3, {.complete = true});
+      });
+      return move.copy({[](const LeftItem&) { FAIL("left"); }, [](std::uint64_t) {}});
+    };
+    world.set(key, "session", 0, in(100s));
+    world.set(removed, "other", 0, in(5000s));
+    run(false, 100s);
+    CHECK(world.after.execute(Request::remove(removed)).outcome == Outcome::deleted);
+    CHECK(world.memory.execute(Request::touch(key, in(3000s))).outcome == Outcome::stored);
+    CHECK(world.memory.execute(Request::touch(removed, in(6000s))).outcome == Outcome::stored);
+    world.clock.advance(passed);
+    run(true, 3000s - passed);
+    REQUIRE(world.there(key));
+    const Reply reply = world.after.execute(Request::probe(key, world.after.placement().server_of(key)));
+    CHECK(std::abs((*reply.age.ttl + passed).count() - 3000) <= 2);
+    CHECK_FALSE(world.there(removed));
+  }
+}
+
 // A digest was written over by that of a second run, which ended before it had replaced the item: the third run took it for
 // somebody else's.
 TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost or left") {

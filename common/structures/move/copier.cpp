@@ -144,6 +144,15 @@ bool Copier::set_end(Item& item) const {
   return true;
 }
 
+// Or is about to.
+bool Copier::copy_has_ended(const Item& item) const {
+  if (item.before->expires_s == 0) return false;
+  const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});
+  const WallTime end(std::chrono::round<std::chrono::microseconds>(
+      std::chrono::seconds(item.before->expires_s) - here.ahead));
+  return end <= from_.clock.wall() + std::chrono::seconds(tick_s);
+}
+
 // What to store it by; nullopt: there is nothing to store.
 std::optional<Request> Copier::read(Item& item, Reply reply) {
   if (item.record.kind == Kind::journal && reply.outcome == Outcome::hit && Roots::has_segments(reply.value))
@@ -168,7 +177,7 @@ std::optional<Request> Copier::read(Item& item, Reply reply) {
   }
   item.only_touched = same;
   item.record.cas = reply.cas.value;
-  if (item.only_touched) return Request::get(item.key).on(item.record.to);
+  if (same && !copy_has_ended(item)) return Request::get(item.key).on(item.record.to);
   Request request = Request::add_and_get(item.key, std::move(reply.value), item.exptime).on(item.record.to);
   request.flags = reply.flags;
   return request;

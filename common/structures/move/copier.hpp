@@ -50,6 +50,7 @@ class Copier {
   void read_touched_again(Items& items, std::vector<Reply>& replies, ReadingTime time);
   std::optional<Request> read(Item& item, Reply reply);
   bool set_end(Item& item) const;
+  bool copy_has_ended(const Item& item) const;
   void keep_pace(std::size_t count);
 
   const Context& from_;

@@ -22,7 +22,9 @@ Settler::State Settler::judge(const Item& item, const Request& request, const Re
   if (seen.failed()) return left(item, failure_of(to_, seen));
   const bool hit = seen.outcome == Outcome::hit;
   if (item.only_touched) {
-    if (hit && digest_of(seen.value, seen.flags) == item.digest) return State::touched;
+    if (hit && digest_of(seen.value, seen.flags) == item.digest)
+      return seen.created ? judge_found(item, request, seen) : State::touched;
+    if (!hit && request.op == Op::add_and_get) return State::missing;
     ++tally_.pair_of(item).already;  // the new pool's clients changed or removed it
     return State::settled;
   }
@@ -156,6 +158,11 @@ void Settler::touch(Items& items, std::vector<State>& states) {
     const Item& item = items[touched[k]];
     if (replies[k].failed()) {
       states[touched[k]] = left(item, failure_of(to_, replies[k]));
+      continue;
+    }
+    if (replies[k].outcome != Outcome::stored) {
+      states[touched[k]] = left(
+          item, "busy", "it ended or was removed on its new server at the same moment; run the move again");
       continue;
     }
     ++tally_.pair_of(item).updated;

@@ -25,7 +25,7 @@ struct Item {
   std::uint64_t digest = 0;           // of what was read
   Exptime exptime = Exptime::never();
   WallTime end = never_ends;  // by our clock
-  bool only_touched = false;  // since it was copied
+  bool only_touched = false;  // since it was copied; the copy may have ended
 };
 using Items = std::vector<Item>;
 
