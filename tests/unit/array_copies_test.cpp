@@ -57,6 +57,9 @@ TEST_CASE(
   CHECK(united({"+1a", "+2x"}, {"+2x", "+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
   CHECK(united({"-3x", "+1a"}, {"+1a", "+2x", "-3x"}) == Texts{"+2x", "-3x", "+1a"});
   CHECK(united({"+1a", "+2x"}, {"+1a", "-3x"}) == Texts{"+1a", "+2x", "-3x"});
+  CHECK(united({"-3x", "+1a"}, {"+1a", "+2x"}) == Texts{"+2x", "-3x", "+1a"});
+  CHECK(united({"-3x", "+1a"}, {"-3x", "+1a", "+2x"}) == Texts{"-3x", "+1a", "+2x"});
+  CHECK(united({"+0x", "-3x", "+1a"}, {"+0x", "+1a", "+2x"}) == Texts{"+0x", "-3x", "+1a", "+2x"});
   CHECK(united({"!3", "+1a"}, {"+1a", "+2x", "!3"}) == Texts{"+2x", "!3", "+1a"});
 }
 

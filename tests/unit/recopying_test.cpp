@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/structures/array/array.hpp"
+#include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds {
@@ -84,6 +85,64 @@ TEST_CASE("recopying: one copy of the mark is enough, and none is the end of it"
   CHECK(world.look());
   world.memory.server(world.server_of_mark(1)).restart();
   CHECK_FALSE(world.look());
+}
+
+TEST_CASE("recopying: a hash for whose new index there is no room stays as it was") {
+  for (const auto& [from, to] : std::vector<std::pair<std::size_t, std::size_t>>{{1, 2}, {2, 3}, {3, 1}}) {
+    std::size_t stayed = 0;
+    bool done = false;
+    for (std::size_t room = 0; !done; ++room) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(room);
+      test::World world(5);
+      const auto other = [&](std::size_t copies) {
+        return Context{world.memory, world.clock, world.random, {}, copies};
+      };
+      std::vector<Element> fields;
+      for (int i = 0; i < 40; ++i) fields.push_back({"f" + std::to_string(i), "v"});
+      for (const auto& result : Hash(other(from), "cfg").set(fields)) CHECK_FALSE(result.failure);
+      const std::string base = "hash" + (to == 1 ? "" : std::to_string(to)) + ":cfg:";
+      std::size_t stored = 0;
+      world.faults.choose([&](const Request& request) -> std::optional<Mishap> {
+        const bool stores =
+            request.op == Op::append || request.op == Op::add || request.op == Op::append_or_create;
+        if (!stores || !request.key.starts_with(base + "i")) return std::nullopt;
+        return stored++ < room ? std::nullopt : std::optional(Mishap::refused);
+      });
+      try {
+        done = Hash(world.with(to), "cfg").elements().recopy().found;
+      } catch (const Failure& failure) {
+        CHECK(failure.code() == ErrorCode::refused);
+      }
+      world.faults.none();
+      // It may be the very last line that has no room: that all has gone over. Whoever comes next completes that.
+      bool stays = false;
+      try {
+        stays = Hash(other(from), "cfg").elements().compact();
+      } catch (const Failure& failure) {
+        CHECK(failure.code() == ErrorCode::bad_data);
+      }
+      stayed += stays ? 1 : 0;
+      const std::size_t kept = stays ? from : to;
+      std::size_t found = 0;
+      CHECK(Hash(other(kept), "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+      CHECK(found == fields.size());
+      const std::vector<std::string> one{"f7"};
+      try {
+        Hash(other(stays ? to : from), "cfg").elements().get(one);
+        FAIL("it is not kept in so many copies");
+      } catch (const Failure& failure) {
+        CHECK(std::string(failure.what()).find("is kept in " + std::to_string(kept)) != std::string::npos);
+      }
+      for (std::size_t server = 0; server < world.memory.size() && stays; ++server) {
+        for (const auto& [key, item] : world.memory.server(server).items())
+          CHECK((!key.starts_with(base) || item.value.empty()));
+      }
+      CHECK(Hash(other(to), "cfg").elements().recopy().from == kept);
+    }
+    CHECK(stayed > 16);
+  }
 }
 
 TEST_CASE(

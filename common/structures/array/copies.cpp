@@ -1,6 +1,7 @@
 // Arrays whose journals have copies: their union, and making lost copies whole.
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "common/base/errors.hpp"
@@ -31,7 +32,7 @@ class Placing {
   Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
       : second_(second), size_(first.size()), newer_(newer), highest_(second.size(), first.size()) {
     for (std::size_t i = 0; i < first.size(); ++i) places_.emplace(first[i].id, i);
-    find_highest();
+    find_highest(newer == Newer::neither ? blind_removals(first) : Places());
   }
 
   // Of second[i], if it is in `first` too.
@@ -54,8 +55,25 @@ class Placing {
   }
 
  private:
-  void find_highest() {
-    std::unordered_map<std::string_view, std::size_t> highest;  // by element
+  using Places = std::unordered_map<std::string_view, std::size_t>;
+
+  // Those of `first` that `second` does not have, by element: what removes an element that `first` does not have is about one
+  // of `second`, which it lost.
+  Places blind_removals(const std::vector<JournalLine>& first) const {
+    std::unordered_set<std::string_view> ids;
+    for (const JournalLine& line : second_) ids.insert(line.id);
+    Places blind;
+    std::unordered_set<std::string_view> known;
+    for (std::size_t i = 0; i < first.size(); ++i) {
+      const JournalLine& line = first[i];
+      if (line.change == Change::remove && !known.contains(line.element) && !ids.contains(line.id))
+        blind.emplace(line.element, i);
+      if (line.change != Change::forgotten) known.insert(line.element);
+    }
+    return blind;
+  }
+
+  void find_highest(Places highest) {
     std::size_t of_clears = size_;
     for (std::size_t i = second_.size(); i-- > 0;) {
       const JournalLine& line = second_[i];
@@ -84,11 +102,11 @@ class Placing {
   const std::vector<JournalLine>& second_;
   std::size_t size_;
   Newer newer_;
-  std::unordered_map<std::string_view, std::size_t> places_;  // in `first`, by id
-  std::vector<std::size_t> highest_;                          // of each line, from what follows it
-  std::unordered_map<std::string_view, std::size_t> lowest_;  // by element, from what came so far
-  std::size_t lowest_of_all_ = 0;                             // from the last clear
-  std::size_t anchor_ = 0;                                    // behind all lines of `first` that came so far
+  Places places_;                     // in `first`, by id
+  std::vector<std::size_t> highest_;  // of each line, from what follows it
+  Places lowest_;                     // by element, from what came so far
+  std::size_t lowest_of_all_ = 0;     // from the last clear
+  std::size_t anchor_ = 0;            // behind all lines of `first` that came so far
 };
 
 // Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what removes may

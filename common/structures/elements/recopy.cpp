@@ -71,11 +71,13 @@ class Elements::Recopier {
       throw Failure(ErrorCode::bad_data,
                     "a part of the index is lost, so nothing was done; see the verb check, and --accept");
     }
-    say_unfinished(true);
-    change_.list(listed);
-    change_.recopying.settle();
-    change_.list(new_names());
-    name_shards();
+    const auto indexed = attempt([&] { make_index(listed); });
+    if (indexed.failure()) {
+      // There is no room for it, and nothing has gone over.
+      if (indexed.failure()->code() == ErrorCode::refused && !change_.recopying.taken_over())
+        static_cast<void>(attempt([&] { withdraw(); }));
+      raise(*indexed.failure());
+    }
     std::vector<std::string> absent;
     passage_.move(std::exchange(names_, {}), &absent);
     // Whoever listed one of these before the mark was there has written it by now, or never will.
@@ -95,6 +97,20 @@ class Elements::Recopier {
   }
 
  private:
+  void make_index(const std::vector<std::string>& listed) {
+    say_unfinished(true);
+    change_.list(listed);
+    change_.recopying.settle();
+    change_.list(new_names());
+    name_shards();
+  }
+
+  // The structure stays as it was.
+  void withdraw() {
+    remove_parts(change_.to, parts_of(change_.to));
+    change_.recopying.finish();
+  }
+
   bool has_index(Elements& side) const {
     std::vector<Request> gets;
     for (std::string& key : side.indexes_.front()->keys()) gets.push_back(Request::get(std::move(key)));
@@ -141,34 +157,47 @@ class Elements::Recopier {
   // Those that a mover before this one created, too: the manifest is what tells that the structure is there.
   void name_shards() {
     expect_all(change_.to.copies_.each([&](std::size_t copy) {
-      if (!change_.to.indexes_[copy]->look().manifest_whole())
-        throw Contention("the new index could not be completed; try again");
+      const ElementIndex& index = *change_.to.indexes_[copy];
+      if (index.look().manifest_whole()) return;
+      index.say_unfinished(true);  // throws what kept the manifest from being written
+      throw Contention("the new index could not be completed; try again");
     }));
   }
 
-  // Each part once all that it lists is known, the manifest last. True: there is none left.
-  bool remove_index() {
-    std::vector<std::vector<Request>> removals(change_.from.copies_.size());
-    expect_all(change_.from.copies_.each([&](std::size_t copy) {
+  // What removes an index as it is now, for each copy, the manifest last.
+  using Removals = std::vector<std::vector<Request>>;
+  static Removals parts_of(const Elements& side) {
+    Removals removals(side.copies_.size());
+    expect_all(side.copies_.each([&](std::size_t copy) {
       std::vector<Request> gets;
-      for (std::string& key : change_.from.indexes_[copy]->keys())
-        gets.push_back(Request::gets(std::move(key)));
+      for (std::string& key : side.indexes_[copy]->keys()) gets.push_back(Request::gets(std::move(key)));
       std::reverse(gets.begin(), gets.end());
-      Cluster& cluster = change_.from.copies_.at(copy).cluster;
+      Cluster& cluster = side.copies_.at(copy).cluster;
       const auto replies = cluster.execute(gets);
       for (std::size_t i = 0; i < gets.size(); ++i) {
         if (expect_read(cluster, replies[i]).outcome == Outcome::hit)
           removals[copy].push_back(Request::remove_if(gets[i].key, replies[i].cas));
       }
     }));
+    return removals;
+  }
+
+  // Each part once all that it lists is known. True: there is none left.
+  bool remove_index() {
+    const Removals removals = parts_of(change_.from);
     const auto none = [](const auto& requests) { return requests.empty(); };
     if (std::all_of(removals.begin(), removals.end(), none)) return true;
     change_.list(new_names());
     passage_.move(std::exchange(names_, {}), nullptr);
-    expect_all(change_.from.copies_.each([&](std::size_t copy) {
-      Context& context = change_.from.copies_.at(copy);
+    remove_parts(change_.from, removals);
+    return false;
+  }
+
+  static void remove_parts(const Elements& side, const Removals& removals) {
+    expect_all(side.copies_.each([&](std::size_t copy) {
+      Context& context = side.copies_.at(copy);
       for (const Request& request : removals[copy]) {
-        const auto contents = Journal(context, request.key, change_.from.options_).read();
+        const auto contents = Journal(context, request.key, side.options_).read();
         const Reply reply = context.cluster.execute(request);
         if (reply.failed()) expect(context.cluster, reply);
         std::vector<Request> batch;
@@ -178,7 +207,6 @@ class Elements::Recopier {
           static_cast<void>(context.cluster.execute(batch));
       }
     }));
-    return false;
   }
 
   Change change_;
