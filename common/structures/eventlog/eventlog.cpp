@@ -362,7 +362,7 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
 }
 
 std::vector<EventLog::KeysOfRing> EventLog::current_keys() {
-  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
+  static_cast<void>(elsewhere());
   remember(read_conf().all());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   const auto keys_of_ring = [&](const LogKeys& ring) {
