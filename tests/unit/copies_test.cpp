@@ -196,6 +196,56 @@ TEST_CASE("copies: a counter's set and removal hold where a client that missed o
   }
 }
 
+TEST_CASE("copies: a counter's decrement holds where a client missed one server") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (const auto mishap :
+         {test::Mishap::unreachable, test::Mishap::lost_request, test::Mishap::lost_reply}) {
+      for (std::size_t away = 0; away < 3; ++away) {
+        for (const bool was_set : {false, true}) {
+          CAPTURE(copies);
+          CAPTURE(away);
+          CopyWorld world;
+          world.context.copies = copies;
+          Counter counter(world.context);
+          const std::vector<std::string> name{"a"};
+          const auto value = [&] { return counter.get(name).front().value->value; };
+          if (was_set)
+            counter.set("a", 100, 1h, false);
+          else
+            counter.incr("a", 100, {.ttl = 1h});
+          test::ScriptedFaults faults(world.memory);
+          faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+            if (request.op == Op::decr && world.memory.server_of(request) == away) return mishap;
+            return std::nullopt;
+          });
+          Context theirs{faults, world.clock, world.random, "", copies};
+          CHECK(Counter(theirs).decr("a", 7)->value == 93);
+          CHECK(value() == 93);
+          CHECK(counter.incr("a", 1).value == 94);
+          CHECK(counter.decr("a", 4)->value == 90);
+          CHECK(value() == 90);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("copies: a counter is set for the first time while a server is down") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (std::size_t away = 0; away < 3; ++away) {
+      CopyWorld world;
+      world.context.copies = copies;
+      Counter counter(world.context);
+      const std::vector<std::string> name{"a"};
+      world.memory.stop(away);
+      CHECK(counter.set("a", 5, {}, false).stored);
+      CHECK(counter.get(name).front().value->value == 5);
+      world.memory.proceed(away);
+      CHECK(counter.get(name).front().value->value == 5);
+    }
+  }
+}
+
 TEST_CASE("copies: a counter that was set with copies is not set with one, and nothing of it changes") {
   for (const std::size_t kept : {2U, 3U}) {
     test::World world(5, kept);

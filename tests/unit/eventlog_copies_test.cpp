@@ -52,6 +52,33 @@ TEST_CASE("eventlog copies: nothing is lost with one server, whichever, as long 
   }
 }
 
+TEST_CASE("eventlog copies: a log that begins while a server is down tells its shape") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (std::size_t down = 0; down < 4; ++down) {
+      // Many names, because each of a log's keys has its own servers.
+      for (int i = 0; i < 20; ++i) {
+        CAPTURE(copies);
+        CAPTURE(down);
+        CAPTURE(i);
+        CopiedWorld world(copies);
+        const std::string name = "log" + std::to_string(i);
+        world.memory.stop(down);
+        EventLog(world.context, name, {3600, 24}).put("first", EventData::text);
+        for (const bool back : {false, true}) {
+          if (back) world.memory.proceed(down);
+          CollectingSink sink;
+          const auto shapes = EventLog(world.context, name, {60, 60}).fetch({}, sink).shapes;
+          CHECK(shapes == std::vector<RingShape>{{3600, 24}});
+          CollectingSink events;
+          EventLog(world.context, name, {3600, 24}).fetch({}, events);
+          CHECK(events.texts() == std::vector<std::string>{"first"});
+          CHECK(events.gaps.empty());
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("eventlog copies: a server that is down keeps nobody from putting and reading") {
   CopiedWorld world;
   std::vector<std::string> put;

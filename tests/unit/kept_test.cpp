@@ -117,6 +117,7 @@ const std::map<std::string, Verb> hash_verbs{
     {"clear", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().clear(); }},
     {"compact", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().compact(); }},
     {"accept", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().accept(); }},
+    {"where", [](KeptWorld& world, std::size_t copies) { world.cfg(copies).elements().index_keys(); }},
 };
 
 const std::map<std::string, Verb> log_verbs{
@@ -132,6 +133,7 @@ const std::map<std::string, Verb> log_verbs{
        CursorState state;
        world.deploys(copies).deliver(state, sink);
      }},
+    {"where", [](KeptWorld& world, std::size_t copies) { world.deploys(copies).current_keys(); }},
 };
 
 }  // namespace
@@ -149,6 +151,17 @@ TEST_CASE("kept: an array of segments touched with another number of copies stay
         CHECK(world.jobs(copies).keys().size() > 3);
       },
       array_verbs);
+}
+
+TEST_CASE("kept: no array with the JSON encoding begins beside journals in several copies") {
+  for (const std::size_t kept : {2U, 3U}) {
+    KeptWorld world;
+    world.jobs(kept).change(numbered(3), {});
+    const auto before = world.bytes();
+    check_refused([&] { world.jobs(1).change(Texts{"1"}, {}, ArrayEncoding::json); }, kept);
+    check_refused([&] { world.jobs(1).replace(Texts{"1"}, ArrayEncoding::json, true); }, kept);
+    CHECK(world.bytes() == before);
+  }
 }
 
 TEST_CASE("kept: a hash touched with another number of copies stays as it is") {

@@ -92,6 +92,21 @@ TEST_CASE("visitors: an id counts once per period, in a batch too, whatever its 
   CHECK_THROWS_AS(world.site().hit(""), Failure);
 }
 
+TEST_CASE("visitors: an id counts once, whatever numbers of copies its clients give") {
+  for (const std::size_t first : {1U, 2U, 3U}) {
+    for (const std::size_t then : {1U, 2U, 3U}) {
+      CAPTURE(first);
+      CAPTURE(then);
+      World world;
+      CHECK(Visitors(world.with(first), "site", 10s).hit("anna").counted);
+      world.clock.advance(1us);
+      CHECK_FALSE(Visitors(world.with(then), "site", 10s).hit("anna").counted);
+      CHECK_FALSE(Visitors(world.with(first), "site", 10s).hit("anna").counted);
+      CHECK(Visitors(world.with(then), "site", 10s).value().current == 1);
+    }
+  }
+}
+
 TEST_CASE("visitors: a dead server costs only the ids it holds") {
   World world;
   const auto counter_server = world.memory.placement().server_of(world.site().keys().back());

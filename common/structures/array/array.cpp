@@ -308,12 +308,16 @@ Array::Changed Array::update_json(const Step& step, bool lock) {
   return changed.value();
 }
 
+// In no number of copies.
 void Array::expect_no_journal() const {
-  const Reply reply = context_.cluster.execute(Request::get(kept_.key()));
-  if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return;
-  throw Failure(ErrorCode::bad_data,
-                "the array has the journal encoding; omit --encoding, or give --encoding journal",
-                context_.cluster.address_of(reply.server));
+  do {
+    const Reply reply = context_.cluster.execute(Request::get(kept_.key()));
+    if (expect_read(context_.cluster, reply).outcome != Outcome::miss) {
+      throw Failure(ErrorCode::bad_data,
+                    "the array has the journal encoding; omit --encoding, or give --encoding journal",
+                    context_.cluster.address_of(reply.server));
+    }
+  } while (kept_.elsewhere());
 }
 
 // A cas even under the lock: a lock that has expired meanwhile must not let an older value overwrite a newer

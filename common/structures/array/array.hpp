@@ -23,7 +23,7 @@
 //   journal  a change 1; 5 if it creates the array, because the JSON encoding and other numbers of copies are
 //            looked for first; more if the item is full, see journal.hpp. A replacement of more than 256 KiB
 //            2, plus 1 per half MiB. fetch 1, with segments 2; a missing journal 3.
-//   json     a change 2 per attempt, 3 to create, 2 more unless the encoding is given, 4 more with a lock;
+//   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, or 1 if the encoding is given; a missing array 1 more.
 // With several copies
 //   journal  Each copy is a journal of its own, and a change is appended to all of them under one id. The

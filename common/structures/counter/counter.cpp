@@ -207,6 +207,7 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
   const auto replies = execute_copies(context_, Request::decr(key, delta));
   if (!any_not_a_number(replies)) {
     if (std::any_of(replies.begin(), replies.end(), is_stored)) {
+      leave_behind(key, replies);
       CounterValue value = best_of(replies);
       value.created = false;
       return checked(name, key, std::move(value), replies);

@@ -26,6 +26,8 @@
 //                the set restarts at 0 at the next read. remove does the same if a copy does not answer: the
 //                others keep a 0 that counts as missing until it is incremented. If the copies answer a
 //                change with different numbers, it takes 1 trip more; remove takes 2.
+//                A decr that a copy did not answer would be undone by it, because its number is larger: the
+//                others go on in a new life, 2 trips more. (A ttl remains only where the protocol reports it.)
 //   another N    The keys of a plain counter do not tell its number of copies. incr, decr and limit with another
 //                number count in the copies they know, and get reads those: nothing is lost. set and take with
 //                one copy look at the other servers if the flags tell of a life, 1 trip more, and are refused.
@@ -177,6 +179,7 @@ class Counter {
   CounterValue best_of(std::span<const Reply> replies) const;
   CounterValue checked(const std::string& name, const std::string& key, CounterValue value,
                        std::span<const Reply> replies);
+  void leave_behind(const std::string& key, std::span<const Reply> decreased) const;
   static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
   std::vector<CounterRemoval> remove_copies(std::span<const std::string> names);
   void remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const;

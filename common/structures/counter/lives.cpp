@@ -13,6 +13,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t shown_of_no_counter = 1024;
+constexpr int most_rounds = 16;
 
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
@@ -101,6 +102,48 @@ void Counter::begin_again(const Versions& versions, VersionedItem& item, std::ui
   versions.write(std::span(&write, 1));
 }
 
+// A copy that has perhaps not been decreased has the larger number, and would undo it. The others go on in a new life, each
+// with what it has counted, so that it does not count. Throws UnknownOutcome if too few do.
+void Counter::leave_behind(const std::string& key, std::span<const Reply> decreased) const {
+  const auto silent =
+      std::find_if(decreased.begin(), decreased.end(), [](const Reply& reply) { return reply.failed(); });
+  if (silent == decreased.end()) return;
+  const Versions versions(context_);
+  std::vector<Request> probes;
+  for (const Reply& reply : decreased) {
+    if (is_stored(reply)) probes.push_back(Request::probe(key, reply.server));
+  }
+  std::optional<std::uint32_t> life;
+  std::size_t done = 0;
+  for (int round = 0; done < probes.size() && round < most_rounds; ++round) {
+    back_off(context_, round);
+    const auto replies = context_.cluster.execute(probes);
+    const VersionedItem seen = versions.item_of(key, replies);
+    if (!life) life = seen.next_number();
+    if (!life) throw no_version_left(key);
+    std::vector<VersionedItem> copies;
+    std::vector<VersionedWrite> writes;
+    for (const VersionedCopy& copy : seen.copies) copies.push_back({key, {copy}});
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      // One that is gone, or of a newer life already, has nothing that could be undone.
+      if (!seen.copies[i].found || seen.copies[i].number >= *life) continue;
+      const auto ttl = replies[i].age.ttl.value_or(std::chrono::seconds(-1));
+      writes.push_back(
+          {.item = &copies[i],
+           .number = *life,
+           .value = seen.copies[i].value,
+           .once = true,
+           .exptime = expiry_in(context_, ttl.count() < 0 ? std::nullopt : std::optional<Duration>(ttl))});
+    }
+    versions.write(writes);
+    done = static_cast<std::size_t>(std::count_if(
+        copies.begin(), copies.end(), [](const VersionedItem& one) { return !one.copies.front().failure; }));
+  }
+  if (enough_written(done, decreased.size())) return;
+  throw UnknownOutcome("the counter was decreased in too few of its copies, and another may undo it",
+                       context_.cluster.address_of(silent->server));
+}
+
 // Copies that differ may be of different lives: then the newest one's is the value.
 CounterValue Counter::checked(const std::string& name, const std::string& key, CounterValue value,
                               std::span<const Reply> replies) {
@@ -141,7 +184,10 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
                               bool if_absent) {
   const std::string key = key_of(name);
   auto replies = execute_copies(context_, Request::gets(key));
-  const CounterReading reading = merge(name, key, replies);
+  // Where nothing is found, what another copy has does not matter: a set ends its life.
+  const bool decides = if_absent || std::any_of(replies.begin(), replies.end(), is_hit);
+  const CounterReading reading =
+      decides ? merge(name, key, replies) : CounterReading{{}, {}, replies.front().server};
   if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
   if (if_absent && reading.value) return {false, reading.value->value, reading.server, reading.value->copies};
   const Versions versions(context_);

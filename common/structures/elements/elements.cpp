@@ -88,7 +88,7 @@ std::vector<std::string> Elements::keys_of(std::span<const std::string> names) c
 }
 
 std::vector<std::string> Elements::index_keys() const {
-  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
+  static_cast<void>(elsewhere());
   return indexes_.front()->keys();
 }
 

@@ -122,10 +122,6 @@ std::vector<InUse> ConfCopies::all() const {
   return lines;
 }
 
-bool ConfCopies::any_silent() const {
-  return std::find(copies.begin(), copies.end(), std::nullopt) != copies.end();
-}
-
 bool ConfCopies::lacks(std::size_t copy) const {
   const auto lines = all();
   const auto is_shape = [](const InUse& one) { return RingShape::parse(one.what).has_value(); };

@@ -64,7 +64,6 @@ struct ConfCopies {
   std::vector<std::optional<std::vector<InUse>>> copies;  // nullopt: no answer
 
   std::vector<InUse> all() const;
-  bool any_silent() const;
   // What one says of other numbers of copies all are to say, and until when each shape is in use then.
   bool lacks(std::size_t copy) const;
   // Each line says until when it counts.

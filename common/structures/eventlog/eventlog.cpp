@@ -132,19 +132,17 @@ bool EventLog::elsewhere() {
   return found;
 }
 
-// A copy of the conf key that is missing gets what the others say of former rings; if one does not answer, it is left missing,
-// so that readers of this copy alone look for what it would not say.
+// A copy of the conf key that is missing gets what the others say of former rings. If one does not answer it is begun all the
+// same, because it tells readers of the shape; they look for what it may not say: LogSummary::conf_may_lack.
 void EventLog::let_begin() {
-  bool silent = false;
   if (copies_.size() > 1) {
     const auto write = [&](const ConfCopies& confs, std::size_t copy) {
       add_to_conf(copies_.at(copy), keys_.conf(), confs.all());
     };
-    silent = repair(
-                 copies_, context_.clock, [&](bool) { return read_conf(); }, write)
-                 .any_silent();
+    static_cast<void>(repair(
+        copies_, context_.clock, [&](bool) { return read_conf(); }, write));
   }
-  for (LogWriter& writer : writers_) writer.may_begin(!silent);
+  for (LogWriter& writer : writers_) writer.may_begin();
 }
 
 // If the last look found only places that the log has left: what was begun then is completed.
@@ -298,7 +296,7 @@ EventLog::Flushed EventLog::flush() {
   const auto failure = failure_of_all(failures);
   const std::size_t stored = failure ? stored_at_least() : events;
   if (stored == 0) raise(*failure);
-  if (!failure) refill_lost(failures);
+  if (!failure) settle_begun(failures);
   return {.server = context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           .copies = copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures),
           .events = stored,
@@ -343,15 +341,21 @@ EventLog::Flushed EventLog::flush_as(const RingShape& shape, std::string_view li
   return all;
 }
 
-// A copy whose chunk began with this put, while another went on with one, has lost what came before: it would vouch for the
-// chunk when the other is lost next.
-void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
+// What readers of other copies need to know of a chunk that began with this put. A copy whose chunk began, while another went
+// on with one, has lost what came before: it would vouch for the chunk when the other is lost next. Where a part could not be
+// written the shape is noted all the same: the conf key of that copy lies elsewhere, and may be the only one that can be
+// reached.
+void EventLog::settle_begun(std::span<const std::optional<Failure>> failures) {
   bool began = false;
   bool went_on = false;
   for (std::size_t i = 0; i < writers_.size(); ++i) {
     const bool begun = writers_[i].take_begun();
     began = began || begun;
     went_on = went_on || (!begun && !failures[i]);
+  }
+  for (std::size_t i = 0; began && i < failures.size(); ++i) {
+    if (failures[i])
+      note_in_use(copies_.at(i), keys_.conf(), {shape_.text(), shape_.expiry_of(staged_chunk_)});
   }
   if (!began || !went_on) return;
   Unheard sink;
@@ -362,7 +366,7 @@ void EventLog::refill_lost(std::span<const std::optional<Failure>> failures) {
 }
 
 std::vector<EventLog::KeysOfRing> EventLog::current_keys() {
-  if (kept_.may_be_unmarked()) static_cast<void>(elsewhere());
+  static_cast<void>(elsewhere());
   remember(read_conf().all());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   const auto keys_of_ring = [&](const LogKeys& ring) {

@@ -149,6 +149,7 @@ struct LogSummary {
   std::vector<RingShape> shapes;  // in use, the newest last; with several copies, of any of them
   // What the conf key says, of all copies that answered.
   bool conf_answered = false;
+  bool conf_silent = false;  // a copy of it did not answer
   std::vector<InUse> conf;
   bool declined = false;  // see LogRange::only_if_sole
   // Servers that could not be asked; only reads that tolerate this have any.
@@ -158,7 +159,8 @@ struct LogSummary {
     return shapes.empty() ? std::nullopt : std::optional(shapes.back());
   }
   bool found_nothing() const { return parts == 0 && !directory; }
-  bool conf_missing() const { return conf_answered && conf.empty(); }
+  // Another copy, or a conf key of another number, may say more: one that was begun while others were silent says little.
+  bool conf_may_lack() const { return conf_answered && (conf_silent || conf.empty()); }
 };
 
 struct ChunkText;
@@ -242,7 +244,7 @@ class EventLog {
   void follow(CursorState& state);
   bool take_over(CursorState& state) const;
 
-  void refill_lost(std::span<const std::optional<Failure>> failures);
+  void settle_begun(std::span<const std::optional<Failure>> failures);
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
   // Its copies united.

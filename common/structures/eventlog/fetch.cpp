@@ -92,7 +92,7 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
       const bool there =
           read.summary.directory || std::any_of(texts.begin(), texts.end(),
                                                 [](const ChunkText& chunk) { return !chunk.parts.empty(); });
-      if (there && read.summary.conf_missing() && !std::exchange(looked, true) && elsewhere()) {
+      if (there && read.summary.conf_may_lack() && !std::exchange(looked, true) && elsewhere()) {
         if (!state.ring.empty()) state.ring = keys_.ring();
         read = {};
         count = 0;

@@ -104,6 +104,7 @@ std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys
     summary.flood = summary.flood || one.flood;
     summary.directory = summary.directory || one.directory;
     summary.conf_answered = summary.conf_answered || one.conf_answered;
+    summary.conf_silent = summary.conf_silent || !one.conf_answered;
     summary.conf = united(std::move(summary.conf), one.conf);
     for (const RingShape& shape : one.shapes) {
       if (std::find(summary.shapes.begin(), summary.shapes.end(), shape) == summary.shapes.end())

@@ -224,7 +224,7 @@ bool LogWriter::name_part(const PartName& name, const std::string& incarnation) 
   std::vector<Request> batch{
       Request::append_or_create(keys_.directory(group), "", named_line(name, incarnation, now), exptime)};
   bool knows_us = true;
-  if (conf_ && !conf_->failed() && (notes_ || conf_->outcome == Outcome::hit)) {
+  if (conf_ && !conf_->failed()) {
     const InUse noted = in_use(name.chunk);
     const auto all = parse_in_use(conf_->outcome == Outcome::hit ? conf_->value : "", now);
     knows_us = std::any_of(all.begin(), all.end(), [&](const InUse& one) { return one.what == noted.what; });

@@ -28,12 +28,8 @@ class LogWriter {
   // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, or no conf key, and
   // nobody has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied, UnknownOutcome, Contention.
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
-  // From now on directories are created. Without `notes` a conf key that is missing stays so: another copy may have one that
-  // says more than this writer knows.
-  void may_begin(bool notes = true) {
-    may_begin_ = true;
-    notes_ = notes;
-  }
+  // From now on directories are created.
+  void may_begin() { may_begin_ = true; }
   // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns nullopt, and this
   // has it. Until append() has stored something.
   void guess() { guessed_ = true; }
@@ -85,7 +81,6 @@ class LogWriter {
   bool touches_ = true;   // as far as is known, all servers know touch
   bool may_begin_ = false;
   bool restores_ = false;
-  bool notes_ = true;
   bool begun_ = false;
   bool guessed_ = false;
   std::optional<RingShape> meant_;

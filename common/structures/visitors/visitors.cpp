@@ -55,6 +55,11 @@ bool is_stored(const Reply& reply) {
   return reply.outcome == Outcome::stored;
 }
 
+// A mark of clients with one copy has no time: whoever made it has counted, without a look at other copies.
+bool is_older_mark(const std::string& one, const std::string& other) {
+  return one.size() != other.size() ? one.size() < other.size() : one < other;
+}
+
 }  // namespace
 
 Visitors::Visitors(Context context, std::string_view name, Duration period)
@@ -270,7 +275,7 @@ void Visitors::look_up_open(std::vector<Claim>& claims) {
     for (std::size_t copy = 0; copy < replies[i].size(); ++copy) {
       const Reply& reply = replies[i][copy];
       hidden = hidden || (reply.failed() && sent[i]->others[copy]);
-      if (reply.outcome == Outcome::hit && (oldest == nullptr || reply.value < *oldest))
+      if (reply.outcome == Outcome::hit && (oldest == nullptr || is_older_mark(reply.value, *oldest)))
         oldest = &reply.value;
     }
     if (oldest == nullptr || hidden) continue;

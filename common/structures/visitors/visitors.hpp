@@ -25,8 +25,8 @@
 // With several copies
 //   Every copy of a counter counts, and the largest is the value, as for plain counters (counter.hpp). An id
 //   is added to all copies. If only some have it, the oldest mark counts and the add itself writes the
-//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. An id is counted again in three
-//   cases: after a loss, if its other copies do not answer; after a loss, if a client hits it again whose
+//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with one
+//   copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do not answer; after a loss, if a client hits it again whose
 //   clock is further behind than the time since the first hit; without a loss, if one of two simultaneous
 //   hits does not reach every copy.
 //
