@@ -1,6 +1,8 @@
 // Arrays whose journals have copies.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "common/structures/array/array.hpp"
 #include "tests/support/world.hpp"
 
@@ -127,6 +129,33 @@ TEST_CASE(
   CHECK(world.jobs.fetch().elements == b);
   world.memory.restart(world.servers[1]);
   CHECK(world.jobs.fetch().elements == b);
+}
+
+TEST_CASE("array copies: what a copy has missed, and cannot be given, is not compacted away in the other") {
+  for (const std::size_t deaf : {0U, 1U}) {
+    CAPTURE(deaf);
+    World world;
+    world.jobs.change(both, {});
+    // The other one loses all, and then alone hears of a removal.
+    world.memory.restart(world.servers[1 - deaf]);
+    world.without(deaf);
+    CHECK_THROWS_AS(world.jobs.change({}, a), Failure);
+    world.jobs.change(Texts{"\"c\""}, {});
+    world.jobs.change({}, a);
+    // It can be read again, and not be written.
+    world.faults.choose([&](const Request& request) {
+      const bool writes = request.op == Op::cas || request.op == Op::append;
+      return writes && request.server == world.servers[deaf] ? std::optional(test::Mishap::lost_request)
+                                                             : std::nullopt;
+    });
+    CHECK_THROWS_AS(world.jobs.compact(), Failure);
+    world.faults.none();
+    CHECK(world.jobs.fetch().elements.size() == 2);
+    CHECK(world.jobs.compact().has_value());
+    CHECK(world.jobs.fetch().elements.size() == 2);
+    const auto again = world.jobs.fetch().elements;
+    CHECK(std::find(again.begin(), again.end(), a[0]) == again.end());
+  }
 }
 
 TEST_CASE("array copies: that no server answers is told as with one copy, so that fetch --partial knows it") {

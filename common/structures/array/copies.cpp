@@ -11,14 +11,18 @@ namespace mcds {
 
 namespace {
 
-// Whether `lines` has all ids, and adds nothing that is wanted forgotten.
-bool has_all(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& wanted) {
+// The ids of `wanted` that `lines` does not have, or adds although they are wanted forgotten.
+std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
+                                    const std::vector<JournalLine>& wanted) {
   std::unordered_map<std::string_view, Change> changes;
   for (const JournalLine& line : lines) changes.emplace(line.id, line.change);
-  return std::all_of(wanted.begin(), wanted.end(), [&](const JournalLine& line) {
+  std::vector<std::string> lacking;
+  for (const JournalLine& line : wanted) {
     const auto found = changes.find(line.id);
-    return found != changes.end() && !(line.change == Change::forgotten && found->second == Change::add);
-  });
+    if (found == changes.end() || (line.change == Change::forgotten && found->second == Change::add))
+      lacking.push_back(line.id);
+  }
+  return lacking;
 }
 
 }  // namespace
@@ -153,8 +157,9 @@ struct Array::Union {
   bool found = false;
   JournalLoss loss;  // of the copy that has lost least
   std::vector<JournalLine> lines;
-  std::vector<bool> lacking;  // which copies, of those that answer, are not whole
-  std::vector<bool> missing;  // and have no journal
+  std::vector<bool> lacking;                // which copies, of those that answer, are not whole
+  std::vector<bool> missing;                // and have no journal
+  std::unordered_set<std::string> partial;  // ids of lines that not every copy has
   std::optional<Failure> failure;
   bool nobody = true;  // answered
   std::size_t server = 0;
@@ -162,6 +167,7 @@ struct Array::Union {
   bool complete() const { return found && !loss.any(); }
   bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
   bool lacks(std::size_t copy) const { return found && lacking[copy]; }
+  bool any_lacks() const { return found && std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
   // An append may have reached one copy and be in transit to another.
   static bool may_be_late() { return true; }
 };
@@ -184,11 +190,14 @@ Array::Union Array::read_copies() const {
     all.lines = found == 1 ? std::move(one.value().lines) : unite(all.lines, one.value().lines);
   }
   for (const auto& one : contents) {
-    // Where every copy has lost something, none can be made more than equal.
-    const bool whole = one.failure() || (one.value().found && (!all.complete() || !one.value().loss.any()) &&
-                                         (found == 1 || has_all(one.value().lines, all.lines)));
-    all.lacking.push_back(!whole);
+    all.lacking.push_back(false);
     all.missing.push_back(!one.failure() && !one.value().found);
+    if (one.failure()) continue;
+    const auto ids = found == 1 && one.value().found ? std::vector<std::string>()
+                                                     : lacking_of(one.value().lines, all.lines);
+    all.partial.insert(ids.begin(), ids.end());
+    // Where every copy has lost something, none can be made more than equal.
+    all.lacking.back() = !one.value().found || !ids.empty() || (all.complete() && one.value().loss.any());
   }
   return all;
 }
@@ -227,20 +236,28 @@ Array::Contents Array::fetch_journals() const {
   return contents;
 }
 
-// One order for all copies: what one of them drops none may keep.
+// One order for all copies: what one of them drops none may keep. So only that is dropped which every copy is known to have: an
+// addition would come back from one that has missed its removal.
 std::optional<Array::Compacted> Array::compact_copies() {
-  const Union all = heal();
+  Union all = heal();
+  if (all.any_lacks()) all = heal();
   if (all.nobody && all.failure) raise(*all.failure);
   if (!all.complete()) return std::nullopt;
-  Compacted result{all.lines.size(), without_removed(all.lines).size()};
   if (all.failure)
     return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};
+  std::unordered_set<std::string_view> dropped;
+  for (const JournalLine& line : all.lines) {
+    if (!all.partial.contains(line.id)) dropped.insert(line.id);
+  }
+  for (const JournalLine& line : without_removed(all.lines)) dropped.erase(line.id);
   expect_all(copies_.each([&](std::size_t copy) {
     journal(copy).compact([&](const std::vector<JournalLine>& lines) {
-      return without_removed(unite(all.lines, lines, Newer::second));
+      std::vector<JournalLine> left = unite(all.lines, lines, Newer::second);
+      std::erase_if(left, [&](const JournalLine& line) { return dropped.contains(line.id); });
+      return left;
     });
   }));
-  return result;
+  return Compacted{all.lines.size(), all.lines.size() - dropped.size()};
 }
 
 }  // namespace mcds
