@@ -37,6 +37,9 @@ Settler::State Settler::judge(const Item& item, const Request& request, const Re
 Settler::State Settler::judge_found(const Item& item, const Request& add, const Reply& seen) {
   const std::uint64_t digest = digest_of(seen.value, seen.flags);
   if (digest == item.digest) {
+    // Stored by a run that was ended, and touched since, or not any more by that run.
+    if (!seen.created && item.before && !item.before->settled && item.before->may_be(digest))
+      return State::touched;
     MovedPair& pair = tally_.pair_of(item);
     ++(seen.created ? pair.copied : pair.already);
     return State::settled;
@@ -158,6 +161,11 @@ void Settler::touch(Items& items, std::vector<State>& states) {
     const Item& item = items[touched[k]];
     if (replies[k].failed()) {
       states[touched[k]] = left(item, failure_of(to_, replies[k]));
+      continue;
+    }
+    if (replies[k].outcome != Outcome::stored && has_ended(item)) {
+      ++tally_.pair_of(item).gone;
+      states[touched[k]] = State::settled;
       continue;
     }
     if (replies[k].outcome != Outcome::stored) {
