@@ -4,6 +4,13 @@
 
 namespace mcds::moving {
 
+namespace {
+
+constexpr const char* ended_meanwhile =
+    "it ended or was removed on its new server at the same moment; run the move again";
+
+}  // namespace
+
 std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
                                   std::span<const Reply> replies) {
   std::vector<State> states;
@@ -140,6 +147,8 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
     } else if (replies[k].outcome == Outcome::stored) {
       ++tally_.pair_of(item).updated;
       state = State::settled;
+    } else if (now[k].outcome == Outcome::miss || replies[k].outcome == Outcome::not_found) {
+      state = left(item, "busy", ended_meanwhile);
     } else {
       state = judge_other(item, batch[changed[k]], now[k]);
     }
@@ -169,8 +178,7 @@ void Settler::touch(Items& items, std::vector<State>& states) {
       continue;
     }
     if (replies[k].outcome != Outcome::stored) {
-      states[touched[k]] = left(
-          item, "busy", "it ended or was removed on its new server at the same moment; run the move again");
+      states[touched[k]] = left(item, "busy", ended_meanwhile);
       continue;
     }
     ++tally_.pair_of(item).updated;
