@@ -275,34 +275,6 @@ TEST_CASE("move: again copies what lives on by touches although its copy has end
   }
 }
 
-// A digest was written over by that of a second run, which ended before it had replaced the item: the third run took it for
-// somebody else's.
-TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost or left") {
-  for (int first = 0; first < 12; ++first) {
-    for (int second = 0; second < 12; ++second) {
-      MoveWorld world;
-      std::vector<std::string> keys;
-      for (int i = 0; i < 5; ++i) keys.push_back(world.moving_key(i));
-      const auto write = [&](const std::string& value) {
-        for (const std::string& key : keys) world.set(key, value + key);
-      };
-      write("first ");
-      world.run(false, first);
-      write("second ");
-      world.run(false, second);
-      write("third ");
-      CHECK(world.run(false));
-      write("fourth ");
-      world.run(true, second);
-      CHECK(world.run(true));
-      CAPTURE(first);
-      CAPTURE(second);
-      CHECK(world.left.empty());
-      for (const std::string& key : keys) CHECK(world.there(key)->value == "fourth " + key);
-    }
-  }
-}
-
 TEST_CASE("move: where each key goes is known by its name") {
   const VirtualTime time;
   MemoryCluster from(time, 3), to(time, 4);

@@ -62,6 +62,9 @@ class Elements::Fetching {
   void look() {
     looks_ = expect_all(elements_.copies_.each(
         [&](std::size_t copy) { return index(copy).look(compared_ != 0 || partial_); }));
+    if (compared_ == 0) return;
+    for (std::size_t copy = 0; copy < copies_; ++copy) damaged_[copy] = damaged(looks_[copy]);
+    ElementIndex::Look::reconcile(looks_);
   }
 
   const ElementIndex& index(std::size_t copy) const { return *elements_.indexes_[copy]; }

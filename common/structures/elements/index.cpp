@@ -94,11 +94,12 @@ struct ElementIndex::Roots {
     if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {
-      if (line.change == Change::add) stale.insert(line.element);
+      if (line.change == Change::add) named.insert(line.element);
       if (line.element == unfinished_mark) unfinished = true;
       if (line.element == finished_mark) unfinished = false;
     }
     manifest_lost = manifest.loss.any();
+    stale = named;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       if (reader.failed(shard + 1)) forget_entries_of(shard);
       if (!reader.found(shard + 1)) continue;
@@ -134,7 +135,8 @@ struct ElementIndex::Roots {
   bool unfinished = false;
   std::vector<std::pair<std::size_t, std::string>>
       unnamed;                  // shards there are, that the manifest does not name
-  std::set<std::string> stale;  // entries of the manifest whose shards are gone
+  std::set<std::string> named;  // entries of the manifest
+  std::set<std::string> stale;  // those whose shards are gone
 };
 
 // Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is looked at again.
@@ -183,8 +185,12 @@ ElementIndex::Look::Look(Look&&) noexcept = default;
 ElementIndex::Look::~Look() = default;
 
 ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)) {
-  const JournalReader& reader = roots_->reader;
   unfinished_ = roots_->unfinished;
+  set_states();
+}
+
+void ElementIndex::Look::set_states() {
+  const JournalReader& reader = roots_->reader;
   manifest_whole_ = !reader.failed(0) && !roots_->manifest_lost && roots_->unnamed.empty();
   for (std::size_t shard = 0; shard < index_shards; ++shard) {
     const bool found = reader.found(shard + 1);
@@ -193,6 +199,25 @@ ElementIndex::Look::Look(std::unique_ptr<Roots> roots) : roots_(std::move(roots)
   for (const std::string& entry : roots_->stale) {
     const auto shard = parse_u64(entry.substr(0, entry.find(':'))).value_or(0) % index_shards;
     if (states_[shard] != Shard::unreachable) states_[shard] = Shard::lost;
+  }
+}
+
+void ElementIndex::Look::reconcile(std::span<Look> copies) {
+  std::set<std::string> named, there;
+  for (const Look& copy : copies) {
+    const JournalReader& reader = copy.roots_->reader;
+    named.insert(copy.roots_->named.begin(), copy.roots_->named.end());
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      if (!reader.failed(shard + 1) && reader.found(shard + 1))
+        there.insert(manifest_entry(shard, reader.incarnation(shard + 1)));
+    }
+  }
+  for (Look& copy : copies) {
+    std::erase_if(copy.roots_->stale, [&](const std::string& entry) { return there.contains(entry); });
+    std::erase_if(copy.roots_->unnamed, [&](const auto& shard) {
+      return named.contains(manifest_entry(shard.first, shard.second));
+    });
+    copy.set_states();
   }
 }
 

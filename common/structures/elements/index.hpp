@@ -123,6 +123,9 @@ class ElementIndex {
     bool manifest_whole() const { return manifest_whole_; }
     // See say_unfinished.
     bool unfinished() const { return unfinished_; }
+    // Of several copies: what the manifest of one says of another's shard is no loss. After a move to other servers the copies
+    // of a key may be in another order, each key's in its own.
+    static void reconcile(std::span<Look> copies);
     // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
     std::vector<std::string> take(std::size_t shard);
     // Of the shards taken.
@@ -132,6 +135,7 @@ class ElementIndex {
    private:
     friend class ElementIndex;
     explicit Look(std::unique_ptr<Roots> roots);
+    void set_states();
     std::unique_ptr<Roots> roots_;
     std::array<Shard, index_shards> states_{};
     bool manifest_whole_ = true;

@@ -72,7 +72,7 @@ bool Copier::passed_over(const Item& item) const {
 
 void Copier::take(Spooled record) {
   Item item;
-  item.hash = hash_of(record.key);
+  item.hash = hash_of(record.key, record.copy);
   if (const Copied* before = ledger_.find(item.hash)) item.before = *before;
   item.record = std::move(record);
   doubt(item);

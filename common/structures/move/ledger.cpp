@@ -53,8 +53,8 @@ std::string_view bytes_of(const T& record) {
 
 }  // namespace
 
-KeyHash hash_of(std::string_view key) {
-  const XXH128_hash_t hash = XXH3_128bits(key.data(), key.size());
+KeyHash hash_of(std::string_view key, std::uint8_t copy) {
+  const XXH128_hash_t hash = XXH3_128bits_withSeed(key.data(), key.size(), copy);
   return {hash.low64, hash.high64};
 }
 

@@ -27,7 +27,8 @@ struct KeyHash {
   std::uint64_t low = 0, high = 0;
   bool operator==(const KeyHash&) const = default;
 };
-KeyHash hash_of(std::string_view key);
+// `copy`: several copies of a key may move, each to a server of its own.
+KeyHash hash_of(std::string_view key, std::uint8_t copy = 0);
 std::uint64_t digest_of(std::string_view value, std::uint32_t flags);
 
 // From its start to its end.

@@ -149,6 +149,7 @@ Fate Map::placed_fate(View placed_by, std::size_t copies, std::size_t server) co
   if (rank >= empty.size()) return fate;
   fate.what = Fate::What::moves;
   fate.to = empty[rank];
+  fate.copy = static_cast<std::uint8_t>(rank);
   return fate;
 }
 

@@ -33,6 +33,7 @@ struct Fate {
   Kind kind = Kind::plain;
   std::uint8_t pass = 0;  // parts in 0, what names them in 1, what names those in 2
   std::size_t to = 0;     // of the new pool
+  std::uint8_t copy = 0;  // of those of this key that move
 };
 
 class Map {

@@ -102,7 +102,8 @@ void Move::Parts::take(const LiveKey& key) {
     record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
   record.cas = key.cas;
   record.key = key.key;
-  spool(fate.pass, ledger->part_of(moving::hash_of(key.key))).add(record);
+  record.copy = fate.copy;
+  spool(fate.pass, ledger->part_of(moving::hash_of(key.key, fate.copy))).add(record);
 }
 
 // What is on its way is named in a mark, in copies of its own, and would be found by nobody on new servers.

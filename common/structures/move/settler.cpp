@@ -4,6 +4,13 @@
 
 namespace mcds::moving {
 
+namespace {
+
+constexpr const char* ended_meanwhile =
+    "it ended or was removed on its new server at the same moment; run the move again";
+
+}  // namespace
+
 std::vector<bool> Settler::settle(Items& items, std::span<const Request> batch,
                                   std::span<const Reply> replies) {
   std::vector<State> states;
@@ -37,6 +44,9 @@ Settler::State Settler::judge(const Item& item, const Request& request, const Re
 Settler::State Settler::judge_found(const Item& item, const Request& add, const Reply& seen) {
   const std::uint64_t digest = digest_of(seen.value, seen.flags);
   if (digest == item.digest) {
+    // Stored by a run that was ended, and touched since, or not any more by that run.
+    if (!seen.created && item.before && !item.before->settled && item.before->may_be(digest))
+      return State::touched;
     MovedPair& pair = tally_.pair_of(item);
     ++(seen.created ? pair.copied : pair.already);
     return State::settled;
@@ -137,6 +147,8 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
     } else if (replies[k].outcome == Outcome::stored) {
       ++tally_.pair_of(item).updated;
       state = State::settled;
+    } else if (now[k].outcome == Outcome::miss || replies[k].outcome == Outcome::not_found) {
+      state = left(item, "busy", ended_meanwhile);
     } else {
       state = judge_other(item, batch[changed[k]], now[k]);
     }
@@ -160,9 +172,13 @@ void Settler::touch(Items& items, std::vector<State>& states) {
       states[touched[k]] = left(item, failure_of(to_, replies[k]));
       continue;
     }
+    if (replies[k].outcome != Outcome::stored && has_ended(item)) {
+      ++tally_.pair_of(item).gone;
+      states[touched[k]] = State::settled;
+      continue;
+    }
     if (replies[k].outcome != Outcome::stored) {
-      states[touched[k]] = left(
-          item, "busy", "it ended or was removed on its new server at the same moment; run the move again");
+      states[touched[k]] = left(item, "busy", ended_meanwhile);
       continue;
     }
     ++tally_.pair_of(item).updated;

@@ -22,6 +22,7 @@ struct Header {
   std::uint16_t from, to;
   Kind kind;
   std::uint8_t key_size;
+  std::uint8_t copy;
 };
 
 std::string folder() {
@@ -84,7 +85,8 @@ void Spool::add(const Spooled& record) {
                       record.from,
                       record.to,
                       record.kind,
-                      static_cast<std::uint8_t>(record.key.size())};
+                      static_cast<std::uint8_t>(record.key.size()),
+                      record.copy};
   buffer_.append(reinterpret_cast<const char*>(&header), sizeof header);
   add_bytes(record.key);
 }
@@ -132,7 +134,8 @@ std::optional<Spooled> Spool::next() {
                  header.size_bytes,
                  header.expires_s,
                  header.cas,
-                 std::string(next_bytes(header.key_size))};
+                 std::string(next_bytes(header.key_size)),
+                 header.copy};
 }
 
 }  // namespace mcds::moving

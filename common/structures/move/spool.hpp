@@ -19,6 +19,7 @@ struct Spooled {
   std::uint32_t expires_s = 0;   // UNIX seconds by its server's clock; 0: never
   std::uint64_t cas = 0;         // as it was listed
   std::string key = {};
+  std::uint8_t copy = 0;  // of those of this key that move
 };
 
 // What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as can be.
