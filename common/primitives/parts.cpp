@@ -8,6 +8,8 @@ namespace mcds {
 
 namespace {
 
+constexpr std::string_view segment_mark = ":s:";
+
 // `text` without the number it ends in and the mark before that.
 std::optional<std::string_view> without_number(std::string_view text, char mark) {
   const auto end = text.find_last_not_of("0123456789");
@@ -26,10 +28,10 @@ std::optional<std::string_view> behind(std::string_view key, std::string_view wo
 
 // The bytes at the end of `rest` that make it a part; 0 if it is not one.
 std::size_t segment_suffix(std::string_view rest) {
-  constexpr std::size_t size = 3 + 16;
+  constexpr std::size_t size = segment_mark.size() + 16;
   if (rest.size() <= size) return 0;
   const std::string_view end = rest.substr(rest.size() - size);
-  return end.starts_with(":s:") && parse_hex64(end.substr(3)) ? size : 0;
+  return end.starts_with(segment_mark) && parse_hex64(end.substr(segment_mark.size())) ? size : 0;
 }
 
 std::size_t index_segment_suffix(std::string_view rest) {
@@ -69,6 +71,10 @@ PlacedKey placed(std::string key, std::string_view key_prefix) {
   if (suffix == 0) return {std::move(key)};
   std::string with = key.substr(0, key.size() - suffix);
   return {std::move(key), std::move(with)};
+}
+
+bool is_segment(const PlacedKey& key) {
+  return !key.with.empty() && key.key.compare(key.with.size(), segment_mark.size(), segment_mark) == 0;
 }
 
 }  // namespace mcds

@@ -17,4 +17,7 @@ namespace mcds {
 // `key` with its namespace `key_prefix`; a key that is not a part is placed by its own bytes.
 PlacedKey placed(std::string key, std::string_view key_prefix);
 
+// Of a journal: each of several copies has segments of its own, under names that no other has.
+bool is_segment(const PlacedKey& key);
+
 }  // namespace mcds

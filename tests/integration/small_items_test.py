@@ -67,6 +67,17 @@ def array(servers, numbers):
         same(servers, copies, "array", "jobs", values, "recopied")
 
 
+def segments_of_each_copy(servers):
+    """Each copy of a journal has segments of its own: that the others lack them is no fault."""
+    for copies in (2, 3):
+        values = [f"value {number}" for number in range(2000)]
+        servers.done(copies, "array", "add", f"whole{copies}", "-", given="\n".join(values))
+        keys = servers.done(copies, "array", "where", f"whole{copies}", "-o", "value").splitlines()
+        check(len(keys) > 1, f"it has segments: {keys}")
+        verdicts = json.loads(servers.done(copies, "where", "--probe", "--live").splitlines()[-1])["verdicts"]
+        check(list(verdicts) == ["ok"], f"all of it is where it should be: {verdicts}")
+
+
 def too_long_for_a_mark(servers):
     """The roots of three copies are named in one mark."""
     values = [f"{number} {'v' * 2000}" for number in range(290)]
@@ -108,6 +119,7 @@ def main():
         with tempfile.TemporaryDirectory() as directory:
             servers = Servers(directory, kib)
             try:
+                segments_of_each_copy(servers)
                 array(servers, numbers)
                 if kib == 8:
                     too_long_for_a_mark(servers)

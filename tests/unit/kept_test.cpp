@@ -226,7 +226,10 @@ TEST_CASE("kept: a part is known by its key, and nothing else is taken for one")
       {"ns:eventlog2:deploys:60x60:29920568.1", "ns:eventlog2:deploys:60x60:29920568"},
       {"ns:lock:nightly:fence", "ns:lock:nightly"},
   };
-  for (const auto& [part, with] : parts) CHECK(placed(part, "ns:").with == with);
+  for (const auto& [part, with] : parts) {
+    CHECK(placed(part, "ns:").with == with);
+    CHECK(is_segment(placed(part, "ns:")) == part.ends_with(id));
+  }
   for (const std::string& key : std::vector<std::string>{
            "ns:array:jobs", "ns:array:jobs:json", "ns:table:blocked" + id, "ns:hash:cfg:v:a",
            "array:jobs" + id, "ns:sessions" + id, "ns:eventlog:deploys:60x60:29920568",

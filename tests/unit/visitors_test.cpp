@@ -107,6 +107,25 @@ TEST_CASE("visitors: an id counts once, whatever numbers of copies its clients g
   }
 }
 
+TEST_CASE("visitors: with copies the period in use is known whichever server is down, or was restarted") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (std::size_t away = 0; away < 3; ++away) {
+      for (const bool restarted : {false, true}) {
+        CAPTURE(copies);
+        CAPTURE(away);
+        World world;
+        world.context.copies = copies;
+        world.site().hit();
+        if (restarted)
+          world.memory.restart(away);
+        else
+          world.memory.stop(away);
+        CHECK(Visitors::period_in_use(world.context, "site") == 10s);
+      }
+    }
+  }
+}
+
 TEST_CASE("visitors: a dead server costs only the ids it holds") {
   World world;
   const auto counter_server = world.memory.placement().server_of(world.site().keys().back());

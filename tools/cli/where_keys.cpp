@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/primitives/copies.hpp"
+#include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/session.hpp"
 
@@ -42,14 +43,17 @@ void add_owners(Session& session, JsonObject& line, const Placement& placement, 
   if (one_name && wire_keys.front() != key) line.bytes("wire_key", wire_keys.front());
 }
 
-Owners key_owners(Session& session, const Placement& placement, const std::string& key) {
+Owners key_owners(Session& session, const Placement& placement, const PlacedKey& placed) {
+  const std::string& key = placed.placed_by();
   std::size_t copies = session.copies();
   if (key.starts_with(session.key_prefix())) {
     const auto name = structure_named(std::string_view(key).substr(session.key_prefix().size()));
     if (name && name->copies > 1) copies = std::min(name->copies, placement.pool().size());
   }
   if (placement.replicates() || copies == 1) return placement.owners_of(key);
-  return copies_on(placement.servers_of(key, copies));
+  Owners owners = copies_on(placement.servers_of(key, copies));
+  for (Owner& owner : owners.list) owner.must = !is_segment(placed);
+  return owners;
 }
 
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys, std::optional<std::size_t> copies) {

@@ -28,8 +28,8 @@ JsonObject where_line(Session& session, const Placement& placement, const Placed
 void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key);
 
 // Where a key is kept: by the client itself where it replicates, else in as many copies as its own name says, or the session.
-// `key` is what the key is placed by.
-Owners key_owners(Session& session, const Placement& placement, const std::string& key);
+// A part that each copy names itself must be on none of them.
+Owners key_owners(Session& session, const Placement& placement, const PlacedKey& key);
 
 // One line per key; asks no server.
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys,

@@ -9,6 +9,7 @@
 #include "common/base/units.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/replicas.hpp"
 
 namespace mcds {
 
@@ -103,7 +104,10 @@ Visitors::Hit Visitors::count(std::int64_t period, std::uint64_t hits) {
 
 void Visitors::note_period(std::int64_t period) const {
   if (std::chrono::seconds(period_s_) == usual_period) return;
-  note_in_use(context_, conf_, {std::to_string(period_s_), start_of(period + 2)});
+  const Replicas copies(context_);
+  static_cast<void>(copies.each([&](std::size_t copy) {
+    note_in_use(copies.at(copy), conf_, {std::to_string(period_s_), start_of(period + 2)});
+  }));
 }
 
 Duration Visitors::period_in_use(const Context& context, std::string_view name) {
@@ -118,10 +122,14 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   if (std::any_of(replies[1].begin(), replies[1].end(), is_hit) ||
       std::any_of(replies[2].begin(), replies[2].end(), is_hit))
     periods.push_back(usual_period);
-  for (const InUse& one : parse_in_use(replies[0].front().value, now)) {
-    const auto seconds = parse_u64(one.what);
-    if (seconds && *seconds > 0 && *seconds < longest_period_s)
-      periods.emplace_back(std::chrono::seconds(*seconds));
+  // A copy may have missed what another was told, or have lost it.
+  for (const Reply& conf : replies[0]) {
+    for (const InUse& one : parse_in_use(conf.value, now)) {
+      const auto seconds = parse_u64(one.what);
+      if (!seconds || *seconds == 0 || *seconds >= longest_period_s) continue;
+      const Duration told = std::chrono::seconds(*seconds);
+      if (std::find(periods.begin(), periods.end(), told) == periods.end()) periods.push_back(told);
+    }
   }
   if (periods.size() < 2) return periods.empty() ? usual_period : periods.front();
   std::string list;

@@ -19,7 +19,7 @@ constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
 Item item_of(Session& session, const Placement& placement, const std::string& name, std::string whole) {
   const PlacedKey key = placed(std::move(whole), session.key_prefix());
   Item item{name, {}};
-  for (const Owner& owner : key_owners(session, placement, key.placed_by()).list) {
+  for (const Owner& owner : key_owners(session, placement, key).list) {
     const bool as_given = owner.wire_key.empty() || !key.with.empty();
     item.places.push_back({owner.server, as_given ? key.key : owner.wire_key, owner.must});
   }

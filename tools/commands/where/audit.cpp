@@ -43,7 +43,7 @@ void Audit::take(const LiveKey& key) {
   if (ours && ours->of_recopy) return;
   const std::string name(key.key);
   const PlacedKey part = placed(name, session_.key_prefix());
-  const Owners owners = probe_.owners_of(placement_, part.placed_by());
+  const Owners owners = probe_.owners_of(placement_, part);
   const std::uint64_t hash = key_hash::xxh3(name);
   const bool several = owners.list.size() > 1;
   const bool owner = owners.has(key.server);

@@ -204,7 +204,7 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
     const std::vector<KeyCopies> copies = ask(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const PlacedKey part = placed(some[i], session_.key_prefix());
-      evidence.add(copies[i], owners_of(*placements_.front(), part.placed_by()));
+      evidence.add(copies[i], owners_of(*placements_.front(), part));
     }
   }
 }
@@ -212,8 +212,8 @@ void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
 ExitStatus Probe::finish(const Placement& placement, const std::string& key, const KeyCopies& copies) {
   const PlacedKey part = placed(key, session_.key_prefix());
   const Placement::Place place = placement.place_of(part.placed_by());
-  Findings findings{
-      placement, place, owners_of(placement, part.placed_by()), key, copies, !differ_by_nature(key), {}, {}};
+  Findings findings{placement, place, owners_of(placement, part), key, copies, !differ_by_nature(key),
+                    {},        {}};
   if (options_.prune) findings.strays = strays_of(copies, findings.owners, options_.even_last);
   if (!options_.dry_run && !findings.strays.empty()) {
     findings.removed =
@@ -260,7 +260,7 @@ bool Probe::differ_by_nature(const std::string& key) const {
   return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
 }
 
-Owners Probe::owners_of(const Placement& placement, const std::string& key) {
+Owners Probe::owners_of(const Placement& placement, const PlacedKey& key) {
   return key_owners(session_, placement, key);
 }
 

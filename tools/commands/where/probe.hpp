@@ -10,6 +10,7 @@
 
 #include "common/base/json.hpp"
 #include "common/cluster/keys/probe.hpp"
+#include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -28,8 +29,8 @@ class Probe {
   // One whose copies are known, and one that is known to be right.
   ExitStatus judge(const std::string& key, const KeyCopies& copies);
   void count_ok() { ++counts_[Verdict::ok]; }
-  // Where our own copies of it are kept, or the client's. `key` is what the key is placed by.
-  Owners owners_of(const Placement& placement, const std::string& key);
+  // Where our own copies of it are kept, or the client's.
+  Owners owners_of(const Placement& placement, const PlacedKey& key);
   // Whether copies of it that agree may be different bytes: each copy of a journal or log has a life of its own, only
   // elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
