@@ -236,8 +236,8 @@ Array::Contents Array::fetch_journals() const {
   return contents;
 }
 
-// One order for all copies: what one of them drops none may keep. So only that is dropped which every copy is known to have: an
-// addition would come back from one that has missed its removal.
+// One order for all copies: what one of them drops none may keep. So nothing is dropped of an element of which a copy lacks a
+// line: an addition would come back from one that has missed its removal, or be left where that was dropped.
 std::optional<Array::Compacted> Array::compact_copies() {
   Union all = heal();
   if (all.any_lacks()) all = heal();
@@ -245,9 +245,15 @@ std::optional<Array::Compacted> Array::compact_copies() {
   if (!all.complete()) return std::nullopt;
   if (all.failure)
     return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};
-  std::unordered_set<std::string_view> dropped;
+  const auto is_partial = [&](const JournalLine& line) { return all.partial.contains(line.id); };
+  const auto is_clear = [](const JournalLine& line) { return line.change == Change::clear; };
+  const bool all_depend = !all.partial.empty() && std::any_of(all.lines.begin(), all.lines.end(), is_clear);
+  std::unordered_set<std::string_view> kept_elements, dropped;
   for (const JournalLine& line : all.lines) {
-    if (!all.partial.contains(line.id)) dropped.insert(line.id);
+    if (is_partial(line)) kept_elements.insert(line.element);
+  }
+  for (const JournalLine& line : all.lines) {
+    if (!all_depend && !is_partial(line) && !kept_elements.contains(line.element)) dropped.insert(line.id);
   }
   for (const JournalLine& line : without_removed(all.lines)) dropped.erase(line.id);
   expect_all(copies_.each([&](std::size_t copy) {

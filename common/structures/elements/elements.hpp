@@ -128,7 +128,7 @@ class Elements {
   // set meanwhile may remain. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
-  bool compact();
+  bool compact(bool healed_before = false);
   void accept();
 
   // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see

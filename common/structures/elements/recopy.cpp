@@ -127,6 +127,7 @@ class Elements::Recopier {
   std::vector<std::string> new_names() {
     auto looks = expect_all(
         change_.from.copies_.each([&](std::size_t copy) { return change_.from.indexes_[copy]->look(); }));
+    ElementIndex::Look::reconcile(looks);
     std::vector<std::string> found;
     for (std::size_t shard = 0; shard < index_shards; ++shard) {
       const auto lists =
