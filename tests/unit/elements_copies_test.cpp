@@ -302,6 +302,34 @@ TEST_CASE("elements, copies: an index whose copies are in another order has lost
   CHECK(world.fetched() == all);
 }
 
+TEST_CASE(
+    "elements, copies: an index whose copies are in another order is compacted, and goes to another number") {
+  for (const bool recopies : {false, true}) {
+    World world;
+    const Map all = numbered(200);
+    world.set(all);
+    for (int shard = -1; shard < 16; shard += 2) {
+      const std::string key = "hash2:cfg:i" + (shard < 0 ? "" : ':' + std::to_string(shard));
+      const auto servers = world.memory.placement().servers_of(key, 2);
+      for (const std::size_t server : servers) REQUIRE(world.memory.server(server).peek(key));
+      const std::string first = world.stored_on(servers[0], key), second = world.stored_on(servers[1], key);
+      world.memory.execute(Request::set(key, second, Exptime::never()).on(servers[0]));
+      world.memory.execute(Request::set(key, first, Exptime::never()).on(servers[1]));
+    }
+    if (recopies) {
+      Context three = world.context;
+      three.copies = 3;
+      CHECK(Hash(three, "cfg").elements().recopy().found);
+      std::size_t found = 0;
+      CHECK(Hash(three, "cfg").elements().fetch([&](Elements::Found&) { ++found; }).complete());
+      CHECK(found == all.size());
+    } else {
+      CHECK(world.elements.compact());
+      CHECK(world.fetched() == all);
+    }
+  }
+}
+
 TEST_CASE("elements, copies: a shard lost in every copy is told") {
   World world;
   world.set(numbered(200));
