@@ -52,6 +52,31 @@ TEST_CASE("eventlog copies: nothing is lost with one server, whichever, as long 
   }
 }
 
+TEST_CASE(
+    "eventlog copies: with reads only between them, restarts of all servers lose neither events nor the "
+    "shape") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (int i = 0; i < 10; ++i) {
+      CAPTURE(copies);
+      CAPTURE(i);
+      CopiedWorld world(copies);
+      const std::string name = "log" + std::to_string(i);
+      EventLog(world.context, name, {3600, 24}).put("first", EventData::text);
+      for (std::size_t round = 0; round < 8; ++round) {
+        world.clock.advance(20s);
+        world.memory.restart(round % 4);
+        CollectingSink sink;
+        const auto shapes = EventLog(world.context, name, {60, 60}).fetch({}, sink).shapes;
+        CHECK(shapes == std::vector<RingShape>{{3600, 24}});
+        CollectingSink events;
+        EventLog(world.context, name, {3600, 24}).fetch({}, events);
+        CHECK(events.texts() == std::vector<std::string>{"first"});
+        CHECK(events.gaps.empty());
+      }
+    }
+  }
+}
+
 TEST_CASE("eventlog copies: a log that begins while a server is down tells its shape") {
   for (const std::size_t copies : {2U, 3U}) {
     for (std::size_t down = 0; down < 4; ++down) {

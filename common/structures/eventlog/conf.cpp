@@ -125,7 +125,9 @@ std::vector<InUse> ConfCopies::all() const {
 bool ConfCopies::lacks(std::size_t copy) const {
   const auto lines = all();
   const auto is_shape = [](const InUse& one) { return RingShape::parse(one.what).has_value(); };
-  if (!copies[copy] || std::all_of(lines.begin(), lines.end(), is_shape)) return false;
+  if (!copies[copy]) return false;
+  if (copies[copy]->empty() && !lines.empty()) return true;
+  if (std::all_of(lines.begin(), lines.end(), is_shape)) return false;
   return united(*copies[copy], lines) != *copies[copy];
 }
 

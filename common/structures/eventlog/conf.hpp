@@ -64,7 +64,8 @@ struct ConfCopies {
   std::vector<std::optional<std::vector<InUse>>> copies;  // nullopt: no answer
 
   std::vector<InUse> all() const;
-  // What one says of other numbers of copies all are to say, and until when each shape is in use then.
+  // What one says of other numbers of copies all are to say, and until when each shape is in use then. One that is lost is to
+  // say all: nobody may put anything before the next one is lost.
   bool lacks(std::size_t copy) const;
   // Each line says until when it counts.
   static bool may_be_late() { return false; }
