@@ -199,8 +199,13 @@ std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies
   for (const KeyCopy& copy : copies) {
     const bool stays = std::find(removed.begin(), removed.end(), copy.server) == removed.end();
     if (stays && copy.found() && may_be_same(copies[server].cas, copy.cas) &&
-        copy.md5 == copies[server].md5 && copy.flags == copies[server].flags)
-      return TwoPlaces{key, server, key, copy.server};
+        copy.md5 == copies[server].md5 && copy.flags == copies[server].flags) {
+      const KeyCopy& seen = copies[server];
+      return TwoPlaces{key, server, key, copy.server, [&seen](const Reply& now) {
+                         return now.cas == seen.cas && now.flags == seen.flags &&
+                                md5_hex(now.value) == seen.md5;
+                       }};
+    }
   }
   return std::nullopt;
 }
@@ -209,23 +214,26 @@ std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies
 
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers) {
-  std::vector<RemovedCopy> kept;
+  std::vector<RemovedCopy> removed;
   std::vector<Request> requests;
+  std::vector<std::size_t> asked;  // places in `removed`
   for (const std::size_t server : servers) {
+    RemovedCopy& result = removed.emplace_back(RemovedCopy{server, Removal::changed, {}});
     CasUnique cas = copies[server].cas;
     if (const auto places = twin_of(key, copies, server, servers)) {
       const Sameness sameness = are_same(cluster, cluster, std::span(&*places, 1)).front();
+      if (sameness.answer == Sameness::Answer::written) continue;
       if (sameness.answer != Sameness::Answer::different) {
-        kept.push_back({server, Removal::refused, why_kept(sameness.answer)});
+        result = {server, Removal::refused, why_kept(sameness.answer)};
         continue;
       }
       cas = sameness.cas;
     }
     requests.push_back(Request::remove_if(key, cas).on(server));
+    asked.push_back(removed.size() - 1);
   }
-  std::vector<RemovedCopy> removed;
-  for (const auto& reply : cluster.execute(requests)) removed.push_back(removed_by(reply));
-  removed.insert(removed.end(), kept.begin(), kept.end());
+  const std::vector<Reply> replies = cluster.execute(requests);
+  for (std::size_t i = 0; i < replies.size(); ++i) removed[asked[i]] = removed_by(replies[i]);
   return removed;
 }
 

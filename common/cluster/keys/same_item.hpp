@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,12 @@ struct TwoPlaces {
   std::size_t server;
   std::string other_key;  // on `other_server` of the second
   std::size_t other_server;
+  std::function<bool(const Reply& now)> as_seen;  // whether the first is what the caller has seen
 };
 
 struct Sameness {
-  enum class Answer { different, same, unknown } answer = Answer::unknown;
+  // written: the first is not what was seen any more.
+  enum class Answer { different, same, written, unknown } answer = Answer::unknown;
   CasUnique cas = {};  // different: of the first, for remove_if
 };
 

@@ -43,8 +43,9 @@ struct OldPlaces::Parts {
     const Spooled* record;
     CasUnique cas;
     bool may_be_same;
+    const Reply* seen;
   };
-  void part_from_same(std::vector<Removing>& removals, const Move::Watch& watch);
+  std::vector<Spooled> part_from_same(std::vector<Removing>& removals, const Move::Watch& watch);
   void remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch, int attempt = 1);
 
   Context from;
@@ -110,24 +111,35 @@ struct OldPlaces::Parts::Copies {
 };
 
 // Sets the cas uniques of those that are another item, and tells the others.
-void OldPlaces::Parts::part_from_same(std::vector<Removing>& removals, const Move::Watch& watch) {
+// Returns those that were written since.
+std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals,
+                                                      const Move::Watch& watch) {
   std::vector<TwoPlaces> places;
   for (const Removing& one : removals) {
     const Spooled& record = *one.record;
     if (one.may_be_same)
-      places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to});
+      places.push_back({record.key, record.from, map.wire_key(record.key, record.to), record.to,
+                        [seen = one.seen](const Reply& now) {
+                          return now.cas == seen->cas && now.flags == seen->flags && now.value == seen->value;
+                        }});
   }
   const std::vector<Sameness> found = are_same(from.cluster, to, places);
   std::size_t next = 0;
+  std::vector<Spooled> written;
   std::erase_if(removals, [&](Removing& one) {
     if (!one.may_be_same) return false;
     const Sameness& sameness = found[next++];
     one.cas = sameness.cas;
+    if (sameness.answer == Sameness::Answer::written) {
+      written.push_back(*one.record);
+      return true;
+    }
     if (sameness.answer == Sameness::Answer::different) return false;
     ++report.failed;
     watch.left({one.record->key, one.record->from, one.record->to, "same", why_kept(sameness.answer)});
     return true;
   });
+  return written;
 }
 
 void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch,
@@ -155,16 +167,21 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last,
     } else if (options.dry_run) {
       ++report.removed;
     } else {
-      removed.push_back({&record, here.cas, copies.may_be_same[i]});
+      removed.push_back({&record, here.cas, copies.may_be_same[i], &here});
     }
   }
-  part_from_same(removed, watch);
+  std::vector<Spooled> again;
+  const auto try_again = [&](const Spooled& record) {
+    if (attempt < most_attempts) return again.push_back(record);
+    ++report.failed;
+    left(record, "changed", "it is written on its old server all the time; a client still uses the old list");
+  };
+  for (const Spooled& record : part_from_same(removed, watch)) try_again(record);
   std::vector<Request> removals;
-  for (const auto& [record, cas, may_be_same] : removed)
+  for (const auto& [record, cas, may_be_same, seen] : removed)
     removals.push_back((cas.value == 0 ? Request::remove(record->key) : Request::remove_if(record->key, cas))
                            .on(record->from));
   const std::vector<Reply> replies = from.cluster.execute(removals);
-  std::vector<Spooled> again;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     const Spooled& record = *removed[i].record;
     if (replies[i].failed()) {
@@ -172,12 +189,8 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last,
       left(record, replies[i].unknown() ? "unknown" : "unavailable", replies[i].failure->message);
     } else if (replies[i].outcome != Outcome::exists) {
       ++(replies[i].outcome == Outcome::deleted ? report.removed : report.changed);
-    } else if (attempt < most_attempts) {
-      again.push_back(record);
     } else {
-      ++report.failed;
-      left(record, "changed",
-           "it is written on its old server all the time; a client still uses the old list");
+      try_again(record);
     }
   }
   if (!again.empty()) remove(again, even_last, watch, attempt + 1);
