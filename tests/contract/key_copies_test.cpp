@@ -3,6 +3,7 @@
 
 #include "common/cluster/keys/probe.hpp"
 #include "tests/support/backends.hpp"
+#include "tests/support/cluster_doubles.hpp"
 #include "tests/support/sockets.hpp"
 
 using namespace mcds;
@@ -57,6 +58,23 @@ TEST_CASE("key copies: pruning removes what was probed, and never what was writt
     CHECK(now[0].found());
     CHECK(now[1].size_bytes == 7);
     CHECK(!now[2].found());
+  }
+}
+
+TEST_CASE("key copies: pruning takes one trip, three more where a copy may be one item with one that stays") {
+  for (const bool alike : {false, true}) {
+    const auto backend = make_backend("memory", 3);
+    // Another write more, so that the servers have counted differently.
+    if (!alike) put(backend->cluster(), 0, "before");
+    for (std::size_t server = 0; server < 3; ++server) put(backend->cluster(), server, "v");
+    TripCounter trips(backend->cluster());
+    const KeyCopies copies = probe(trips);
+    CHECK((copies[0].cas == copies[1].cas) == alike);
+    const auto strays = strays_of(copies, copies_on({0}), false);
+    std::vector<RemovedCopy> removed;
+    CHECK(trips.trips_of([&] { removed = remove_copies(trips, "k", copies, strays); }) == (alike ? 4 : 1));
+    REQUIRE(removed.size() == 2);
+    for (const RemovedCopy& one : removed) CHECK(one.removal == Removal::removed);
   }
 }
 

@@ -215,13 +215,18 @@ std::optional<TwoPlaces> twin_of(const std::string& key, const KeyCopies& copies
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers) {
   std::vector<RemovedCopy> removed;
+  std::vector<TwoPlaces> twins;
+  for (const std::size_t server : servers) {
+    if (auto twin = twin_of(key, copies, server, servers)) twins.push_back(std::move(*twin));
+  }
+  const std::vector<Sameness> found = are_same(cluster, cluster, twins);
   std::vector<Request> requests;
   std::vector<std::size_t> asked;  // places in `removed`
-  for (const std::size_t server : servers) {
+  for (std::size_t next = 0; const std::size_t server : servers) {
     RemovedCopy& result = removed.emplace_back(RemovedCopy{server, Removal::changed, {}});
     CasUnique cas = copies[server].cas;
-    if (const auto places = twin_of(key, copies, server, servers)) {
-      const Sameness sameness = are_same(cluster, cluster, std::span(&*places, 1)).front();
+    if (next < twins.size() && twins[next].server == server) {
+      const Sameness& sameness = found[next++];
       if (sameness.answer == Sameness::Answer::written) continue;
       if (sameness.answer != Sameness::Answer::different) {
         result = {server, Removal::refused, why_kept(sameness.answer)};

@@ -112,7 +112,7 @@ class Array {
     // A copy that does not answer could restore what is dropped without it, so nothing was dropped.
     std::optional<Failure> away = {};
   };
-  // Drops removed values; nullopt: there is no journal, or a part of it is lost. Throws Contention.
+  // Drops removed values, of several copies those of which every copy has all changes; nullopt: there is no journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
   // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see

@@ -314,15 +314,19 @@ std::size_t Elements::clear() {
   return removed;
 }
 
-bool Elements::compact(bool healed_before) {
+bool Elements::compact() {
+  const bool whole = compact_here();
+  if (whole || copies_.size() == 1) return whole;
+  // What one copy alone seems to have lost, a fetch of all makes whole.
+  return fetch_here([](Found&) {}, false).complete() && compact_here();
+}
+
+bool Elements::compact_here() {
   using Compacted = ElementIndex::Compacted;
   const auto results = expect_any(copies_.each([&](std::size_t copy) { return indexes_[copy]->compact(); }));
   const auto are = [&](Compacted what) { return results.count([&](Compacted one) { return one == what; }); };
-  if (are(Compacted::nothing_there) == results.size() && elsewhere()) return compact();
-  // What one copy alone seems to have lost, a fetch of all makes whole.
-  const bool healed = are(Compacted::damaged) != 0 && copies_.size() > 1 && !healed_before &&
-                      fetch_here([](Found&) {}, false).complete();
-  return healed ? compact(true) : are(Compacted::damaged) == 0;
+  if (are(Compacted::nothing_there) == results.size() && elsewhere()) return compact_here();
+  return are(Compacted::damaged) == 0;
 }
 
 void Elements::accept() {

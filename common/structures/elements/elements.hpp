@@ -52,7 +52,7 @@
 //   another client. It gets what the other has; where that is too much for one change, it is marked so that it does
 //   not vouch for what it lacks, until a fetch has restored that.
 //   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
-//   waits; then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
+//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
 //   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
 //   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies, or
 //   gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A client that
@@ -128,7 +128,7 @@ class Elements {
   // set meanwhile may remain. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
-  bool compact(bool healed_before = false);
+  bool compact();
   void accept();
 
   // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
@@ -168,6 +168,7 @@ class Elements {
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit, bool partial) const;
+  bool compact_here();
 
   Context context_;
   std::string structure_, name_;

@@ -44,8 +44,8 @@
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
 //   lost reply: read back. Our token means ours; nothing means another add with another token. If the outcome
-//     stays unknown, UnknownOutcome: the add may still be applied, and then no one owns the lock until it
-//     expires.
+//     stays unknown, UnknownOutcome with the token: the add may still be applied, and then no one owns the lock
+//     until it expires. With several copies, if that may be so in a majority of them.
 //   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. It never
 //     means "lost".
 //   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal detects it.
