@@ -330,6 +330,35 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "elements, copies: who stands still between listing and adding is listed, though both lines were lost") {
+  std::size_t slept = 0;
+  for (std::size_t trip = 1; trip < 8; ++trip) {
+    CAPTURE(trip);
+    World world;
+    const Context others{world.memory, world.clock, world.random, {}, 2};
+    world.set(numbered(3));
+    const auto listing = [&] { return Hash(others, "cfg").elements().fetch([](Elements::Found&) {}); };
+    test::Rival rival(world.memory);
+    rival.before(trip, [&] {
+      ++slept;
+      world.clock.advance(std::chrono::seconds(5));
+      for (std::size_t server = 0; server < world.memory.size(); ++server) {
+        world.memory.restart(server);
+        CHECK(listing().complete());
+      }
+    });
+    const Element late{"late", "v"};
+    Hash slow({rival, world.clock, world.random, {}, 2}, "cfg");
+    const auto result = slow.set(std::span(&late, 1)).front();
+    if (result.failure) continue;
+    std::size_t found = 0;
+    Hash(others, "cfg").elements().fetch([&](Elements::Found& one) { found += one.name == "late" ? 1 : 0; });
+    CHECK(found == 1);
+  }
+  CHECK(slept > 2);
+}
+
 TEST_CASE("elements, copies: a shard lost in every copy is told") {
   World world;
   world.set(numbered(200));

@@ -15,7 +15,7 @@
 //     3 new shard: list it            a crash here: the same; the next fetch lists it
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
-//     5 if 4 was acknowledged more than half the grace after 2, list the name again before answering
+//     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name

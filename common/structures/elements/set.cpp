@@ -9,6 +9,10 @@ namespace {
 
 constexpr int most_rounds = 6;
 
+// From its line to the element. Meanwhile the line is about nothing: compaction drops it when it is old, and a fetch that heals
+// copies does not restore it where it was lost.
+constexpr auto most_unlisted = std::chrono::seconds(2);
+
 }  // namespace
 
 class Elements::Setting {
@@ -58,9 +62,9 @@ class Elements::Setting {
     std::vector<std::optional<Failure>> unlisted = {};  // per copy
 
     bool open() const { return !done && !failure; }
-    // Its line may have been old enough to be dropped before the element was there.
+    // Its line may have been dropped or lost before the element was there.
     bool written_late() const {
-      return added_at && !failure && listed_at && *added_at - *listed_at > ElementIndex::grace / 2;
+      return added_at && !failure && listed_at && *added_at - *listed_at > most_unlisted;
     }
   };
 
