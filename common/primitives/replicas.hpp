@@ -3,10 +3,6 @@
 // Every copy has a Context of its own, in which a structure finds only that copy of each key. The batches of a round
 // leave together, so N copies cost as many round trips as one. What each run returns, or the failure it ended with, is
 // one Result per copy, also for a single one: who wants a failure thrown says expect_all() or expect_any().
-//
-// The runs are fibers because structures stay plain code that way: whoever waits for a reply simply calls execute(),
-// and would otherwise have to be written as a state machine to wait beside others. Everything happens on one thread, in
-// the order of the copies.
 #pragma once
 
 #include <chrono>

@@ -152,6 +152,11 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
   return item;
 }
 
+bool is_removal(const Reply& reply) {
+  if (reply.flags == removed_before_versions && reply.value.empty()) return true;
+  return reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0");
+}
+
 void Versions::take(VersionedCopy& copy, Reply reply) const {
   const bool written = copy.written;
   copy = {.server = reply.server, .written = written};
@@ -164,7 +169,7 @@ void Versions::take(VersionedCopy& copy, Reply reply) const {
   copy.cas = reply.cas;
   if (in_use() && copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
-    copy.removed = before || (reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0"));
+    copy.removed = is_removal(reply);
     copy.number = before ? 0 : reply.flags & number_mask;
   }
   copy.value = std::move(reply.value);

@@ -84,6 +84,9 @@ struct VersionedItem {
   std::vector<CopyOutcome> outcomes() const;
 };
 
+// Whether a hit says that there is nothing any more.
+bool is_removal(const Reply& reply);
+
 // Of an item without next_number().
 CorruptData no_version_left(const std::string& key);
 

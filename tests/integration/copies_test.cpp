@@ -100,10 +100,10 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
   Array array(client.context, "a");
   for (std::size_t round = 0; round < most_rounds && !record.stop; ++round) {
     const std::string name = std::to_string(index) + '.' + std::to_string(round);
-    const Fate exact = fate_of(record, [&] { counter.incr("e", 1, {.ttl = {}, .exact = true}); });
+    const Fate exact = fate_of(record, [&] { counter.incr("e", 1); });
     if (exact == Fate::acknowledged) ++record.exact;
     if (exact == Fate::unknown) ++record.exact_unknown;
-    const Fate plain = fate_of(record, [&] { counter.incr("p", 1); });
+    const Fate plain = fate_of(record, [&] { counter.incr("p", 1, {.ttl = {}, .plain = true}); });
     if (plain == Fate::acknowledged) ++record.plain;
     if (plain == Fate::unknown) ++record.plain_unknown;
     record.event[index][round] = fate_of(record, [&] { log.put(name, EventData::text); });

@@ -21,31 +21,37 @@ struct History {
     DueWrites::Id write;
     bool refused = false;      // certainly not counted
     bool on_survivor = false;  // acknowledged, also by the copy that is never lost
+    bool down = false;         // a decrement
+    bool whole = false;        // which certainly did not stop at 0
   };
   DueWrites writes;
   std::vector<Increment> increments;
   std::optional<std::string> violation;
 
-  std::uint64_t most() const {
+  template <typename Counts>
+  std::uint64_t sum(bool down, const Counts& counts) const {
     std::uint64_t sum = 0;
-    for (const Increment& one : increments) sum += one.refused ? 0 : one.delta;
+    for (const Increment& one : increments) sum += one.down == down && counts(one) ? one.delta : 0;
     return sum;
+  }
+  std::uint64_t added() const {
+    return sum(false, [](const Increment& one) { return !one.refused; });
+  }
+  std::uint64_t most() const {
+    return added() - sum(true, [this](const Increment& one) { return one.whole && writes.due(one.write); });
   }
   std::uint64_t due() const {
-    std::uint64_t sum = 0;
-    for (const Increment& one : increments) sum += writes.due(one.write) ? one.delta : 0;
-    return sum;
+    const std::uint64_t up = sum(false, [this](const Increment& one) { return writes.due(one.write); });
+    return up - std::min(up, sum(true, [](const Increment& one) { return !one.refused; }));
   }
   std::uint64_t on_survivor() const {
-    std::uint64_t sum = 0;
-    for (const Increment& one : increments) sum += one.on_survivor ? one.delta : 0;
-    return sum;
+    return sum(false, [](const Increment& one) { return one.on_survivor; });
   }
-  void check(std::uint64_t least, std::uint64_t value) {
+  void check(std::uint64_t least, std::uint64_t value, std::uint64_t at_most) {
     if (value < least)
       violation = std::to_string(value) + " counted, " + std::to_string(least) + " acknowledged and not lost";
-    if (value > most())
-      violation = std::to_string(value) + " counted, at most " + std::to_string(most()) + " added";
+    if (value > at_most)
+      violation = std::to_string(value) + " counted, at most " + std::to_string(at_most) + " added";
   }
 };
 
@@ -63,11 +69,19 @@ void add(Context& context, const Setting& setting, History& history) {
   const std::size_t index = history.increments.size();
   history.increments.push_back({1 + context.random.below(4), history.writes.begin()});
   const auto mine = [&]() -> History::Increment& { return history.increments[index]; };
+  mine().down = setting.exact && context.random.below(4) == 0;
   try {
-    const auto counted = Counter(context).incr("n", mine().delta, {.ttl = {}, .exact = setting.exact});
+    if (mine().down) {
+      const auto left = Counter(context).decr("n", mine().delta);
+      mine().refused = !left;
+      mine().whole = left && left->value > 0;
+      history.writes.acknowledged(mine().write, left ? left->copies : std::vector<CopyOutcome>());
+      return;
+    }
+    const auto counted = Counter(context).incr("n", mine().delta, {.ttl = {}, .plain = !setting.exact});
     history.writes.acknowledged(mine().write, counted.copies);
     mine().on_survivor = !counted.copies[survivor].failure;
-    if (counted.value > history.most()) history.violation = "an increment answered more than was added";
+    if (counted.value > history.added()) history.violation = "an increment answered more than was added";
   } catch (const UnknownOutcome&) {
     history.writes.given_up(mine().write);
   } catch (const Failure&) {
@@ -116,11 +130,12 @@ void count_and_look(Context& context, const Setting& setting, SimulatedClient& c
     add(context, setting, history);
     client.sleep_for(std::chrono::milliseconds(context.random.below(2) * context.random.below(3000)));
     try {
-      const std::uint64_t due = history.due();
+      const std::uint64_t due = history.due(), most = history.most();
       const auto value = value_of(context);
       const bool exactly = setting.exact && value && all_written(value->copies);
       // What was due before and still is.
-      history.check(exactly ? std::min(due, history.due()) : 0, value ? value->value : 0);
+      history.check(exactly ? std::min(due, history.due()) : 0, value ? value->value : 0,
+                    exactly ? std::max(most, history.most()) : history.added());
       if (setting.raises) raise_lost_copies(context);
     } catch (const NotApplied&) {
     }
@@ -150,7 +165,8 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   const auto look = [&] {
     const auto value = value_of(observer);
     const std::uint64_t least = setting.exact ? history.due() : history.on_survivor();
-    history.check(simulation.happened().losses == 0 ? least : 0, value ? value->value : 0);
+    history.check(simulation.happened().losses == 0 ? least : 0, value ? value->value : 0,
+                  simulation.happened().losses == 0 ? history.most() : history.added());
   };
   look();
   // Healed by that look: whichever copy goes now, the others have all.

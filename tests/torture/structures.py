@@ -87,7 +87,7 @@ class Counter(Structure):
     def command(self, random, worker):
         name = random.choice(NAMES)
         if random.random() < 0.7:
-            return ["counter", "incr", name, *(["--exact"] if self.exact else [])], None
+            return ["counter", "incr", name, "--exact" if self.exact else "--plain"], None
         return ["counter", "get", name], None
 
     def heal(self):

@@ -25,6 +25,7 @@ std::uint64_t value_of(Counter& counter, const std::string& name) {
 }
 
 const IncrOptions exact{.ttl = {}, .exact = true};
+const IncrOptions plain{.ttl = {}, .plain = true};
 
 }  // namespace
 
@@ -118,10 +119,10 @@ TEST_CASE("result: a failure that is kept is thrown later with its code, its mes
 TEST_CASE("copies: a plain counter is the largest copy, right while one has lived from the start") {
   CopyWorld world;
   Counter counter(world.context);
-  CHECK(world.trips.trips_of([&] { counter.incr("a", 5); }) == 1);
-  counter.incr("a", 2);
+  CHECK(world.trips.trips_of([&] { counter.incr("a", 5, plain); }) == 1);
+  counter.incr("a", 2, plain);
   world.lose("counter:a", 0);
-  const CounterValue value = counter.incr("a", 1);
+  const CounterValue value = counter.incr("a", 1, plain);
   CHECK(value.value == 8);
   CHECK_FALSE(value.created);
   CHECK(value.copies[0].number == 1);
@@ -212,7 +213,7 @@ TEST_CASE("copies: a counter's decrement holds where a client missed one server"
           if (was_set)
             counter.set("a", 100, 1h, false);
           else
-            counter.incr("a", 100, {.ttl = 1h});
+            counter.incr("a", 100, {.ttl = 1h, .plain = true});
           test::ScriptedFaults faults(world.memory);
           faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
             if (request.op == Op::decr && world.memory.server_of(request) == away) return mishap;
@@ -343,8 +344,7 @@ TEST_CASE("copies: an exact counter heals whichever copy is lost, by the next in
     CHECK(value.copies[0].number == expected);
     CHECK(value.copies[1].number == expected);
   }
-  CHECK_THROWS_AS(counter.decr("e", 1), InvalidInput);
-  CHECK_THROWS_AS(counter.set("e", 1, {}, false), InvalidInput);
+  CHECK_THROWS_AS(counter.take("e"), InvalidInput);
   CHECK(counter.remove(std::vector<std::string>{"e"}).front().removed);
   CHECK(value_of(counter, "e") == 0);
 }

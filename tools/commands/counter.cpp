@@ -28,7 +28,7 @@ struct CounterOptions {
   std::uint64_t value = 0, initial = 0;
   std::optional<std::uint64_t> otherwise;
   std::optional<Duration> ttl;
-  bool exact = false, whole_key = false, if_absent = false, fail_fast = false;
+  bool exact = false, plain = false, whole_key = false, if_absent = false, fail_fast = false;
 };
 
 using Options = std::shared_ptr<CounterOptions>;
@@ -70,7 +70,8 @@ ExitStatus not_found(Session& session, const std::string& name, std::size_t serv
 
 IncrOptions incr_options(const CounterOptions& options) {
   check_ttl(options.ttl);
-  return {options.ttl, options.initial, options.exact};
+  if (options.exact && options.plain) throw InvalidInput("give either --exact or --plain");
+  return {options.ttl, options.initial, options.exact, options.plain};
 }
 
 // `NAME` or `NAME DELTA`.

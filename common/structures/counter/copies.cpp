@@ -41,7 +41,10 @@ void CounterCopies::read() {
 }
 
 void CounterCopies::take(const VersionedItem& item) {
-  version_ = life_of(item);
+  if (const std::uint32_t newest = life_of(item); newest > version_) {
+    version_ = newest;
+    known_ = {};
+  }
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
   known_.forget_removals(context_.clock.wall());
 }
@@ -138,8 +141,10 @@ bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& one) { return one.server == doubt.server; });
-    if (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy)) continue;
-    known_.learn(doubt.written);
+    // In an older life, it makes no difference to the newer one.
+    const bool over = doubt.version < version_;
+    if (!over && (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy))) continue;
+    if (!over) known_.learn(doubt.written);
     counted_ = doubt.written.sum();
     counted_on_ = doubt.server;
     created_ = doubt.counter_created;
@@ -148,8 +153,33 @@ bool CounterCopies::settle_doubts() {
   return false;
 }
 
-CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initial,
-                                       std::optional<Duration> ttl) {
+std::optional<CounterCopiesValue> CounterCopies::incr(std::uint64_t delta, std::uint64_t initial,
+                                                      std::optional<Duration> ttl) {
+  initial_ = initial;
+  const auto added = [=, this](bool exists, std::uint64_t now) -> std::optional<std::uint64_t> {
+    const bool all_answer =
+        std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
+    if (!exists && !all_answer && initial != 0) {
+      throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
+                                                   "' must start at --init; try again");
+    }
+    const std::uint64_t sum = delta + (exists ? 0 : initial);
+    checked_sum(now, sum, "the new value");
+    return sum;
+  };
+  return change(added, ttl);
+}
+
+std::optional<CounterCopiesValue> CounterCopies::decr(std::uint64_t delta) {
+  const auto added = [=](bool exists, std::uint64_t now) {
+    return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;
+  };
+  auto result = change(added, std::nullopt);
+  if (result) result->value = counted_;
+  return result;
+}
+
+std::optional<CounterCopiesValue> CounterCopies::change(const Added& added, std::optional<Duration> ttl) {
   int silent = 0;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     back_off(context_, attempt);
@@ -159,7 +189,15 @@ CounterCopiesValue CounterCopies::incr(std::uint64_t delta, std::uint64_t initia
     Copy* copy = leader();
     if (!counted && copy == nullptr && !doubts_.empty() && ++silent < most_silences) continue;
     if (!counted && copy == nullptr) fail();
-    if (!counted && !count_on(*copy, delta, initial, ttl)) continue;
+    if (!counted && is_plain()) {
+      if (!doubts_.empty()) give_up();
+      return std::nullopt;
+    }
+    if (!counted) {
+      const Counted done = count_on(*copy, added, ttl);
+      if (done == Counted::nothing) return std::nullopt;
+      if (done == Counted::no) continue;
+    }
     spread();
     if (counted && !told()) {
       if (++silent == most_silences) give_up();
@@ -195,26 +233,18 @@ CounterRecord CounterCopies::base_for(const Copy& copy) const {
   return base;
 }
 
-bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial,
-                             std::optional<Duration> ttl) {
-  const bool exact = known_.exists();
-  if (is_plain()) {
+CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, std::optional<Duration> ttl) {
+  const bool exists = known_.exists();
+  const auto sum = added(exists, known_.sum());
+  if (!sum) {
     if (!doubts_.empty()) give_up();
-    throw exists_and_is_plain(name_);
-  }
-  const bool all_answer =
-      std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
-  if (!exact && !all_answer && initial != 0) {
-    throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
-                                                 "' must start at --init; try again");
+    return Counted::nothing;
   }
   CounterRecord next = base_for(copy);
-  if (!exact) next.expire_in(ttl, context_.clock.wall());
+  if (!exists) next.expire_in(ttl, context_.clock.wall());
   const std::uint64_t before = next.changes();
-  const std::uint64_t added = delta + (exact ? 0 : initial);
-  checked_sum(next.sum(), added, "the new value");
   const std::string id = context_.random.token();
-  next.count(added, id);
+  next.count(*sum, id);
   const Reply reply = context_.cluster.execute(write(copy, next));
   if (reply.outcome == Outcome::stored) {
     known_.learn(next);
@@ -222,15 +252,15 @@ bool CounterCopies::count_on(Copy& copy, std::uint64_t delta, std::uint64_t init
     copy.record = std::move(next);
     copy.plain.reset();
     counted_on_ = copy.server;
-    created_ = !exact;
-    return true;
+    created_ = !exists;
+    return Counted::yes;
   }
   if (reply.unknown())
-    doubts_.push_back(
-        {copy.server, next.life, id, before, next, !exact, !copy.found && (exact || initial == 0)});
+    doubts_.push_back({copy.server, next.life, id, before, next, !exists,
+                       !copy.found && (exists || initial_ == 0), version_});
   if (reply.failed() && !reply.unknown())
     refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
-  return false;
+  return Counted::no;
 }
 
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
@@ -281,7 +311,7 @@ void CounterCopies::spread() {
     if (!again) return;
     back_off(context_, attempt + 1);
     read();
-    if (!removal_ && none_found()) return;  // another client removed it
+    if (!removal_ && !sets_ && none_found()) return;  // another client removed it
   }
   for (Copy& copy : copies_) {
     if (lacks(copy))
@@ -307,6 +337,21 @@ std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item)
   const bool expired =
       known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
   if (!expired) spread();
+  return result();
+}
+
+CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl) {
+  const auto number = item.next_number();
+  if (!number) throw no_version_left(key_);
+  version_ = *number;
+  sets_ = true;
+  known_ = CounterRecord::of_set(value);
+  known_.expire_in(ttl, context_.clock.wall());
+  take(item);
+  spread();
+  for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
+  counted_on_ = servers_.front();
+  counted_ = value;
   return result();
 }
 

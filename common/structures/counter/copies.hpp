@@ -13,7 +13,11 @@
 // not reached yet with one that it has reached, now or as long as it is remembered, finds nothing to restore, and a request
 // that comes late finds an item that it did not read. What is counted after the first copy was told is in a life of its own,
 // and stays.
-// A copy whose version (the counter's life in counter.hpp) is older than another's does not count and is written anew.
+// A copy whose version (the counter's life in counter.hpp) is older than another's does not count and is written anew. A
+// set writes the next version to every copy it reaches, of a counter that has counted nothing but its value.
+//
+// A decrement is counted like an increment, in one copy, by cas on it: it subtracts at most what all copies that answer have
+// together. Who does not see a copy may so subtract less, or what another subtracts from that copy at the same time.
 #pragma once
 
 #include <functional>
@@ -43,12 +47,18 @@ class CounterCopies {
   // `name` is for messages only.
   CounterCopies(const Context& context, std::string name, std::string key);
 
-  // `initial`: what a missing counter counts from; `ttl`: of one that is created. Throws InvalidInput when it is plain,
-  // NotApplied, UnknownOutcome, Contention, CorruptData.
-  CounterCopiesValue incr(std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
+  // `initial`: what a missing counter counts from; `ttl`: of one that is created. nullopt: it is plain, and nothing is
+  // done. Throws NotApplied, UnknownOutcome, Contention, CorruptData.
+  std::optional<CounterCopiesValue> incr(std::uint64_t delta, std::uint64_t initial,
+                                         std::optional<Duration> ttl);
+  // Not below 0. The same; nullopt also: there is none.
+  std::optional<CounterCopiesValue> decr(std::uint64_t delta);
 
   // Merges what a read found and makes lost copies whole as far as they answer. nullopt: none of those that count is exact.
   std::optional<CounterCopiesValue> heal(const VersionedItem& item);
+
+  // Begins a life with `value`. Leaves in `item`, what was read of it, what failed.
+  CounterCopiesValue set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl);
 
   // False: there was none, or another client removed it. Leaves in `item` what failed. nullopt: as above, nothing is done.
   std::optional<bool> remove(VersionedItem& item);
@@ -79,8 +89,14 @@ class CounterCopies {
     CounterRecord written;
     bool counter_created;
     bool repeatable;  // it creates the copy, and no other creation can hold the same
+    std::uint32_t version;
   };
 
+  // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be made.
+  using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
+  enum class Counted { yes, no, nothing };
+
+  std::optional<CounterCopiesValue> change(const Added& added, std::optional<Duration> ttl);
   void read();
   void take(const VersionedItem& item);
   void take(Copy& copy, const VersionedCopy& found);
@@ -94,7 +110,7 @@ class CounterCopies {
   bool settle_doubts();
   bool was_counted(const Doubt& doubt, const Copy& copy) const;
   bool told() const;
-  bool count_on(Copy& copy, std::uint64_t delta, std::uint64_t initial, std::optional<Duration> ttl);
+  Counted count_on(Copy& copy, const Added& added, std::optional<Duration> ttl);
   void spread();
   Request write(const Copy& copy, const CounterRecord& record) const;
   CounterRecord base_for(const Copy& copy) const;
@@ -107,7 +123,9 @@ class CounterCopies {
   std::string key_;
   std::vector<std::size_t> servers_;
   std::vector<Copy> copies_;
-  std::uint32_t version_ = 0;               // of the copies that count
+  std::uint32_t version_ = 0;  // of the copies that count; what is known is of this one
+  bool sets_ = false;          // it is ours, or has been
+  std::uint64_t initial_ = 0;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was counted
   std::optional<Removal> removal_;

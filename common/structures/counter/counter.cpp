@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/side_by_side.hpp"
 #include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/update.hpp"
@@ -14,6 +15,7 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t most_side_by_side = 128;
 constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal ones
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
@@ -42,6 +44,10 @@ bool is_text(const Reply& reply) {
 
 CounterValue value_of(const CounterUpdateResult& result) {
   return {*result.after, !result.before, result.exact, result.server};
+}
+
+CounterValue value_of(CounterCopiesValue result) {
+  return {result.value, result.created, true, result.server, std::move(result.copies)};
 }
 
 CounterUpdate::Next adding(std::uint64_t delta, std::uint64_t initial) {
@@ -114,8 +120,18 @@ std::string Counter::key_of(const std::string& name) const {
 
 CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {
   const std::string key = key_of(name);
-  const std::uint64_t first = checked_sum(options.initial, delta, "the value");
-  if (options.exact) return incr_by_update(name, key, delta, options);
+  checked_sum(options.initial, delta, "the value");
+  if (by_update(options)) return incr_by_update(name, key, delta, options);
+  return incr_plain(name, key, delta, options);
+}
+
+bool Counter::by_update(const IncrOptions& options) const {
+  return options.exact || (context_.copies > 1 && !options.plain && names_ == Names::counters);
+}
+
+CounterValue Counter::incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
+                                 const IncrOptions& options) {
+  const std::uint64_t first = options.initial + delta;
   const auto replies =
       execute_copies(context_, increment(context_, key, delta, first, options.ttl).checking_for_text());
   return finish_incr(name, key, delta, options, replies);
@@ -142,10 +158,15 @@ CounterValue Counter::finish_incr(const std::string& name, const std::string& ke
                                   const IncrOptions& options, std::span<const Reply> replies) {
   if (const auto text = std::find_if(replies.begin(), replies.end(), is_text); text != replies.end())
     throw CorruptData(text->failure->message, context_.cluster.address_of(text->server));
-  // An exact counter's lost copy may have been created plain just now; the update puts that right.
-  if (any_not_a_number(replies)) return incr_by_update(name, key, delta, options);
-  if (std::any_of(replies.begin(), replies.end(), is_stored))
-    return checked(name, key, best_of(replies), replies);
+  const bool stored = std::any_of(replies.begin(), replies.end(), is_stored);
+  // An exact counter's lost copy may have been created plain just now; the update puts that right. What was stored counts if
+  // it is the other copy that is of an older life.
+  if (any_not_a_number(replies)) {
+    if (context_.copies == 1 || !stored) return incr_by_update(name, key, delta, options);
+    if (auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl))
+      return value_of(std::move(*result));
+  }
+  if (stored) return checked(name, key, best_of(replies), replies);
   fail_counter(context_, name, telling(replies));
 }
 
@@ -153,7 +174,9 @@ CounterValue Counter::incr_by_update(const std::string& name, const std::string&
                                      const IncrOptions& options) {
   if (context_.copies > 1) {
     auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl);
-    return {result.value, result.created, true, result.server, std::move(result.copies)};
+    if (result) return value_of(std::move(*result));
+    if (options.exact) throw exists_and_is_plain(name);
+    return incr_plain(name, key, delta, options);
   }
   const CounterUpdateOptions how{
       .create_exact = options.exact, .exact_only = options.exact, .ttl = options.ttl};
@@ -168,6 +191,7 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
   Incrementing begun(*this, options);
   begun.results_ = group(batch);
   std::vector<IncrementResult>& names = begun.results_.of_names;
+  std::vector<IncrementResult*> updates;
   std::vector<Request> requests;
   requests.reserve(names.size());
   begun.sent_.reserve(names.size());
@@ -177,16 +201,26 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
     keep_failure(result, [&] {
       std::string key = key_of(result.name);
       const std::uint64_t first = checked_sum(options.initial, result.delta, "the value");
-      if (options.exact) {
-        result.value = incr_by_update(result.name, key, result.delta, options);
-        return;
-      }
+      if (by_update(options)) return updates.push_back(&result);
       requests.push_back(increment(context_, key, result.delta, first, options.ttl));
       begun.sent_.push_back({i, std::move(key)});
     });
   }
   if (!requests.empty()) begun.replies_.emplace(context_, std::move(requests));
+  for (std::size_t i = 0; i < updates.size(); i += most_side_by_side) {
+    const auto some = std::span<IncrementResult* const>(updates).subspan(i);
+    incr_side_by_side(some.first(std::min(some.size(), most_side_by_side)), options);
+  }
   return begun;
+}
+
+void Counter::incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const {
+  const SideBySide runs(context_, results.size());
+  runs.each([&](std::size_t i) {
+    IncrementResult& result = *results[i];
+    keep_failure(
+        result, [&] { result.value = Counter(runs.at(i), names_).incr(result.name, result.delta, options); });
+  });
 }
 
 IncrementResults Counter::Incrementing::finish() {
@@ -204,7 +238,7 @@ IncrementResults Counter::Incrementing::finish() {
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
   check_counter_value(delta, "the delta");
   const std::string key = key_of(name);
-  const auto replies = execute_copies(context_, Request::decr(key, delta));
+  const auto replies = decr_all(key, delta);
   if (!any_not_a_number(replies)) {
     if (std::any_of(replies.begin(), replies.end(), is_stored)) {
       leave_behind(key, replies);
@@ -215,9 +249,10 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
     if (std::all_of(replies.begin(), replies.end(), is_miss)) return std::nullopt;
     fail_counter(context_, name, telling(replies));
   }
-  if (context_.copies > 1 && !merge(name, key, execute_copies(context_, Request::gets(key))).value)
-    return std::nullopt;
-  refuse_with_copies("decr of an exact counter");
+  if (context_.copies > 1) {
+    auto result = CounterCopies(context_, name, key).decr(delta);
+    return result ? std::optional(value_of(std::move(*result))) : std::nullopt;
+  }
   const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
   if (!result.before) return std::nullopt;
   return value_of(result);

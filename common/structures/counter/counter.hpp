@@ -77,6 +77,7 @@ struct IncrOptions {
   std::optional<Duration> ttl;  // of a counter that is created; an existing one keeps its own
   std::uint64_t initial = 0;    // what a missing counter counts from
   bool exact = false;           // create it exact; InvalidInput if it exists and is plain
+  bool plain = false;  // create it plain; without either, exact in several copies, but for whole keys
 };
 
 struct Increment {
@@ -163,8 +164,13 @@ class Counter {
  private:
   CounterValue finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
                            const IncrOptions& options, std::span<const Reply> replies);
+  // Whether it must be read before it is known what to do.
+  bool by_update(const IncrOptions& options) const;
+  CounterValue incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
+                          const IncrOptions& options);
   CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                               const IncrOptions& options);
+  void incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const;
 
   // Of one aligned window of a limit.
   struct LimitWindow {
@@ -181,12 +187,18 @@ class Counter {
                        std::span<const Reply> replies);
   void leave_behind(const std::string& key, std::span<const Reply> decreased) const;
   static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
-  std::vector<CounterRemoval> remove_copies(std::span<const std::string> names);
+  // `left`: of which of them there is another copy than the context's.
+  std::vector<CounterRemoval> remove_single(std::span<const std::string> names,
+                                            std::vector<bool>& left) const;
+  std::vector<CounterRemoval> remove_copies(std::span<const std::string> names,
+                                            std::vector<bool>& left) const;
   void remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const;
   SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
                        bool if_absent);
   void refuse_with_copies(const char* what) const;
   void expect_only_copy(const std::string& name, const std::string& key) const;
+  std::optional<Request> look_at(const std::string& key, std::size_t copy) const;
+  std::vector<Reply> decr_all(const std::string& key, std::uint64_t delta) const;
 
   Context context_;
   Names names_;

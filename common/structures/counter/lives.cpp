@@ -2,6 +2,7 @@
 #include "common/structures/counter/lives.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/counter.hpp"
@@ -19,6 +20,17 @@ bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
                      [&](const VersionedCopy& copy) { return copy.live() && copy.number == life; });
+}
+
+// What several copies have, or another program's flags; a counter of one copy has none.
+bool is_of_several(const Reply& reply) {
+  return is_hit(reply) && (reply.flags != 0 || reply.value.starts_with("C2 "));
+}
+
+// What a removal leaves in one of several copies.
+bool tells_of_removal(const Reply& reply) {
+  const auto record = CounterRecord::parse(reply.value, most_copies);
+  return record ? !record->exists() : is_removal(reply);
 }
 
 bool any_record(const VersionedItem& item) {
@@ -188,10 +200,14 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
   const bool decides = if_absent || std::any_of(replies.begin(), replies.end(), is_hit);
   const CounterReading reading =
       decides ? merge(name, key, replies) : CounterReading{{}, {}, replies.front().server};
-  if (reading.value && reading.value->exact) refuse_with_copies("set of an exact counter");
   if (if_absent && reading.value) return {false, reading.value->value, reading.server, reading.value->copies};
   const Versions versions(context_);
   VersionedItem item = versions.item_of(key, replies);
+  if (reading.value && reading.value->exact) {
+    const auto set = CounterCopies(context_, name, key).set(item, value, ttl);
+    if (const auto failure = item.failure_of_write()) raise(*failure);
+    return {true, value, set.server, set.copies};
+  }
   const auto number = item.next_number();
   if (!number) throw no_version_left(key);
   VersionedWrite write{
@@ -237,27 +253,107 @@ std::optional<CounterValue> Counter::take(const std::string& name) {
   return CounterValue{*result.before, false, result.exact, result.server};
 }
 
-std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
-  if (context_.copies > 1) return remove_copies(names);
-  std::vector<Request> requests;
-  for (const std::string& name : names) requests.push_back(Request::remove(key_of(name)));
-  const auto replies = context_.cluster.execute(requests);
-  std::vector<CounterRemoval> removals(names.size());
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    removals[i].server = replies[i].server;
-    removals[i].removed = replies[i].outcome == Outcome::deleted;
-    if (!removals[i].removed) keep_failure(removals[i], [&] { expect(context_.cluster, replies[i]); });
+// To see whether there is one more copy than the caller knows of; nullopt: no place for it.
+std::optional<Request> Counter::look_at(const std::string& key, std::size_t copy) const {
+  const Placement& placement = context_.cluster.placement();
+  if (names_ == Names::whole_keys || copy >= std::min(placement.pool().size(), most_copies))
+    return std::nullopt;
+  return Request::get(key).on(placement.servers_of(key, copy + 1)[copy]);
+}
+
+// Also in the copies that the caller does not know of: their larger number would undo it. A single one tells itself whether
+// there may be others, in the same trip.
+std::vector<Reply> Counter::decr_all(const std::string& key, std::uint64_t delta) const {
+  const bool single = context_.copies == 1;
+  std::vector<Request> batch;
+  auto look = look_at(key, context_.copies);
+  if (look) batch.push_back(single ? *look_at(key, 0) : *look);
+  for (const std::size_t server : copy_servers(context_, key))
+    batch.push_back(Request::decr(key, delta).on(server));
+  auto decreased = context_.cluster.execute(batch);
+  bool more = look && is_of_several(decreased.front());
+  if (look) decreased.erase(decreased.begin());
+  if (more && single) more = is_of_several(context_.cluster.execute(*look));
+  for (std::size_t copies = context_.copies; more;) {
+    batch = {Request::decr(key, delta).on(*look->server)};
+    look = look_at(key, ++copies);
+    if (look) batch.push_back(*look);
+    const auto replies = context_.cluster.execute(batch);
+    decreased.push_back(replies.front());
+    more = look && is_of_several(replies.back());
   }
+  return decreased;
+}
+
+std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
+  std::vector<bool> left(names.size());
+  auto removals = context_.copies == 1 ? remove_single(names, left) : remove_copies(names, left);
+  Context wider = context_;
+  ++wider.copies;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (!left[i] || removals[i].failure) continue;
+    const bool removed = removals[i].removed;
+    removals[i] = Counter(wider, names_).remove(names.subspan(i, 1)).front();
+    removals[i].removed = removals[i].removed || removed;
+  }
+  return removals;
+}
+
+std::vector<CounterRemoval> Counter::remove_single(std::span<const std::string> names,
+                                                   std::vector<bool>& left) const {
+  std::vector<Request> requests;
+  for (const std::string& name : names) {
+    const std::string key = key_of(name);
+    if (look_at(key, 1)) requests.push_back(*look_at(key, 0));
+    requests.push_back(Request::remove(key));
+  }
+  const auto replies = context_.cluster.execute(requests);
+  std::vector<CounterRemoval> removals;
+  std::vector<Request> looks;
+  std::vector<std::size_t> looked;
+  bool was_removed = false;
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    if (requests[i].op == Op::get) {
+      if (!is_of_several(replies[i])) continue;
+      was_removed = tells_of_removal(replies[i]);
+      looks.push_back(*look_at(requests[i].key, 1));
+      looked.push_back(removals.size());
+      continue;
+    }
+    CounterRemoval& removal = removals.emplace_back();
+    removal.server = replies[i].server;
+    const bool empty = std::exchange(was_removed, false);
+    removal.removed = replies[i].outcome == Outcome::deleted && !empty;
+    if (!removal.removed) keep_failure(removal, [&] { expect(context_.cluster, replies[i]); });
+  }
+  if (looks.empty()) return removals;
+  const auto seen = context_.cluster.execute(looks);
+  for (std::size_t i = 0; i < seen.size(); ++i) left[looked[i]] = is_of_several(seen[i]);
   return removals;
 }
 
 // Of an exact counter, a record of the removal stays in every copy. Of a plain one, only where a copy does not answer, the
 // others keep word of it: a new life that has not begun to count.
-std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> names) {
+std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> names,
+                                                   std::vector<bool>& left) const {
   const Versions versions(context_);
   std::vector<std::string> keys;
-  for (const std::string& name : names) keys.push_back(key_of(name));
-  std::vector<VersionedItem> items = versions.read(keys);
+  std::vector<Request> requests;
+  for (const std::string& name : names) {
+    keys.push_back(key_of(name));
+    for (const std::size_t server : copy_servers(context_, keys.back()))
+      requests.push_back(Request::gets(keys.back()).on(server));
+    if (auto look = look_at(keys.back(), context_.copies)) requests.push_back(std::move(*look));
+  }
+  const auto replies = context_.cluster.execute(requests);
+  std::vector<VersionedItem> items;
+  for (std::size_t i = 0, at = 0; i < names.size(); ++i) {
+    items.push_back(versions.item_of(keys[i], std::span(replies).subspan(at, context_.copies)));
+    at += context_.copies;
+    if (!look_at(keys[i], context_.copies)) continue;
+    left[i] = is_of_several(replies[at]);
+    ++at;
+  }
   std::vector<CounterRemoval> removals(names.size());
   std::vector<VersionedItem*> plain;
   for (std::size_t i = 0; i < items.size(); ++i) {

@@ -12,8 +12,9 @@ namespace mcds {
 
 namespace {
 
-// A fixed name, so that all who read it mean the same life.
+// Fixed names, so that all who read them mean the same lives.
 constexpr const char* single_life = "0000000000000001";
+constexpr const char* life_of_set = "0000000000000002";
 constexpr auto removed_for = std::chrono::hours(1);
 
 std::uint64_t unix_seconds(WallTime time) {
@@ -70,6 +71,10 @@ CounterRecord CounterRecord::single() {
   return {single_life, {{single_life, {}}}, {}, {}};
 }
 
+CounterRecord CounterRecord::of_set(std::uint64_t value) {
+  return {{}, {{life_of_set, {1, value}}}, {}, {}};
+}
+
 std::string CounterRecord::text(std::size_t copies) const {
   std::string body;
   if (copies == 1) {
@@ -116,7 +121,7 @@ std::optional<bool> CounterRecord::tells(std::string_view id, const std::string&
 std::uint64_t CounterRecord::sum() const {
   std::uint64_t total = 0;
   for (const auto& [name, state] : lives) total += state.is_over() ? 0 : state.sum;
-  return total;
+  return static_cast<std::int64_t>(total) < 0 ? 0 : total;
 }
 
 bool CounterRecord::has(std::string_view id) const {

@@ -12,6 +12,11 @@
 // than all that was counted in it in every merge, and the removal's mark, a random number, as its sum: of two removals the
 // one with the larger time, or mark, is known in the end. After an hour it is forgotten. A record in which every life that
 // counted is over is that of a counter that was removed.
+//
+// A decrement is a change like any other: it adds to the sum of its life, modulo 2^64, what makes the counter smaller. Of
+// clients that do not see each other's copies each may subtract what is left; a counter below 0 counts as 0.
+// The value that a set begins with is a life of its own, of the same name in every copy and with one change: of two sets at
+// the same time the larger value counts. No copy counts anything in it.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +40,7 @@ struct CounterRecord {
     std::uint64_t sum = 0;
     bool is_over() const { return changes >= over; }
     bool newer_than(const Life& other) const {
-      return changes != other.changes ? changes > other.changes : is_over() && sum > other.sum;
+      return changes != other.changes ? changes > other.changes : sum > other.sum;
     }
     bool operator==(const Life&) const = default;
   };
@@ -48,6 +53,8 @@ struct CounterRecord {
 
   // Of a counter with one copy, in which nothing was counted yet.
   static CounterRecord single();
+  // Of what a set begins with, to learn from: it is no copy's own.
+  static CounterRecord of_set(std::uint64_t value);
 
   // As it is stored in one of so many copies.
   std::string text(std::size_t copies) const;
