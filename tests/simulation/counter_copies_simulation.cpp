@@ -37,13 +37,20 @@ struct History {
   std::uint64_t added() const {
     return sum(false, [](const Increment& one) { return !one.refused; });
   }
-  std::uint64_t most() const {
-    return added() - sum(true, [this](const Increment& one) { return one.whole && writes.due(one.write); });
+  // What cannot be lost any more, of increments and of decrements that did not stop at 0.
+  struct Sums {
+    std::uint64_t up, down;
+  };
+  Sums due() const {
+    return {sum(false, [this](const Increment& one) { return writes.due(one.write); }),
+            sum(true, [this](const Increment& one) { return one.whole && writes.due(one.write); })};
   }
-  std::uint64_t due() const {
-    const std::uint64_t up = sum(false, [this](const Increment& one) { return writes.due(one.write); });
+  // Of a read since `before`, and until now.
+  std::uint64_t least(const Sums& before) const {
+    const std::uint64_t up = std::min(before.up, due().up);
     return up - std::min(up, sum(true, [](const Increment& one) { return !one.refused; }));
   }
+  std::uint64_t most(const Sums& before) const { return added() - std::min(before.down, due().down); }
   std::uint64_t on_survivor() const {
     return sum(false, [](const Increment& one) { return one.on_survivor; });
   }
@@ -130,12 +137,13 @@ void count_and_look(Context& context, const Setting& setting, SimulatedClient& c
     add(context, setting, history);
     client.sleep_for(std::chrono::milliseconds(context.random.below(2) * context.random.below(3000)));
     try {
-      const std::uint64_t due = history.due(), most = history.most();
+      const History::Sums due = history.due();
       const auto value = value_of(context);
       const bool exactly = setting.exact && value && all_written(value->copies);
-      // What was due before and still is.
-      history.check(exactly ? std::min(due, history.due()) : 0, value ? value->value : 0,
-                    exactly ? std::max(most, history.most()) : history.added());
+      if (exactly)
+        history.check(history.least(due), value->value, history.most(due));
+      else
+        history.check(0, value ? value->value : 0, history.added());
       if (setting.raises) raise_lost_copies(context);
     } catch (const NotApplied&) {
     }
@@ -164,9 +172,10 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   observer.copies = setting.copies;
   const auto look = [&] {
     const auto value = value_of(observer);
-    const std::uint64_t least = setting.exact ? history.due() : history.on_survivor();
-    history.check(simulation.happened().losses == 0 ? least : 0, value ? value->value : 0,
-                  simulation.happened().losses == 0 ? history.most() : history.added());
+    const std::uint64_t counted = value ? value->value : 0;
+    if (simulation.happened().losses != 0) return history.check(0, counted, history.added());
+    const History::Sums due = history.due();
+    history.check(setting.exact ? history.least(due) : history.on_survivor(), counted, history.most(due));
   };
   look();
   // Healed by that look: whichever copy goes now, the others have all.
