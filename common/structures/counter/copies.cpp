@@ -86,11 +86,6 @@ bool CounterCopies::told() const {
   });
 }
 
-bool CounterCopies::none_found() const {
-  return std::none_of(copies_.begin(), copies_.end(),
-                      [](const Copy& copy) { return copy.found || copy.failure; });
-}
-
 // Of a counter that was removed, only what is there must say so.
 bool CounterCopies::lacks(const Copy& copy) const {
   if (copy.failure) return false;
@@ -311,7 +306,6 @@ void CounterCopies::spread() {
     if (!again) return;
     back_off(context_, attempt + 1);
     read();
-    if (!removal_ && !sets_ && none_found()) return;  // another client removed it
   }
   for (Copy& copy : copies_) {
     if (lacks(copy))
@@ -344,7 +338,6 @@ CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, 
   const auto number = item.next_number();
   if (!number) throw no_version_left(key_);
   version_ = *number;
-  sets_ = true;
   known_ = CounterRecord::of_set(value);
   known_.expire_in(ttl, context_.clock.wall());
   take(item);

@@ -104,7 +104,6 @@ class CounterCopies {
   bool has_removed() const;
   bool any_exact() const;
   bool is_plain() const;
-  bool none_found() const;
   bool lacks(const Copy& copy) const;
   Copy* leader();
   bool settle_doubts();
