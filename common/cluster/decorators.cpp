@@ -106,7 +106,8 @@ class Progress {
 }  // namespace
 
 bool Composites::expands(const Request& request) const {
-  return request.op == Op::append_or_create || (request.op == Op::incr_or_create && expand_ == Expand::both);
+  if (request.op == Op::append_or_create) return true;
+  return request.op == Op::incr_or_create && (expand_ == Expand::both || request.flags != 0);
 }
 
 bool Composites::expands_any(std::span<const Request> batch) const {

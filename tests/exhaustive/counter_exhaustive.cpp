@@ -3,6 +3,7 @@
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/record.hpp"
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
@@ -51,9 +52,10 @@ void raise_lost_copies(Context& context) {
   const auto replies = execute_copies(context, Request::get(key));
   const auto value = read(context).value;
   for (const Reply& reply : replies) {
-    if (value && reply.outcome == Outcome::miss)
-      context.cluster.execute(
-          Request::add(key, std::to_string(value->value), Exptime::never()).on(reply.server));
+    if (!value || reply.outcome != Outcome::miss) continue;
+    Request raise = Request::add(key, std::to_string(value->value), Exptime::never()).on(reply.server);
+    raise.flags = first_life;
+    context.cluster.execute(raise);
   }
 }
 
@@ -227,6 +229,11 @@ void cas_loop_repeating_after_unknown(Context& context, std::uint64_t delta) {
   });
 }
 
+// What a set of an exact counter writes, into the life that there is.
+void set_in_the_same_life(Request& request) {
+  request.flags = 0;
+}
+
 constexpr std::size_t several = 2;
 
 // An exact counter's copies, as a plain one's.
@@ -283,8 +290,14 @@ TEST_CASE("exhaustive counter: three clients") {
                       tellers(three, {.kind = kind, .before = 5}), {.faults = 1});
     }
   }
-  for (const std::vector<std::string>& three :
-       {std::vector<std::string>{"i", "i", "i"}, {"i", "r", "gg"}, {"r", "r", "g"}, {"i", "i", "gg"}})
+  for (const std::vector<std::string>& three : {std::vector<std::string>{"i", "i", "i"},
+                                                {"i", "r", "gg"},
+                                                {"r", "r", "g"},
+                                                {"i", "i", "gg"},
+                                                {"i", "s", "i"},
+                                                {"d", "d", "i"},
+                                                {"s", "s", "g"},
+                                                {"i", "s", "r"}})
     holds_for_three("counter, 2 copies, exact: " + three[0] + " | " + three[1] + " | " + three[2],
                     tellers(three, {.kind = Kind::exact, .before = 5, .copies = 2, .one_removes = true}),
                     {.servers = 2});
@@ -353,6 +366,9 @@ TEST_CASE("exhaustive counter: caught when broken") {
          {.servers = 2});
   const Setting removed{.kind = Kind::exact, .before = 5, .copies = 2, .spoil = remove_without_a_trace};
   caught("counter, 2 exact copies, broken: removed without a trace", tellers({"r", "gg"}, removed),
+         {.servers = 2});
+  const Setting merged{.kind = Kind::exact, .before = 5, .copies = 2, .spoil = set_in_the_same_life};
+  caught("counter, 2 exact copies, broken: set in the same life", tellers({"s", "g"}, merged),
          {.servers = 2});
   caught("counter, the articles': get, add, set", tellers({"i", "i"}, {.increment = get_and_set}), {});
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "common/structures/counter/counter.hpp"
+#include "common/structures/counter/lives.hpp"
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/server_losses.hpp"
 
@@ -108,7 +109,8 @@ void raise_lost_copies(Context& context) {
   const auto value = value_of(context);
   if (!value) return;
   for (const Reply& reply : replies) {
-    const Request raise = Request::add("counter:n", std::to_string(value->value), Exptime::never());
+    Request raise = Request::add("counter:n", std::to_string(value->value), Exptime::never());
+    raise.flags = first_life;
     if (reply.outcome == Outcome::miss)
       static_cast<void>(context.cluster.execute(Request(raise).on(reply.server)));
   }

@@ -9,6 +9,7 @@
 #include "common/primitives/side_by_side.hpp"
 #include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/failures.hpp"
+#include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/update.hpp"
 
 namespace mcds {
@@ -29,10 +30,12 @@ std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
   return a + b;
 }
 
+// Of a counter with several copies a created copy is in the first life, so that its flags tell of the others.
 Request increment(const Context& context, const std::string& key, std::uint64_t delta, std::uint64_t first,
                   std::optional<Duration> ttl) {
   Request request = Request::incr_or_create(key, delta, first, expiry_in(context, ttl));
   request.must_expire = ttl.has_value();
+  if (context.copies > 1) request.flags = first_life;
   return request;
 }
 

@@ -210,8 +210,10 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
   }
   const auto number = item.next_number();
   if (!number) throw no_version_left(key);
-  VersionedWrite write{
-      .item = &item, .number = *number, .value = std::to_string(value), .exptime = expiry_in(context_, ttl)};
+  VersionedWrite write{.item = &item,
+                       .number = std::max(*number, first_life + 1),
+                       .value = std::to_string(value),
+                       .exptime = expiry_in(context_, ttl)};
   versions.write(std::span(&write, 1));
   if (const auto failure = item.failure_of_write()) raise(*failure);
   SetResult result{true, value, reading.server, item.outcomes()};
