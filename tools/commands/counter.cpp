@@ -167,6 +167,7 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
   JsonObject line;
   line.bytes("counter", options.name);
   add_value(line, "value", value->value).signed_number("delta", -static_cast<std::int64_t>(delta));
+  if (value->exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(value->server));
   add_copies(line, session, value->copies);
   session.output().answer(line, std::to_string(value->value));
@@ -294,6 +295,8 @@ void declare_counter(Command& counter) {
                   &options->initial)
           .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
                 options->exact)
+          .flag("--plain", "create a plain counter, also in several copies, where exact is the default",
+                options->plain)
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   finish(incr_verb, options, incr);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
