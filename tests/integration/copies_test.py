@@ -62,7 +62,11 @@ CUT_OFF = {
     "counter set": ([["counter", "set", "N", "100"]], ["counter", "set", "N", "5"], ["counter", "get", "N"], "5"),
     "counter incr after set": ([["counter", "set", "N", "100"], ["counter", "set", "N", "5"]], ["counter", "incr", "N"], ["counter", "get", "N"], "6"),
     "counter remove": ([["counter", "set", "N", "100"]], ["counter", "remove", "N"], ["counter", "get", "N"], ""),
-    "counter incr, exact": ([["counter", "incr", "N", "7", "--exact"]], ["counter", "incr", "N"], ["counter", "get", "N"], "8"),
+    "counter incr, exact": ([["counter", "incr", "N", "7"]], ["counter", "incr", "N"], ["counter", "get", "N"], "8"),
+    "counter decr, exact": ([["counter", "incr", "N", "7"]], ["counter", "decr", "N", "2"], ["counter", "get", "N"], "5"),
+    "counter set, exact": ([["counter", "incr", "N", "7"]], ["counter", "set", "N", "5"], ["counter", "get", "N"], "5"),
+    "counter remove, exact": ([["counter", "incr", "N", "7"]], ["counter", "remove", "N"], ["counter", "get", "N"], ""),
+    "counter decr": ([["counter", "incr", "N", "7", "--plain"]], ["counter", "decr", "N", "2"], ["counter", "get", "N"], "5"),
     "array add": ([["array", "add", "N", "a"]], ["array", "add", "N", "b"], ["array", "fetch", "N"], "a\nb"),
     "array delete": ([["array", "add", "N", "a", "b"]], ["array", "delete", "N", "a"], ["array", "fetch", "N"], "b"),
     "array replace": ([["array", "add", "N", "a"]], ["array", "replace", "N", "c"], ["array", "fetch", "N"], "c"),
@@ -101,7 +105,7 @@ def check_down(servers, down, how, subjects, numbers=(2, 3)):
     for copies in numbers:
         for subject in subjects:
             for verb in VERBS:
-                words = [word.replace("N", f"{subject}-{copies}") if word in ("N", "Nx") else word for word in verb]
+                words = [word.replace("N", f"{subject}-{copies}") if word in ("N", "Nx", "Np") else word for word in verb]
                 status, told, error = run(servers.names(), copies, *words)
                 check(status == 0, f"{how} {'abc'[down]}, {copies} copies, {subject}: {verb}: {status} {told} {error}")
                 check('"complete":false' not in told, f"{how} {'abc'[down]}: {verb} tells a loss: {told}")
@@ -114,6 +118,34 @@ KEPT = {
     "eventlog": [["eventlog", "put", "N", "e1"], ["eventlog", "fetch", "N"]],
 }
 
+
+# What a counter of 5 is changed to.
+COUNTER_VERBS = {("get", "N"): "5", ("incr", "N"): "6", ("incr", "N", "--plain"): "6", ("decr", "N"): "4", ("set", "N", "7"): "7",
+                 ("set", "N", "7", "--if-absent"): "5", ("remove", "N"): "", ("take", "N"): "0"}
+COUNTER_KINDS = {"exact": ["incr", "N", "5", "--exact"], "plain": ["incr", "N", "5", "--plain"], "set": ["set", "N", "5"]}
+
+
+def check_counters_of_another_number(servers):
+    """Right for everybody, or refused and unchanged."""
+    for kind, create in COUNTER_KINDS.items():
+        for kept, other in ((1, 2), (1, 3), (2, 1), (2, 3), (3, 1), (3, 2)):
+            for verb, expected in COUNTER_VERBS.items():
+                subject = f"{kind}-{kept}-{other}-{'-'.join(verb)}"
+                ask = lambda copies, words: run(servers.names(), copies, "-o", "value", "counter",  # noqa: E731
+                                                *(subject if word == "N" else word for word in words))
+                check(ask(kept, create)[0] == 0, f"{subject}: not created")
+                before = items(servers.paths)
+                status, told, error = ask(other, verb)
+                check(status in (0, 1, 64, 65), f"{subject}: {status} {error}")
+                if status >= 64:
+                    check(items(servers.paths) == before, f"{subject}: refused, and something changed")
+                    expected = "5"
+                for copies in (kept, other, kept):
+                    status, told, error = ask(copies, ("get", "N"))
+                    # One copy that became one of several.
+                    refused = copies == 1 and status == 65
+                    check(refused or told == expected, f"{subject}: {copies} copies read {told!r} {error}, not {expected!r}")
+    
 
 def check_wrong_numbers(servers):
     for kept in (1, 2, 3):
@@ -138,7 +170,7 @@ def check_wrong_numbers(servers):
 
 
 def main():
-    for part in (check_cut_off, check_wrong_numbers):
+    for part in (check_cut_off, check_wrong_numbers, check_counters_of_another_number):
         with tempfile.TemporaryDirectory() as directory:
             servers = Servers(directory)
             try:

@@ -41,18 +41,32 @@ void CounterCopies::read() {
 }
 
 void CounterCopies::take(const VersionedItem& item) {
-  if (const std::uint32_t newest = life_of(item); newest > version_) {
-    version_ = newest;
-    known_ = {};
+  const std::uint32_t life = life_of(item);
+  if (life != any_life && (version_ == any_life || life > version_)) {
+    // What is known of an older life does not count any more.
+    if (version_ != any_life) {
+      known_ = {};
+      sets_ = false;
+    }
+    version_ = life;
   }
+  plain_ = std::any_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
+    return copy.live() && copy.number == version_ && plain_number(copy.value);
+  });
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
   known_.forget_removals(context_.clock.wall());
+}
+
+// Who created a copy in any life did not know that the counter is plain, or that it was being set.
+bool CounterCopies::counts(const VersionedCopy& found) const {
+  return found.live() && (found.number == version_ || (found.number == any_life && !sets_ && !plain_));
 }
 
 void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
   const bool in_doubt = copy.in_doubt && found.failure;
   copy = {.server = copy.server,
           .found = found.found,
+          .version = found.number,
           .cas = found.cas,
           .record = {},
           .plain = {},
@@ -60,13 +74,27 @@ void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
           .in_doubt = in_doubt};
   if (in_doubt)
     copy.failure = UnknownOutcome("no reply to a write", context_.cluster.address_of(copy.server));
-  if (!found.live() || found.number != version_) return;
+  if (!counts(found)) return;
   copy.plain = plain_number(found.value);
   if (copy.plain) return;
   copy.record = CounterRecord::parse(found.value, servers_.size());
   if (copy.record) return known_.learn(*copy.record);
   if (!removal_)
     throw CorruptData(no_counter_message(name_, found.value), context_.cluster.address_of(copy.server));
+}
+
+bool CounterCopies::all_answer() const {
+  return std::none_of(copies_.begin(), copies_.end(),
+                      [](const Copy& copy) { return copy.failure.has_value(); });
+}
+
+// Of what is written. Where a copy that does not answer may be in another life, it is none of its own.
+std::uint32_t CounterCopies::flags() const {
+  return version_ == any_life && all_answer() ? first_life : version_;
+}
+
+std::uint32_t CounterCopies::flags_of_plain() const {
+  return flags() == any_life ? 0 : flags();
 }
 
 bool CounterCopies::any_exact() const {
@@ -89,7 +117,7 @@ bool CounterCopies::told() const {
 // Of a counter that was removed, only what is there must say so.
 bool CounterCopies::lacks(const Copy& copy) const {
   if (copy.failure) return false;
-  if (copy.record) return !copy.record->covers(known_);
+  if (copy.record) return !copy.record->covers(known_) || (copy.version == any_life && flags() != any_life);
   return removal_ || known_.exists();
 }
 
@@ -137,7 +165,7 @@ bool CounterCopies::settle_doubts() {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& one) { return one.server == doubt.server; });
     // In an older life, it makes no difference to the newer one.
-    const bool over = doubt.version < version_;
+    const bool over = version_ != any_life && doubt.version < version_;
     if (!over && (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy))) continue;
     if (!over) known_.learn(doubt.written);
     counted_ = doubt.written.sum();
@@ -149,12 +177,11 @@ bool CounterCopies::settle_doubts() {
 }
 
 std::optional<CounterCopiesValue> CounterCopies::incr(std::uint64_t delta, std::uint64_t initial,
-                                                      std::optional<Duration> ttl) {
+                                                      std::optional<Duration> ttl, bool create) {
   initial_ = initial;
   const auto added = [=, this](bool exists, std::uint64_t now) -> std::optional<std::uint64_t> {
-    const bool all_answer =
-        std::none_of(copies_.begin(), copies_.end(), [](const Copy& one) { return one.failure.has_value(); });
-    if (!exists && !all_answer && initial != 0) {
+    if (!exists && !create) return std::nullopt;
+    if (!exists && !all_answer() && initial != 0) {
       throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
                                                    "' must start at --init; try again");
     }
@@ -245,6 +272,7 @@ CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, s
     known_.learn(next);
     counted_ = next.sum();
     copy.record = std::move(next);
+    copy.version = flags();
     copy.plain.reset();
     counted_on_ = copy.server;
     created_ = !exists;
@@ -252,7 +280,7 @@ CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, s
   }
   if (reply.unknown())
     doubts_.push_back({copy.server, next.life, id, before, next, !exists,
-                       !copy.found && (exists || initial_ == 0), version_});
+                       !copy.found && (exists || initial_ == 0), flags()});
   if (reply.failed() && !reply.unknown())
     refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
   return Counted::no;
@@ -263,7 +291,7 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record) cons
   if (!copy.found) {
     Request add = Request::add(key_, record.text(servers_.size()), exptime).on(copy.server).relying_on_cas();
     add.must_expire = record.expires_at.has_value();
-    add.flags = version_;
+    add.flags = flags();
     return add;
   }
   if (copy.cas.value == 0) {
@@ -272,7 +300,7 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record) cons
   }
   Request change =
       Request::compare_and_set(key_, record.text(servers_.size()), exptime, copy.cas).on(copy.server);
-  change.flags = version_;
+  change.flags = flags();
   return change;
 }
 
@@ -296,6 +324,7 @@ void CounterCopies::spread() {
       if (removal_ && (stored || replies[k].unknown())) removal_->written = true;
       if (stored) {
         copy.record = known_;
+        copy.version = flags();
         continue;
       }
       again = again || !replies[k].failed() || replies[k].unknown();
@@ -337,7 +366,8 @@ std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item)
 CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl) {
   const auto number = item.next_number();
   if (!number) throw no_version_left(key_);
-  version_ = *number;
+  version_ = std::max(*number, first_life + 1);
+  sets_ = true;
   known_ = CounterRecord::of_set(value);
   known_.expire_in(ttl, context_.clock.wall());
   take(item);

@@ -30,6 +30,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/copies.hpp"
 #include "common/primitives/versions.hpp"
+#include "common/structures/counter/lives.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
@@ -47,10 +48,14 @@ class CounterCopies {
   // `name` is for messages only.
   CounterCopies(const Context& context, std::string name, std::string key);
 
-  // `initial`: what a missing counter counts from; `ttl`: of one that is created. nullopt: it is plain, and nothing is
-  // done. Throws NotApplied, UnknownOutcome, Contention, CorruptData.
+  // `initial`: what a missing counter counts from; `ttl`: of one that is created. nullopt: it is plain, or to be created
+  // plain, and nothing is done. Throws NotApplied, UnknownOutcome, Contention, CorruptData.
   std::optional<CounterCopiesValue> incr(std::uint64_t delta, std::uint64_t initial,
-                                         std::optional<Duration> ttl);
+                                         std::optional<Duration> ttl, bool create);
+  // What was read then: the flags of a plain copy that is created, and whether one is missing for certain.
+  std::uint32_t flags_of_plain() const;
+  bool is_missing(std::size_t copy) const { return !copies_[copy].found && !copies_[copy].failure; }
+
   // Not below 0. The same; nullopt also: there is none.
   std::optional<CounterCopiesValue> decr(std::uint64_t delta);
 
@@ -68,6 +73,7 @@ class CounterCopies {
   struct Copy {
     std::size_t server = 0;
     bool found = false;
+    std::uint32_t version = 0;
     CasUnique cas;
     std::optional<CounterRecord> record;  // found, and exact
     std::optional<std::uint64_t> plain;   // found, and plain
@@ -102,6 +108,9 @@ class CounterCopies {
   void take(Copy& copy, const VersionedCopy& found);
   void end_lives();
   bool has_removed() const;
+  bool counts(const VersionedCopy& found) const;
+  bool all_answer() const;
+  std::uint32_t flags() const;
   bool any_exact() const;
   bool is_plain() const;
   bool lacks(const Copy& copy) const;
@@ -122,8 +131,9 @@ class CounterCopies {
   std::string key_;
   std::vector<std::size_t> servers_;
   std::vector<Copy> copies_;
-  std::uint32_t version_ = 0;  // of the copies that count; what is known is of this one
-  bool sets_ = false;          // it is ours, or has been
+  std::uint32_t version_ = any_life;  // of the copies that count; what is known is of this one
+  bool sets_ = false;                 // it is ours
+  bool plain_ = false;                // a copy of it is
   std::uint64_t initial_ = 0;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was counted

@@ -30,12 +30,10 @@ std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
   return a + b;
 }
 
-// Of a counter with several copies a created copy is in the first life, so that its flags tell of the others.
 Request increment(const Context& context, const std::string& key, std::uint64_t delta, std::uint64_t first,
                   std::optional<Duration> ttl) {
   Request request = Request::incr_or_create(key, delta, first, expiry_in(context, ttl));
   request.must_expire = ttl.has_value();
-  if (context.copies > 1) request.flags = first_life;
   return request;
 }
 
@@ -125,18 +123,38 @@ CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const I
   const std::string key = key_of(name);
   checked_sum(options.initial, delta, "the value");
   if (by_update(options)) return incr_by_update(name, key, delta, options);
-  return incr_plain(name, key, delta, options);
+  const Request request = increment(context_, key, delta, options.initial + delta, options.ttl);
+  const auto replies = execute_copies(context_, Request(request).checking_for_text());
+  return finish_incr(name, key, delta, options, replies);
 }
 
 bool Counter::by_update(const IncrOptions& options) const {
-  return options.exact || (context_.copies > 1 && !options.plain && names_ == Names::counters);
+  return options.exact || (context_.copies > 1 && names_ == Names::counters);
 }
 
+// A copy that is missing is created in the life of the others, so that their numbers go on counting.
 CounterValue Counter::incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
-                                 const IncrOptions& options) {
+                                 const IncrOptions& options, const CounterCopies& seen) {
   const std::uint64_t first = options.initial + delta;
-  const auto replies =
-      execute_copies(context_, increment(context_, key, delta, first, options.ttl).checking_for_text());
+  std::vector<Request> batch;
+  for (const std::size_t server : copy_servers(context_, key)) {
+    Request request = increment(context_, key, delta, first, options.ttl).on(server);
+    request.flags = seen.flags_of_plain();
+    if (seen.is_missing(batch.size())) {
+      request.op = Op::add;
+      request.value = std::to_string(first);
+    }
+    batch.push_back(std::move(request));
+  }
+  auto replies = context_.cluster.execute(batch);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (batch[i].op != Op::add) continue;
+    replies[i].number = first;
+    replies[i].created = true;
+    if (replies[i].outcome != Outcome::not_stored) continue;
+    batch[i].op = Op::incr_or_create;
+    replies[i] = context_.cluster.execute(batch[i]);
+  }
   return finish_incr(name, key, delta, options, replies);
 }
 
@@ -166,7 +184,7 @@ CounterValue Counter::finish_incr(const std::string& name, const std::string& ke
   // it is the other copy that is of an older life.
   if (any_not_a_number(replies)) {
     if (context_.copies == 1 || !stored) return incr_by_update(name, key, delta, options);
-    if (auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl))
+    if (auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl, true))
       return value_of(std::move(*result));
   }
   if (stored) return checked(name, key, best_of(replies), replies);
@@ -176,10 +194,12 @@ CounterValue Counter::finish_incr(const std::string& name, const std::string& ke
 CounterValue Counter::incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                                      const IncrOptions& options) {
   if (context_.copies > 1) {
-    auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl);
+    CounterCopies copies(context_, name, key);
+    const bool plain = options.plain && names_ == Names::counters;
+    auto result = copies.incr(delta, options.initial, options.ttl, !plain);
     if (result) return value_of(std::move(*result));
     if (options.exact) throw exists_and_is_plain(name);
-    return incr_plain(name, key, delta, options);
+    return incr_plain(name, key, delta, options, copies);
   }
   const CounterUpdateOptions how{
       .create_exact = options.exact, .exact_only = options.exact, .ttl = options.ttl};

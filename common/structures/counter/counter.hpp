@@ -126,6 +126,8 @@ struct CounterRemoval {
   std::vector<CopyOutcome> copies = {};
 };
 
+class CounterCopies;
+
 class Counter {
  public:
   enum class Names {
@@ -167,7 +169,7 @@ class Counter {
   // Whether it must be read before it is known what to do.
   bool by_update(const IncrOptions& options) const;
   CounterValue incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
-                          const IncrOptions& options);
+                          const IncrOptions& options, const CounterCopies& seen);
   CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
                               const IncrOptions& options);
   void incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const;

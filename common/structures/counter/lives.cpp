@@ -42,11 +42,12 @@ bool any_record(const VersionedItem& item) {
 }  // namespace
 
 std::uint32_t life_of(const VersionedItem& item) {
-  std::uint32_t life = 0;
+  std::optional<std::uint32_t> life;
   for (const VersionedCopy& copy : item.copies) {
-    if (copy.found && !copy.failure) life = std::max(life, copy.number);
+    if (copy.found && !copy.failure && copy.number != any_life)
+      life = std::max(life.value_or(0), copy.number);
   }
-  return life;
+  return life.value_or(any_life);
 }
 
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
@@ -169,7 +170,8 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
     bool all_seen = true;
     for (std::size_t i = 0; i < replies.size(); ++i)
       all_seen = all_seen && (!is_stored(replies[i]) || is_hit(seen[i]));
-    if (reading.value && (all_seen || life_of(Versions(context_).item_of(key, seen)) > 0))
+    const std::uint32_t life = life_of(Versions(context_).item_of(key, seen));
+    if (reading.value && (all_seen || (life != any_life && life > first_life)))
       value.value = reading.value->value;
   } catch (const NotApplied&) {
     // It is counted; that others do not answer now changes nothing.

@@ -7,9 +7,13 @@
 
 namespace mcds {
 
-// A counter's life begins with a set, or a removal that did not reach every copy: its number is the copies' version.
-// A plain counter that an increment creates is in the first one, before every set.
+// A counter's life begins with its creation, a set, or a removal that did not reach every copy. Its number is the version of
+// the copies, in their flags: 0 before version 0.2, and until the first set in one copy.
 constexpr std::uint32_t first_life = 1;
+// Of an exact copy that was created while others did not answer: it joins the life that they are in.
+constexpr std::uint32_t any_life = std::uint32_t{1} << 30;
+
+// The newest of the copies that answered; any_life if none tells.
 std::uint32_t life_of(const VersionedItem& item);
 
 }  // namespace mcds
