@@ -51,7 +51,7 @@ void CounterCopies::take(const VersionedItem& item) {
     version_ = life;
   }
   plain_ = std::any_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
-    return copy.live() && copy.number == version_ && plain_number(copy.value);
+    return copy.live() && life_of(copy) == version_ && plain_number(copy.value);
   });
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
   known_.forget_removals(context_.clock.wall());
@@ -59,7 +59,7 @@ void CounterCopies::take(const VersionedItem& item) {
 
 // Who created a copy in any life did not know that the counter is plain, or that it was being set.
 bool CounterCopies::counts(const VersionedCopy& found) const {
-  return found.live() && (found.number == version_ || (found.number == any_life && !sets_ && !plain_));
+  return found.live() && (life_of(found) == version_ || (found.number == any_life && !sets_ && !plain_));
 }
 
 void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
@@ -94,7 +94,7 @@ std::uint32_t CounterCopies::flags() const {
 }
 
 std::uint32_t CounterCopies::flags_of_plain() const {
-  return flags() == any_life ? 0 : flags();
+  return version_ == any_life ? first_life : version_;
 }
 
 bool CounterCopies::any_exact() const {
@@ -364,9 +364,7 @@ std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item)
 }
 
 CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl) {
-  const auto number = item.next_number();
-  if (!number) throw no_version_left(key_);
-  version_ = std::max(*number, first_life + 1);
+  version_ = next_life(item);
   sets_ = true;
   known_ = CounterRecord::of_set(value);
   known_.expire_in(ttl, context_.clock.wall());

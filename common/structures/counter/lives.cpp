@@ -19,7 +19,7 @@ constexpr int most_rounds = 16;
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
-                     [&](const VersionedCopy& copy) { return copy.live() && copy.number == life; });
+                     [&](const VersionedCopy& copy) { return copy.live() && life_of(copy) == life; });
 }
 
 // What several copies have, or another program's flags; a counter of one copy has none.
@@ -41,13 +41,22 @@ bool any_record(const VersionedItem& item) {
 
 }  // namespace
 
+std::uint32_t life_of(const VersionedCopy& copy) {
+  return std::max(copy.number, first_life);
+}
+
 std::uint32_t life_of(const VersionedItem& item) {
-  std::optional<std::uint32_t> life;
+  std::uint32_t life = 0;
   for (const VersionedCopy& copy : item.copies) {
-    if (copy.found && !copy.failure && copy.number != any_life)
-      life = std::max(life.value_or(0), copy.number);
+    if (copy.found && !copy.failure && copy.number != any_life) life = std::max(life, life_of(copy));
   }
-  return life.value_or(any_life);
+  return life == 0 ? any_life : life;
+}
+
+std::uint32_t next_life(const VersionedItem& item) {
+  const auto number = item.next_number();
+  if (!number) throw no_version_left(item.key);
+  return std::max(*number, first_life + 1);
 }
 
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
@@ -90,7 +99,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
   }
   const std::uint32_t life = life_of(item);
   for (const VersionedCopy& copy : item.copies) {
-    if (!copy.live() || copy.number != life) continue;
+    if (!copy.live() || life_of(copy) != life) continue;
     const std::uint64_t value = *plain_number(copy.value);
     if (!reading.value || value > reading.value->value)
       reading.value = CounterValue{value, false, false, copy.server};
@@ -104,7 +113,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
 
 // A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
-  std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || copy.number == life; });
+  std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || life_of(copy) == life; });
   if (item.copies.empty()) return;
   VersionedWrite write{.item = &item,
                        .number = life,
@@ -132,8 +141,7 @@ void Counter::leave_behind(const std::string& key, std::span<const Reply> decrea
     back_off(context_, round);
     const auto replies = context_.cluster.execute(probes);
     const VersionedItem seen = versions.item_of(key, replies);
-    if (!life) life = seen.next_number();
-    if (!life) throw no_version_left(key);
+    if (!life) life = next_life(seen);
     std::vector<VersionedItem> copies;
     std::vector<VersionedWrite> writes;
     for (const VersionedCopy& copy : seen.copies) copies.push_back({key, {copy}});
@@ -210,10 +218,8 @@ SetResult Counter::set_copies(const std::string& name, std::uint64_t value, std:
     if (const auto failure = item.failure_of_write()) raise(*failure);
     return {true, value, set.server, set.copies};
   }
-  const auto number = item.next_number();
-  if (!number) throw no_version_left(key);
   VersionedWrite write{.item = &item,
-                       .number = std::max(*number, first_life + 1),
+                       .number = next_life(item),
                        .value = std::to_string(value),
                        .exptime = expiry_in(context_, ttl)};
   versions.write(std::span(&write, 1));
@@ -378,9 +384,9 @@ std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> 
 void Counter::remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const {
   std::vector<Request> requests;
   std::vector<VersionedCopy*> asked;
-  std::vector<std::optional<std::uint32_t>> numbers;
+  std::vector<Result<std::uint32_t>> numbers;
   for (VersionedItem* item : items) {
-    numbers.push_back(item->next_number());
+    numbers.push_back(attempt([&] { return next_life(*item); }));
     for (VersionedCopy& copy : item->copies) {
       if (copy.failure || !copy.found || item->any_failed()) continue;
       requests.push_back(Request::remove(item->key).on(copy.server));
@@ -394,9 +400,9 @@ void Counter::remove_plain(const Versions& versions, std::span<VersionedItem* co
   }
   std::vector<VersionedWrite> writes;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (items[i]->any_failed() && numbers[i])
+    if (items[i]->any_failed() && !numbers[i].failure())
       writes.push_back({.item = items[i],
-                        .number = *numbers[i],
+                        .number = numbers[i].value(),
                         .removed = true,
                         .value = "0",
                         .exptime = Exptime::never()});
