@@ -27,6 +27,7 @@ struct History {
   };
   DueWrites writes;
   std::vector<Increment> increments;
+  std::vector<DueWrites::Id> sets;  // one after the other; the n-th is of value_of_set(n)
   std::optional<std::string> violation;
 
   template <typename Counts>
@@ -37,6 +38,22 @@ struct History {
   }
   std::uint64_t added() const {
     return sum(false, [](const Increment& one) { return !one.refused; });
+  }
+  static constexpr std::uint64_t step = 1000;  // of sets: what is added and subtracted does not bridge it
+  static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
+  // The last set that is due, from 1; 0: none.
+  std::size_t last_set() const {
+    std::size_t last = 0;
+    for (std::size_t n = 0; n < sets.size(); ++n) {
+      if (writes.due(sets[n])) last = n + 1;
+    }
+    return last;
+  }
+  void check_sets(std::size_t due_before, std::uint64_t value) {
+    const std::size_t least = std::min(due_before, last_set());
+    if (value / step < least)
+      violation = "set " + std::to_string(least) + " was undone: " + std::to_string(value);
+    if (value / step > sets.size()) violation = std::to_string(value) + " was never set";
   }
   // What cannot be lost any more, of increments and of decrements that did not stop at 0.
   struct Sums {
@@ -65,6 +82,7 @@ struct History {
 
 struct Setting {
   bool exact = false;
+  bool sets = false;  // one client does
   std::size_t copies = 2;
   Faults faults{};
   test::Spoiled::Spoil spoil{};
@@ -72,6 +90,17 @@ struct Setting {
 };
 
 constexpr std::size_t survivor = 0;  // of a plain counter's copies
+
+void set(Context& context, History& history) {
+  const std::size_t n = history.sets.size();
+  history.sets.push_back(history.writes.begin());
+  try {
+    const auto done = Counter(context).set("n", History::value_of_set(n), std::nullopt, false);
+    history.writes.acknowledged(history.sets[n], done.copies);
+  } catch (const Failure&) {
+    history.writes.given_up(history.sets[n]);
+  }
+}
 
 void add(Context& context, const Setting& setting, History& history) {
   const std::size_t index = history.increments.size();
@@ -89,7 +118,8 @@ void add(Context& context, const Setting& setting, History& history) {
     const auto counted = Counter(context).incr("n", mine().delta, {.ttl = {}, .plain = !setting.exact});
     history.writes.acknowledged(mine().write, counted.copies);
     mine().on_survivor = !counted.copies[survivor].failure;
-    if (counted.value > history.added()) history.violation = "an increment answered more than was added";
+    if (!setting.sets && counted.value > history.added())
+      history.violation = "an increment answered more than was added";
   } catch (const UnknownOutcome&) {
     history.writes.given_up(mine().write);
   } catch (const Failure&) {
@@ -134,15 +164,22 @@ void lose_others(Context& context, SimulatedClient& client) {
   }
 }
 
-void count_and_look(Context& context, const Setting& setting, SimulatedClient& client, History& history) {
+void count_and_look(Context& context, const Setting& setting, SimulatedClient& client, History& history,
+                    bool sets) {
   for (int i = 0; i < 3; ++i) {
-    add(context, setting, history);
+    if (sets && context.random.below(2) == 0)
+      set(context, history);
+    else
+      add(context, setting, history);
     client.sleep_for(std::chrono::milliseconds(context.random.below(2) * context.random.below(3000)));
     try {
       const History::Sums due = history.due();
+      const std::size_t last_set = history.last_set();
       const auto value = value_of(context);
       const bool exactly = setting.exact && value && all_written(value->copies);
-      if (exactly)
+      if (setting.sets)
+        history.check_sets(exactly && value->exact ? last_set : 0, value ? value->value : 0);
+      else if (exactly)
         history.check(history.least(due), value->value, history.most(due));
       else
         history.check(0, value ? value->value : 0, history.added());
@@ -156,10 +193,10 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   Simulation simulation(seed, {.servers = setting.copies, .faults = setting.faults});
   History history;
   for (int i = 0; i < 3; ++i) {
-    simulation.client([&](Context& honest, SimulatedClient& client) {
+    simulation.client([&, i](Context& honest, SimulatedClient& client) {
       test::Spoiled spoiled(honest.cluster, setting.spoil);
       Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
-      count_and_look(context, setting, client, history);
+      count_and_look(context, setting, client, history, setting.sets && i == 0);
     });
   }
   simulation.client([&](Context& single, SimulatedClient& client) {
@@ -168,6 +205,11 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
     if (!setting.exact) return lose_others(context, client);
     lose_servers(context, client, history.writes, 3, [&] { return heal(context); });
   });
+  if (setting.sets) {
+    Context before = simulation.observer();
+    before.copies = setting.copies;
+    Counter(before).incr("n", 1);
+  }
   simulation.run();
   if (history.violation) return history.violation;
   Context observer = simulation.observer();
@@ -175,6 +217,9 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setting& setting) 
   const auto look = [&] {
     const auto value = value_of(observer);
     const std::uint64_t counted = value ? value->value : 0;
+    // A set of what is not there makes a plain one.
+    const bool whole = simulation.happened().losses == 0 && value && value->exact;
+    if (setting.sets) return history.check_sets(whole ? history.last_set() : 0, counted);
     if (simulation.happened().losses != 0) return history.check(0, counted, history.added());
     const History::Sums due = history.due();
     history.check(setting.exact ? history.least(due) : history.on_survivor(), counted, history.most(due));
@@ -215,6 +260,20 @@ TEST_CASE(
   check_schedules(
       [](std::uint64_t seed) { return schedule(seed, {.exact = true, .copies = seed % 4 == 0 ? 3U : 2U}); },
       0.3);
+}
+
+TEST_CASE("counter copies: no set of an exact counter that is healed before the next loss is undone") {
+  check_schedules(
+      [](std::uint64_t seed) {
+        return schedule(seed, {.exact = true, .sets = true, .copies = seed % 4 == 0 ? 3U : 2U});
+      },
+      0.3);
+}
+
+TEST_CASE("counter copies: the simulation catches sets in a life that there is already") {
+  const auto spoil = [](Request& request) { request.flags = 0; };
+  CHECK(finds_violation(
+      [&](std::uint64_t seed) { return schedule(seed, {.exact = true, .sets = true, .spoil = spoil}); }));
 }
 
 TEST_CASE("counter copies: the simulation catches lost copies of a plain counter raised to the others") {
