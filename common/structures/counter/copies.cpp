@@ -27,13 +27,19 @@ CounterCopies::CounterCopies(const Context& context, std::string name, std::stri
   for (std::size_t i = 0; i < servers_.size(); ++i) copies_[i].server = servers_[i];
 }
 
+// Before it is read for a new attempt: what was known may be lost by now, or removed.
+void CounterCopies::forget() {
+  known_ = {};
+  version_ = any_life;
+}
+
 void CounterCopies::read() {
   std::vector<Request> batch;
   for (const std::size_t server : servers_) batch.push_back(Request::probe(key_, server));
   const auto replies = context_.cluster.execute(batch);
   const bool anew = removal_ && !removal_->written;
   if (anew) {
-    known_ = {};
+    forget();
     removal_ = Removal{removal_->mark};
   }
   take(Versions(context_).item_of(key_, replies));
@@ -205,7 +211,7 @@ std::optional<CounterCopiesValue> CounterCopies::change(const Added& added, std:
   int silent = 0;
   for (int attempt = 0; attempt < most_attempts; ++attempt) {
     back_off(context_, attempt);
-    known_ = {};
+    forget();
     read();
     const bool counted = settle_doubts();
     Copy* copy = leader();

@@ -103,6 +103,7 @@ class CounterCopies {
   enum class Counted { yes, no, nothing };
 
   std::optional<CounterCopiesValue> change(const Added& added, std::optional<Duration> ttl);
+  void forget();
   void read();
   void take(const VersionedItem& item);
   void take(Copy& copy, const VersionedCopy& found);
