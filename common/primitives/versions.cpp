@@ -12,7 +12,6 @@ namespace {
 
 constexpr std::uint32_t removed_flag = 0x80000000;
 constexpr std::uint32_t removed_before_versions = 0x6d636473;
-constexpr std::uint32_t first_in_doubt = 1U << 20;
 constexpr std::uint32_t highest = removed_flag - 1;
 constexpr std::uint32_t number_mask = highest;
 constexpr auto removed_for = std::chrono::hours(1);

@@ -44,6 +44,9 @@
 
 namespace mcds {
 
+// What is written while some copies are unreachable and all others have forgotten, so that those do not count as newer.
+constexpr std::uint32_t first_in_doubt = 1U << 20;
+
 // What a copy held when it was read, or was written since.
 struct VersionedCopy {
   std::size_t server = 0;

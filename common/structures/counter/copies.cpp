@@ -48,7 +48,7 @@ void CounterCopies::read() {
 
 void CounterCopies::take(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
-  if (life != any_life && (version_ == any_life || life > version_)) {
+  if (life > version_) {
     // What is known of an older life does not count any more.
     if (version_ != any_life) {
       known_ = {};
@@ -56,16 +56,17 @@ void CounterCopies::take(const VersionedItem& item) {
     }
     version_ = life;
   }
-  plain_ = std::any_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
-    return copy.live() && life_of(copy) == version_ && plain_number(copy.value);
-  });
+  plain_ = std::any_of(item.copies.begin(), item.copies.end(),
+                       [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, version_); });
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
   known_.forget_removals(context_.clock.wall());
 }
 
-// Who created a copy in any life did not know that the counter is plain, or that it was being set.
+// Who created a record in any life did not know that the counter is plain, or that it was being set.
 bool CounterCopies::counts(const VersionedCopy& found) const {
-  return found.live() && (life_of(found) == version_ || (found.number == any_life && !sets_ && !plain_));
+  if (!found.live()) return false;
+  return found.number == version_ || is_plain_of(found, version_) ||
+         (found.number == any_life && !sets_ && !plain_);
 }
 
 void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
@@ -171,7 +172,7 @@ bool CounterCopies::settle_doubts() {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& one) { return one.server == doubt.server; });
     // In an older life, it makes no difference to the newer one.
-    const bool over = version_ != any_life && doubt.version < version_;
+    const bool over = doubt.version != any_life && doubt.version < version_;
     if (!over && (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy))) continue;
     if (!over) known_.learn(doubt.written);
     counted_ = doubt.written.sum();

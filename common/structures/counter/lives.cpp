@@ -19,7 +19,7 @@ constexpr int most_rounds = 16;
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
   return std::any_of(item.copies.begin(), item.copies.end(),
-                     [&](const VersionedCopy& copy) { return copy.live() && life_of(copy) == life; });
+                     [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, life); });
 }
 
 // What several copies have, or another program's flags; a counter of one copy has none.
@@ -41,22 +41,24 @@ bool any_record(const VersionedItem& item) {
 
 }  // namespace
 
-std::uint32_t life_of(const VersionedCopy& copy) {
-  return std::max(copy.number, first_life);
-}
-
 std::uint32_t life_of(const VersionedItem& item) {
-  std::uint32_t life = 0;
+  std::uint32_t life = any_life;
   for (const VersionedCopy& copy : item.copies) {
-    if (copy.found && !copy.failure && copy.number != any_life) life = std::max(life, life_of(copy));
+    if (copy.found && !copy.failure) life = std::max(life, copy.number);
   }
-  return life == 0 ? any_life : life;
+  return life;
 }
 
 std::uint32_t next_life(const VersionedItem& item) {
   const auto number = item.next_number();
   if (!number) throw no_version_left(item.key);
+  // Those that do not answer must not be newer.
+  if (item.any_failed() && life_of(item) == any_life) return first_in_doubt;
   return std::max(*number, first_life + 1);
+}
+
+bool is_plain_of(const VersionedCopy& copy, std::uint32_t life) {
+  return std::max(copy.number, first_life) == std::max(life, first_life) && plain_number(copy.value);
 }
 
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
@@ -99,7 +101,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
   }
   const std::uint32_t life = life_of(item);
   for (const VersionedCopy& copy : item.copies) {
-    if (!copy.live() || life_of(copy) != life) continue;
+    if (!copy.live() || !is_plain_of(copy, life)) continue;
     const std::uint64_t value = *plain_number(copy.value);
     if (!reading.value || value > reading.value->value)
       reading.value = CounterValue{value, false, false, copy.server};
@@ -113,7 +115,8 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
 
 // A copy of an older life counts from 0 in this one: what the others count may be in transit to it, too.
 void Counter::begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed) {
-  std::erase_if(item.copies, [&](const VersionedCopy& copy) { return !copy.found || life_of(copy) == life; });
+  std::erase_if(item.copies,
+                [&](const VersionedCopy& copy) { return !copy.found || is_plain_of(copy, life); });
   if (item.copies.empty()) return;
   VersionedWrite write{.item = &item,
                        .number = life,
@@ -179,8 +182,7 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
     for (std::size_t i = 0; i < replies.size(); ++i)
       all_seen = all_seen && (!is_stored(replies[i]) || is_hit(seen[i]));
     const std::uint32_t life = life_of(Versions(context_).item_of(key, seen));
-    if (reading.value && (all_seen || (life != any_life && life > first_life)))
-      value.value = reading.value->value;
+    if (reading.value && (all_seen || life > first_life)) value.value = reading.value->value;
   } catch (const NotApplied&) {
     // It is counted; that others do not answer now changes nothing.
   }
