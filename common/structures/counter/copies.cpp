@@ -95,8 +95,9 @@ bool CounterCopies::all_answer() const {
                       [](const Copy& copy) { return copy.failure.has_value(); });
 }
 
-// Of what is written. Where a copy that does not answer may be in another life, it is none of its own.
+// Of what is written. Where a copy that does not answer may be in another life, it is none of its own; a single one has none.
 std::uint32_t CounterCopies::flags() const {
+  if (copies_.size() == 1) return any_life;
   return version_ == any_life && all_answer() ? first_life : version_;
 }
 
