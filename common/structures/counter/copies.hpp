@@ -13,6 +13,8 @@
 // not reached yet with one that it has reached, now or as long as it is remembered, finds nothing to restore, and a request
 // that comes late finds an item that it did not read. What is counted after the first copy was told is in a life of its own,
 // and stays.
+// What only this client knows any more, because the copies were lost between two of its trips, it writes again.
+//
 // A copy whose version (the counter's life in counter.hpp) is older than another's does not count and is written anew. A
 // set writes the next version to every copy it reaches, of a counter that has counted nothing but its value.
 //

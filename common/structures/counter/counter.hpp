@@ -16,29 +16,33 @@
 //   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an
 //   exact counter without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2
 //   if denied with a cost above 1, sliding 2, denied 1; remove 1. A batch of plain increments costs as much as one.
-// With several copies (copies.hpp; the same trips, for all copies at once)
+//   decr and remove read the counter in the same trip, to see whether it has several copies.
+// With several copies (copies.hpp; a trip asks all copies at once)
+//   kinds        incr creates an exact counter, unless it is told otherwise or the name is a whole key; set and
+//                limit create plain ones.
+//   exact        The copies merge and heal (copies.hpp). incr 3, decr 4, set 3, get 1, remove 2; 128 names of a
+//                batch cost as much as one. remove leaves in every copy for an hour that the counter was
+//                removed, so that no other copy restores it; an increment within that hour makes it an exact
+//                counter again, also with `plain`.
 //   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
 //                reachable from the start, and never too high. A lost copy starts again low. It is not raised
-//                to the others, because that would count increments in flight twice. `set` makes all copies
-//                equal again.
-//                set starts a new life of the counter. Its number is the version (versions.hpp), in the
-//                flags, which incr does not change. Only copies of the newest life count; a copy that missed
-//                the set restarts at 0 at the next read. remove does the same if a copy does not answer: the
-//                others keep a 0 that counts as missing until it is incremented. If the copies answer a
-//                change with different numbers, it takes 1 trip more; remove takes 2.
-//                A decr that a copy did not answer would be undone by it, because its number is larger: the
-//                others go on in a new life, 2 trips more. (A ttl remains only where the protocol reports it.)
-//   another N    The keys of a plain counter do not tell its number of copies. incr, decr and limit with another
-//                number count in the copies they know, and get reads those: nothing is lost. set and take with
-//                one copy look at the other servers if the flags tell of a life, 1 trip more, and are refused.
-//                Before the first set with copies nothing tells: then a set with fewer copies changes those,
-//                and others go on reading the largest, until a set with all copies.
-//   exact        The copies merge and heal (copies.hpp), 3 trips per increment. remove, 2 trips, leaves in every copy
-//                for an hour that the counter was removed, so that no other copy restores it; an increment within
-//                that hour makes it an exact counter again, also without `exact`. They only count up: take,
-//                decr and set depend on the value, and copies that lose servers cannot agree on one. take is
-//                refused for plain counters too. Use `exact` with every increment: without it, a lost copy
-//                restarts as a plain counter if no other copy answers, and healing drops that.
+//                to the others, because that would count increments in flight twice. incr 2, decr 1.
+//   lives        set starts a new life of the counter. Its number is the version (versions.hpp), in the
+//                flags, which incr does not change. Only copies of the newest life count (lives.hpp); a plain
+//                copy that missed the set restarts at 0 at the next read. remove does the same if a copy does
+//                not answer: the others keep a 0 that counts as missing until it is incremented. If the copies
+//                answer a change with different numbers, it takes 1 trip more; remove takes 2.
+//                A decr that a plain copy did not answer would be undone by it, because its number is larger:
+//                the others go on in a new life, 2 trips more. (A ttl remains only where the protocol reports it.)
+//                A plain copy and an exact one of one life: the exact one counts.
+//   take         is refused: copies that lose servers cannot agree who took what.
+//   another N    The key does not tell the number of copies, but flags tell one copy that there are others, and
+//                a look at the next place, in the same trip, tells several. incr of a plain counter counts in
+//                the copies it knows, get reads those, set counts for all. decr and remove go on to the other
+//                copies, 1 or 2 trips more each. With one copy, set and take are refused, 1 trip more, and so
+//                is everything but remove of an exact counter. More copies than before are made by the next
+//                increment. If the next place does not answer, it is taken for empty. Nothing tells of what
+//                was created plain before 0.2 and never set since.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
