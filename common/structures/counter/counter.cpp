@@ -261,10 +261,11 @@ IncrementResults Counter::Incrementing::finish() {
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
   check_counter_value(delta, "the delta");
   const std::string key = key_of(name);
-  const auto replies = decr_all(key, delta);
+  const auto all = decr_all(key, delta);
+  const auto replies = std::span(all).first(context_.copies);
   if (!any_not_a_number(replies)) {
     if (std::any_of(replies.begin(), replies.end(), is_stored)) {
-      leave_behind(key, replies);
+      leave_behind(key, all);
       CounterValue value = best_of(replies);
       value.created = false;
       return checked(name, key, std::move(value), replies);

@@ -18,6 +18,8 @@ constexpr std::uint32_t any_life = 0;
 std::uint32_t life_of(const VersionedItem& item);
 // After all of them. Throws CorruptData if the flags are another program's.
 std::uint32_t next_life(const VersionedItem& item);
+// What several copies have, or another program's flags; a counter of one copy has none.
+bool is_of_several(const Reply& reply);
 // Whether a plain copy counts in a life.
 bool is_plain_of(const VersionedCopy& copy, std::uint32_t life);
 

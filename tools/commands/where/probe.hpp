@@ -31,8 +31,8 @@ class Probe {
   void count_ok() { ++counts_[Verdict::ok]; }
   // Where our own copies of it are kept, or the client's.
   Owners owners_of(const Placement& placement, const PlacedKey& key);
-  // Whether copies of it that agree may be different bytes: each copy of a journal or log has a life of its own, only
-  // elements are the same everywhere.
+  // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life of its own,
+  // only elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
   // What was counted of --live.
   JsonObject summary() const;
