@@ -14,7 +14,7 @@ constexpr const char* no_expiry =
     "forever; use a memcached server";
 constexpr const char* no_cas =
     "the server does not support cas (memcached -C, MemcacheDB): a lock, a cache entry or an exact counter "
-    "could not be changed safely; start it without -C, or use another server";
+    "could not be changed safely; start it without -C, use another server, or create a plain counter";
 
 // What others do leaves an item's expiry as it was.
 bool is_new_item(Op op, const Reply& reply) {
