@@ -60,6 +60,10 @@ void CounterCopies::take(const VersionedItem& item) {
                        [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, version_); });
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
   known_.forget_removals(context_.clock.wall());
+  // Where an exact counter was removed, the plain one is what came after it.
+  if (!plain_ || known_.exists() || (removal_ && removal_->written)) return;
+  for (Copy& copy : copies_) copy.record.reset();
+  known_ = {};
 }
 
 // Who created a record in any life did not know that the counter is plain, or that it was being set.
@@ -103,6 +107,14 @@ std::uint32_t CounterCopies::flags() const {
 
 std::uint32_t CounterCopies::flags_of_plain() const {
   return version_ == any_life ? first_life : version_;
+}
+
+std::vector<std::size_t> CounterCopies::servers_of_any_life() const {
+  std::vector<std::size_t> servers;
+  for (const Copy& copy : copies_) {
+    if (copy.plain && copy.version == any_life) servers.push_back(copy.server);
+  }
+  return servers;
 }
 
 bool CounterCopies::any_exact() const {
@@ -188,7 +200,7 @@ std::optional<CounterCopiesValue> CounterCopies::incr(std::uint64_t delta, std::
                                                       std::optional<Duration> ttl, bool create) {
   initial_ = initial;
   const auto added = [=, this](bool exists, std::uint64_t now) -> std::optional<std::uint64_t> {
-    if (!exists && !create) return std::nullopt;
+    if (!exists && !create && !any_exact()) return std::nullopt;
     if (!exists && !all_answer() && initial != 0) {
       throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
                                                    "' must start at --init; try again");

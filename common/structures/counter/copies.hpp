@@ -57,6 +57,8 @@ class CounterCopies {
   // What was read then: the flags of a plain copy that is created, and whether one is missing for certain.
   std::uint32_t flags_of_plain() const;
   bool is_missing(std::size_t copy) const { return !copies_[copy].found && !copies_[copy].failure; }
+  // Of plain copies that tell nothing of the others.
+  std::vector<std::size_t> servers_of_any_life() const;
 
   // Not below 0. The same; nullopt also: there is none.
   std::optional<CounterCopiesValue> decr(std::uint64_t delta);

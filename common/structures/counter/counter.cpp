@@ -132,10 +132,12 @@ bool Counter::by_update(const IncrOptions& options) const {
   return options.exact || (context_.copies > 1 && names_ == Names::counters);
 }
 
-// A copy that is missing is created in the life of the others, so that their numbers go on counting.
+// A copy that is missing is created in the life of the others, so that their numbers go on counting. One that was made by a
+// client that knew no other is put into the first life, so that it tells of the others from now on.
 CounterValue Counter::incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
                                  const IncrOptions& options, const CounterCopies& seen) {
   const std::uint64_t first = options.initial + delta;
+  begin_life(key, seen.servers_of_any_life(), first_life);
   std::vector<Request> batch;
   for (const std::size_t server : copy_servers(context_, key)) {
     Request request = increment(context_, key, delta, first, options.ttl).on(server);
@@ -263,23 +265,24 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
   const std::string key = key_of(name);
   const auto all = decr_all(key, delta);
   const auto replies = std::span(all).first(context_.copies);
-  if (!any_not_a_number(replies)) {
-    if (std::any_of(replies.begin(), replies.end(), is_stored)) {
-      leave_behind(key, all);
-      CounterValue value = best_of(replies);
-      value.created = false;
-      return checked(name, key, std::move(value), replies);
+  if (any_not_a_number(replies)) {
+    if (context_.copies == 1) {
+      const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
+      return result.before ? std::optional(value_of(result)) : std::nullopt;
     }
-    if (std::all_of(replies.begin(), replies.end(), is_miss)) return std::nullopt;
-    fail_counter(context_, name, telling(replies));
+    if (auto result = CounterCopies(context_, name, key).decr(delta)) return value_of(std::move(*result));
   }
-  if (context_.copies > 1) {
-    auto result = CounterCopies(context_, name, key).decr(delta);
-    return result ? std::optional(value_of(std::move(*result))) : std::nullopt;
+  if (std::any_of(replies.begin(), replies.end(), is_stored)) {
+    leave_behind(key, all);
+    CounterValue value = best_of(replies);
+    value.created = false;
+    return checked(name, key, std::move(value), replies);
   }
-  const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
-  if (!result.before) return std::nullopt;
-  return value_of(result);
+  const auto tells_nothing = [](const Reply& reply) {
+    return is_miss(reply) || reply.is(ReplyFailure::Kind::not_a_number);
+  };
+  if (std::all_of(replies.begin(), replies.end(), tells_nothing)) return std::nullopt;
+  fail_counter(context_, name, telling(replies));
 }
 
 }  // namespace mcds

@@ -108,18 +108,15 @@ void Counter::begin_again(const Versions& versions, VersionedItem& item, std::ui
   versions.write(std::span(&write, 1));
 }
 
-// A copy that has perhaps not been decreased has the larger number, and would undo it. The others go on in a new life, each
-// with what it has counted, so that it does not count. Throws UnknownOutcome if too few do.
-void Counter::leave_behind(const std::string& key, std::span<const Reply> decreased) const {
-  const auto silent =
-      std::find_if(decreased.begin(), decreased.end(), [](const Reply& reply) { return reply.failed(); });
-  if (silent == decreased.end()) return;
-  const Versions versions(context_);
+// Copies of a plain counter go on in a newer life, each with what it has counted; without `life`, in the next one. How many
+// are in it, or gone.
+std::size_t Counter::begin_life(const std::string& key, std::span<const std::size_t> servers,
+                                std::optional<std::uint32_t> life) const {
+  Context several = context_;
+  several.copies = std::max<std::size_t>(several.copies, 2);
+  const Versions versions(several);
   std::vector<Request> probes;
-  for (const Reply& reply : decreased) {
-    if (is_stored(reply)) probes.push_back(Request::probe(key, reply.server));
-  }
-  std::optional<std::uint32_t> life;
+  for (const std::size_t server : servers) probes.push_back(Request::probe(key, server));
   std::size_t done = 0;
   for (int round = 0; done < probes.size() && round < most_rounds; ++round) {
     back_off(context_, round);
@@ -130,7 +127,6 @@ void Counter::leave_behind(const std::string& key, std::span<const Reply> decrea
     std::vector<VersionedWrite> writes;
     for (const VersionedCopy& copy : seen.copies) copies.push_back({key, {copy}});
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      // One that is gone, or of a newer life already, has nothing that could be undone.
       if (!seen.copies[i].found || seen.copies[i].number >= *life) continue;
       const auto ttl = replies[i].age.ttl.value_or(std::chrono::seconds(-1));
       writes.push_back(
@@ -144,7 +140,20 @@ void Counter::leave_behind(const std::string& key, std::span<const Reply> decrea
     done = static_cast<std::size_t>(std::count_if(
         copies.begin(), copies.end(), [](const VersionedItem& one) { return !one.copies.front().failure; }));
   }
-  if (enough_written(done, decreased.size())) return;
+  return done;
+}
+
+// A copy that has perhaps not been decreased has the larger number, and would undo it: the others leave it in its life, so
+// that it does not count. Throws UnknownOutcome if too few do.
+void Counter::leave_behind(const std::string& key, std::span<const Reply> decreased) const {
+  const auto silent =
+      std::find_if(decreased.begin(), decreased.end(), [](const Reply& reply) { return reply.failed(); });
+  if (silent == decreased.end()) return;
+  std::vector<std::size_t> servers;
+  for (const Reply& reply : decreased) {
+    if (is_stored(reply)) servers.push_back(reply.server);
+  }
+  if (enough_written(begin_life(key, servers, std::nullopt), decreased.size())) return;
   throw UnknownOutcome("the counter was decreased in too few of its copies, and another may undo it",
                        context_.cluster.address_of(silent->server));
 }
