@@ -202,6 +202,42 @@ TEST_CASE("counter copies: a removal or decrement with fewer copies than there a
   }
 }
 
+TEST_CASE("counter copies: what one copy began and two went on with is not changed in one copy alone") {
+  for (const bool ends : {false, true}) {
+    test::World world(3, 2);
+    Counter alone(world.with(1));
+    Counter counter(world.context);
+    alone.incr("c", 100, {.ttl = ends ? std::optional<Duration>(1h) : std::nullopt});
+    counter.incr("c", 1);
+    CHECK(is_refused([&] { alone.take("c"); }));
+    CHECK(alone.decr("c", 1)->value == 100);
+    CHECK(value_of(world.context) == 100);
+    CHECK(alone.remove(names).front().removed);
+    CHECK_FALSE(value_of(world.context));
+  }
+}
+
+TEST_CASE(
+    "counter copies: after the removal of an exact one the next is exact, and a plain one of one copy "
+    "counts") {
+  test::World world(3, 2);
+  Counter counter(world.context);
+  Counter alone(world.with(1));
+  counter.incr("c", 5);
+  counter.remove(names);
+  CHECK(counter.incr("c", 2, plain).exact);
+  CHECK(value_of(world.context) == 2);
+  counter.remove(names);
+  CHECK(is_refused([&] { alone.incr("c", 1); }));
+  CHECK_FALSE(alone.remove(names).front().removed);
+  alone.set("c", 17, std::nullopt, false);
+  CHECK(value_of(world.context) == 17);
+  CHECK(counter.decr("c", 2)->value == 15);
+  CHECK(counter.incr("c", 1).value == 16);
+  CHECK(counter.remove(names).front().removed);
+  CHECK_FALSE(value_of(world.context));
+}
+
 TEST_CASE("counter copies: one copy costs no trip more for it, whoever wrote its flags") {
   test::World world(3, 1);
   Counter counter(world.context);
