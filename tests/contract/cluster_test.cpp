@@ -177,6 +177,12 @@ TEST_CASE("contract: composites create what is missing and say so") {
     reply = cluster.execute(Request::incr_or_create("n", 5, 7, never));
     CHECK(!reply.created);
     CHECK(reply.number == 12);
+    Request flagged = Request::incr_or_create("flagged", 5, 7, never);
+    flagged.flags = 3;
+    CHECK(cluster.execute(flagged).number == 7);
+    flagged.flags = 4;
+    CHECK(cluster.execute(flagged).number == 12);
+    CHECK(cluster.execute(Request::get("flagged")).flags == 3);
     reply = cluster.execute(Request::append_or_create("log", "P", "a", never));
     CHECK(reply.created);
     reply = cluster.execute(Request::append_or_create("log", "P", "b", never));

@@ -41,8 +41,9 @@
 //                the copies it knows, get reads those, set counts for all. decr and remove go on to the other
 //                copies, 1 or 2 trips more each. With one copy, set and take are refused, 1 trip more, and so
 //                is everything but remove of an exact counter. More copies than before are made by the next
-//                increment. If the next place does not answer, it is taken for empty. Nothing tells of what
-//                was created plain before 0.2 and never set since.
+//                increment, 2 trips more, which puts what one copy began into the first life, so that its flags
+//                tell. If the next place does not answer, it is taken for empty. Nothing tells of what was
+//                created plain before 0.2 and neither incremented nor set with copies since.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
