@@ -1,6 +1,8 @@
 // Counters with several copies: exact unless they are to be plain, and what clients with another number of copies do.
 #include <doctest/doctest.h>
 
+#include <utility>
+
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/lives.hpp"
 #include "tests/support/world.hpp"
@@ -153,6 +155,27 @@ TEST_CASE("counter copies: a copy created while the others were away joins the l
   world.memory.proceed(servers[1]);
   CHECK(value_of(world.context) == 103);
   CHECK(flags_on(world, servers[0]) == flags_on(world, servers[1]));
+}
+
+TEST_CASE("counter copies: a set that meets a life it could not see counts after it") {
+  test::World world(3, 2);
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, key);
+  counter.incr("c", 5);
+  world.memory.restart(servers[0]);
+  world.memory.stop(servers[1]);
+  counter.incr("c", 4);
+  counter.set("c", 1500, std::nullopt, false);
+  world.memory.proceed(servers[1]);
+  bool silent = false, lost = false;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.server == servers[0] && !std::exchange(silent, true)) return test::Mishap::unreachable;
+    if (request.op == Op::cas && !std::exchange(lost, true)) return test::Mishap::lost_request;
+    return std::nullopt;
+  });
+  CHECK(counter.set("c", 20, std::nullopt, false).stored);
+  CHECK(lost);
+  CHECK(value_of(world.others) == 20);
 }
 
 TEST_CASE("counter copies: nothing that was counted in one copy is lost by an increment with two") {

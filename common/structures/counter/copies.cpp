@@ -384,12 +384,20 @@ std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item)
 }
 
 CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl) {
-  version_ = next_life(item);
-  sets_ = true;
-  known_ = CounterRecord::of_set(value);
-  known_.expire_in(ttl, context_.clock.wall());
-  take(item);
-  spread();
+  std::uint32_t life = next_life(item);
+  for (int attempt = 0; attempt < most_spreads; ++attempt) {
+    version_ = life;
+    sets_ = true;
+    known_ = CounterRecord::of_set(value);
+    known_.expire_in(ttl, context_.clock.wall());
+    if (attempt == 0) take(item);
+    for (Copy& copy : copies_) copy.record.reset();
+    const bool knew_all = all_answer();
+    spread();
+    // A newer life that was begun meanwhile follows this one; one that could not be seen is older, whatever its number.
+    if (sets_ || knew_all) break;
+    life = version_ + 1;
+  }
   for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
   counted_on_ = servers_.front();
   counted_ = value;
