@@ -151,9 +151,9 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
   return item;
 }
 
-bool is_removal(const Reply& reply) {
-  if (reply.flags == removed_before_versions && reply.value.empty()) return true;
-  return reply.flags >= removed_flag && (reply.value.empty() || reply.value == "0");
+bool is_removal(std::string_view value, std::uint32_t flags) {
+  if (flags == removed_before_versions && value.empty()) return true;
+  return flags >= removed_flag && (value.empty() || value == "0");
 }
 
 void Versions::take(VersionedCopy& copy, Reply reply) const {
@@ -168,7 +168,7 @@ void Versions::take(VersionedCopy& copy, Reply reply) const {
   copy.cas = reply.cas;
   if (in_use() && copy.found) {
     const bool before = reply.flags == removed_before_versions && reply.value.empty();
-    copy.removed = is_removal(reply);
+    copy.removed = is_removal(reply.value, reply.flags);
     copy.number = before ? 0 : reply.flags & number_mask;
   }
   copy.value = std::move(reply.value);

@@ -36,6 +36,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/result.hpp"
@@ -87,8 +88,8 @@ struct VersionedItem {
   std::vector<CopyOutcome> outcomes() const;
 };
 
-// Whether a hit says that there is nothing any more.
-bool is_removal(const Reply& reply);
+// Whether what is found says that there is nothing any more.
+bool is_removal(std::string_view value, std::uint32_t flags);
 
 // Of an item without next_number().
 CorruptData no_version_left(const std::string& key);

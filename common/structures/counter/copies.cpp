@@ -44,6 +44,18 @@ void CounterCopies::read() {
   }
   take(Versions(context_).item_of(key_, replies));
   if (removal_) end_lives();
+  outlive_silent();
+}
+
+// What a copy that does not answer has counted by itself is not among the lives that are ended: the removal is in a newer
+// life of the counter. A set that has the same number is ended, too.
+void CounterCopies::outlive_silent() {
+  if (!removal_ || removal_->in_new_life || all_answer()) return;
+  removal_->in_new_life = true;
+  version_ = version_ == any_life ? first_in_doubt : std::max(version_, first_life) + 1;
+  known_.learn(CounterRecord::of_set(0));
+  known_.end_lives(context_.clock.wall(), removal_->mark);
+  for (Copy& copy : copies_) copy.record.reset();
 }
 
 void CounterCopies::take(const VersionedItem& item) {
@@ -56,6 +68,9 @@ void CounterCopies::take(const VersionedItem& item) {
     }
     version_ = life;
   }
+  const bool all_seen = std::none_of(item.copies.begin(), item.copies.end(),
+                                     [](const VersionedCopy& copy) { return copy.failure.has_value(); });
+  if (all_seen) version_ = std::max(version_, first_life);
   plain_ = std::any_of(item.copies.begin(), item.copies.end(),
                        [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, version_); });
   for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
@@ -69,8 +84,8 @@ void CounterCopies::take(const VersionedItem& item) {
 // Who created a record in any life did not know that the counter is plain, or that it was being set.
 bool CounterCopies::counts(const VersionedCopy& found) const {
   if (!found.live()) return false;
-  return found.number == version_ || is_plain_of(found, version_) ||
-         (found.number == any_life && !sets_ && !plain_);
+  return std::max(found.number, first_life) == std::max(version_, first_life) ||
+         (found.number == any_life && !found.value.starts_with("C1 ") && !sets_ && !plain_);
 }
 
 void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
@@ -101,8 +116,7 @@ bool CounterCopies::all_answer() const {
 
 // Of what is written. Where a copy that does not answer may be in another life, it is none of its own; a single one has none.
 std::uint32_t CounterCopies::flags() const {
-  if (copies_.size() == 1) return any_life;
-  return version_ == any_life && all_answer() ? first_life : version_;
+  return copies_.size() == 1 ? any_life : version_;
 }
 
 std::uint32_t CounterCopies::flags_of_plain() const {
@@ -277,11 +291,10 @@ CounterRecord CounterCopies::base_for(const Copy& copy) const {
 
 CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, std::optional<Duration> ttl) {
   const bool exists = known_.exists();
-  const auto sum = added(exists, known_.sum());
-  if (!sum) {
-    if (!doubts_.empty()) give_up();
-    return Counted::nothing;
-  }
+  const auto asked = attempt([&] { return added(exists, known_.sum()); });
+  if ((asked.failure() || !asked.value()) && !doubts_.empty()) give_up();
+  const auto sum = asked.value();
+  if (!sum) return Counted::nothing;
   CounterRecord next = base_for(copy);
   if (!exists) next.expire_in(ttl, context_.clock.wall());
   const std::uint64_t before = next.changes();
@@ -306,6 +319,11 @@ CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, s
   return Counted::no;
 }
 
+NotApplied CounterCopies::no_cas(std::size_t server) const {
+  return {ErrorCode::refused, "the server does not support cas; start memcached without -C",
+          context_.cluster.address_of(server)};
+}
+
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
   const Exptime exptime = record.exptime(context_.clock.wall());
   if (!copy.found) {
@@ -314,10 +332,7 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record) cons
     add.flags = flags();
     return add;
   }
-  if (copy.cas.value == 0) {
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context_.cluster.address_of(copy.server));
-  }
+  if (copy.cas.value == 0) throw no_cas(copy.server);
   Request change =
       Request::compare_and_set(key_, record.text(servers_.size()), exptime, copy.cas).on(copy.server);
   change.flags = flags();
@@ -330,8 +345,12 @@ void CounterCopies::spread() {
     std::vector<Request> batch;
     std::vector<std::size_t> open;
     for (std::size_t i = 0; i < copies_.size(); ++i) {
-      const Copy& copy = copies_[i];
+      Copy& copy = copies_[i];
       if (!lacks(copy)) continue;
+      if (copy.found && copy.cas.value == 0) {
+        copy.failure = no_cas(copy.server);
+        continue;
+      }
       open.push_back(i);
       batch.push_back(write(copy, base_for(copy)));
     }
@@ -409,6 +428,7 @@ std::optional<bool> CounterCopies::remove(VersionedItem& item) {
   take(item);
   if (!any_exact()) return std::nullopt;
   end_lives();
+  outlive_silent();
   spread();
   for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
   return has_removed();

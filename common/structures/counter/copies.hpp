@@ -89,6 +89,7 @@ class CounterCopies {
     CounterRecord record = {};
     std::set<std::string> ended = {};  // lives in which something was counted
     bool written = false;              // perhaps
+    bool in_new_life = false;
   };
   // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so that only one
   // of them can count.
@@ -112,6 +113,7 @@ class CounterCopies {
   void take(const VersionedItem& item);
   void take(Copy& copy, const VersionedCopy& found);
   void end_lives();
+  void outlive_silent();
   bool has_removed() const;
   bool counts(const VersionedCopy& found) const;
   bool all_answer() const;
@@ -125,6 +127,7 @@ class CounterCopies {
   bool told() const;
   Counted count_on(Copy& copy, const Added& added, std::optional<Duration> ttl);
   void spread();
+  NotApplied no_cas(std::size_t server) const;
   Request write(const Copy& copy, const CounterRecord& record) const;
   CounterRecord base_for(const Copy& copy) const;
   CounterCopiesValue result() const;

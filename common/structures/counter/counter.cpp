@@ -86,9 +86,8 @@ IncrementResults group(std::span<const Increment> batch) {
   return results;
 }
 
-bool any_not_a_number(std::span<const Reply> replies) {
-  return std::any_of(replies.begin(), replies.end(),
-                     [](const Reply& reply) { return reply.is(ReplyFailure::Kind::not_a_number); });
+bool is_no_number(const Reply& reply) {
+  return reply.is(ReplyFailure::Kind::not_a_number);
 }
 
 }  // namespace
@@ -179,17 +178,24 @@ void Counter::refuse_with_copies(const char* what) const {
 
 CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
                                   const IncrOptions& options, std::span<const Reply> replies) {
-  if (const auto text = std::find_if(replies.begin(), replies.end(), is_text); text != replies.end())
-    throw CorruptData(text->failure->message, context_.cluster.address_of(text->server));
+  if (const auto seen = std::find_if(replies.begin(), replies.end(), is_text); seen != replies.end())
+    throw CorruptData(seen->failure->message, context_.cluster.address_of(seen->server));
   const bool stored = std::any_of(replies.begin(), replies.end(), is_stored);
-  // An exact counter's lost copy may have been created plain just now; the update puts that right. What was stored counts if
-  // it is the other copy that is of an older life.
-  if (any_not_a_number(replies)) {
-    if (context_.copies == 1 || !stored) return incr_by_update(name, key, delta, options);
+  const auto text = std::find_if(replies.begin(), replies.end(), is_no_number);
+  if (text != replies.end()) {
+    if (context_.copies == 1) return incr_by_update(name, key, delta, options);
+    // An exact counter's lost copy may have been created plain just now, which then does not count. If it is plain, what was
+    // stored counts, and what was perhaps stored may: nothing is sent again.
     if (auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl, true))
       return value_of(std::move(*result));
+    if (!stored &&
+        std::none_of(replies.begin(), replies.end(), [](const Reply& one) { return one.unknown(); }))
+      throw CorruptData(no_counter_message(name, {}), context_.cluster.address_of(text->server));
   }
-  if (stored) return checked(name, key, best_of(replies), replies);
+  if (stored) {
+    const CounterValue best = best_of(replies);
+    return checked(name, key, best, replies).value_or(best);
+  }
   fail_counter(context_, name, telling(replies));
 }
 
@@ -265,7 +271,7 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
   const std::string key = key_of(name);
   const auto all = decr_all(key, delta);
   const auto replies = std::span(all).first(context_.copies);
-  if (any_not_a_number(replies)) {
+  if (std::any_of(replies.begin(), replies.end(), is_no_number)) {
     if (context_.copies == 1) {
       const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
       return result.before ? std::optional(value_of(result)) : std::nullopt;

@@ -190,8 +190,8 @@ class Counter {
 
   CounterReading merge(const std::string& name, const std::string& key, std::span<const Reply> replies);
   CounterValue best_of(std::span<const Reply> replies) const;
-  CounterValue checked(const std::string& name, const std::string& key, CounterValue value,
-                       std::span<const Reply> replies);
+  std::optional<CounterValue> checked(const std::string& name, const std::string& key, CounterValue value,
+                                      std::span<const Reply> replies);
   std::size_t begin_life(const std::string& key, std::span<const std::size_t> servers,
                          std::optional<std::uint32_t> life) const;
   void leave_behind(const std::string& key, std::span<const Reply> decreased) const;

@@ -38,6 +38,11 @@ bool is_of_several(const Reply& reply) {
   return is_hit(reply) && (reply.flags != 0 || reply.value.starts_with("C2 "));
 }
 
+bool tells_of_removal(std::string_view value, std::uint32_t flags) {
+  const auto record = CounterRecord::parse(value, most_copies);
+  return record ? !record->exists() : is_removal(value, flags);
+}
+
 bool is_plain_of(const VersionedCopy& copy, std::uint32_t life) {
   return std::max(copy.number, first_life) == std::max(life, first_life) && plain_number(copy.value);
 }
@@ -70,6 +75,7 @@ CounterReading Counter::merge(const std::string& name, const std::string& key,
     if (2 * misses <= replies.size()) expect_read(context_.cluster, telling(replies));
     return reading;
   }
+  if (context_.copies == 1 && tells_of_removal(replies.front().value, replies.front().flags)) return reading;
   const Versions versions(context_);
   VersionedItem item = versions.item_of(key, replies);
   const auto is_plain = [](const Reply& reply) { return !is_hit(reply) || plain_number(reply.value); };
@@ -117,21 +123,24 @@ std::size_t Counter::begin_life(const std::string& key, std::span<const std::siz
   const Versions versions(several);
   std::vector<Request> probes;
   for (const std::size_t server : servers) probes.push_back(Request::probe(key, server));
+  std::optional<std::uint32_t> next;
   std::size_t done = 0;
   for (int round = 0; done < probes.size() && round < most_rounds; ++round) {
     back_off(context_, round);
     const auto replies = context_.cluster.execute(probes);
     const VersionedItem seen = versions.item_of(key, replies);
-    if (!life) life = next_life(seen);
+    const std::uint32_t number = life ? *life : next ? *next : *(next = next_life(seen));
     std::vector<VersionedItem> copies;
     std::vector<VersionedWrite> writes;
     for (const VersionedCopy& copy : seen.copies) copies.push_back({key, {copy}});
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      if (!seen.copies[i].found || seen.copies[i].number >= *life) continue;
+      if (!seen.copies[i].found || seen.copies[i].number >= number) continue;
+      // It need not be: better none than one without its expiry.
+      if (life && (!replies[i].age.ttl || seen.copies[i].cas.value == 0)) continue;
       const auto ttl = replies[i].age.ttl.value_or(std::chrono::seconds(-1));
       writes.push_back(
           {.item = &copies[i],
-           .number = *life,
+           .number = number,
            .value = seen.copies[i].value,
            .once = true,
            .exptime = expiry_in(context_, ttl.count() < 0 ? std::nullopt : std::optional<Duration>(ttl))});
@@ -158,9 +167,9 @@ void Counter::leave_behind(const std::string& key, std::span<const Reply> decrea
                        context_.cluster.address_of(silent->server));
 }
 
-// Copies that differ may be of different lives: then the newest one's is the value.
-CounterValue Counter::checked(const std::string& name, const std::string& key, CounterValue value,
-                              std::span<const Reply> replies) {
+// Copies that differ may be of different lives: then the newest one's is the value; nullopt: it was removed.
+std::optional<CounterValue> Counter::checked(const std::string& name, const std::string& key,
+                                             CounterValue value, std::span<const Reply> replies) {
   const auto differs = [&](const Reply& reply) { return is_stored(reply) && reply.number != value.value; };
   if (std::none_of(replies.begin(), replies.end(), differs)) return value;
   try {
@@ -171,6 +180,7 @@ CounterValue Counter::checked(const std::string& name, const std::string& key, C
     bool all_seen = true;
     for (std::size_t i = 0; i < replies.size(); ++i)
       all_seen = all_seen && (!is_stored(replies[i]) || is_hit(seen[i]));
+    if (all_seen && !reading.value) return std::nullopt;
     const std::uint32_t life = life_of(Versions(context_).item_of(key, seen));
     if (reading.value && (all_seen || life > first_life)) value.value = reading.value->value;
   } catch (const NotApplied&) {
@@ -232,6 +242,7 @@ void Counter::expect_only_copy(const std::string& name, const std::string& key) 
   for (std::size_t i = 1; i < servers.size(); ++i) batch.push_back(Request::gets(key).on(servers[i]));
   if (batch.empty()) return;
   const auto replies = context_.cluster.execute(batch);
+  expect_read(context_.cluster, replies.front());
   std::size_t copies = 1;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (is_hit(replies[i]) && replies[i].flags != 0) copies = i + 2;
@@ -275,7 +286,14 @@ std::vector<Reply> Counter::decr_all(const std::string& key, std::uint64_t delta
   auto decreased = context_.cluster.execute(batch);
   bool more = look && is_of_several(decreased.front());
   if (look) decreased.erase(decreased.begin());
-  if (more && single) more = is_of_several(context_.cluster.execute(*look));
+  if (more && single) {
+    const Reply next = context_.cluster.execute(*look);
+    if (next.failed() && is_stored(decreased.front()))
+      throw UnknownOutcome(
+          "decreased on one server; another that may have a copy does not answer, and would undo it",
+          context_.cluster.address_of(next.server));
+    more = is_of_several(next);
+  }
   for (std::size_t copies = context_.copies; more;) {
     batch = {Request::decr(key, delta).on(*look->server)};
     look = look_at(key, ++copies);

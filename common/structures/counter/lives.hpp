@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include "common/primitives/versions.hpp"
 
@@ -20,6 +21,8 @@ std::uint32_t life_of(const VersionedItem& item);
 std::uint32_t next_life(const VersionedItem& item);
 // What several copies have, or another program's flags; a counter of one copy has none.
 bool is_of_several(const Reply& reply);
+// What a removal leaves in one of several copies.
+bool tells_of_removal(std::string_view value, std::uint32_t flags);
 // Whether a plain copy counts in a life.
 bool is_plain_of(const VersionedCopy& copy, std::uint32_t life);
 

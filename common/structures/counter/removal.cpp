@@ -11,16 +11,13 @@ namespace mcds {
 
 namespace {
 
+// A plain counter, or what is none.
 bool holds_one(const VersionedItem& item) {
   const std::uint32_t life = life_of(item);
-  return std::any_of(item.copies.begin(), item.copies.end(),
-                     [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, life); });
-}
-
-// What a removal leaves in one of several copies.
-bool tells_of_removal(const Reply& reply) {
-  const auto record = CounterRecord::parse(reply.value, most_copies);
-  return record ? !record->exists() : is_removal(reply);
+  return std::any_of(item.copies.begin(), item.copies.end(), [&](const VersionedCopy& copy) {
+    const bool other = !plain_number(copy.value) && !CounterRecord::parse(copy.value, item.copies.size());
+    return copy.live() && (other || is_plain_of(copy, life));
+  });
 }
 
 bool any_record(const VersionedItem& item) {
@@ -61,7 +58,7 @@ std::vector<CounterRemoval> Counter::remove_single(std::span<const std::string> 
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (requests[i].op == Op::get) {
       if (!is_of_several(replies[i])) continue;
-      was_removed = tells_of_removal(replies[i]);
+      was_removed = tells_of_removal(replies[i].value, replies[i].flags);
       looks.push_back(*look_at(requests[i].key, 1));
       looked.push_back(removals.size());
       continue;
@@ -74,7 +71,13 @@ std::vector<CounterRemoval> Counter::remove_single(std::span<const std::string> 
   }
   if (looks.empty()) return removals;
   const auto seen = context_.cluster.execute(looks);
-  for (std::size_t i = 0; i < seen.size(); ++i) left[looked[i]] = is_of_several(seen[i]);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    left[looked[i]] = is_of_several(seen[i]);
+    if (!seen[i].failed()) continue;
+    removals[looked[i]].failure =
+        UnknownOutcome("removed from one server; another that may have a copy does not answer",
+                       context_.cluster.address_of(seen[i].server));
+  }
   return removals;
 }
 
@@ -110,6 +113,14 @@ std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> 
   }
   if (!plain.empty()) remove_plain(versions, plain);
   for (std::size_t i = 0; i < items.size(); ++i) {
+    // Another client may have removed it meanwhile.
+    const bool is_plain = std::find(plain.begin(), plain.end(), &items[i]) != plain.end();
+    if (is_plain && !items[i].any_failed())
+      removals[i].removed =
+          removals[i].removed && std::any_of(items[i].copies.begin(), items[i].copies.end(),
+                                             [](const VersionedCopy& copy) { return copy.written; });
+  }
+  for (std::size_t i = 0; i < items.size(); ++i) {
     removals[i].server = items[i].copies.front().server;
     removals[i].copies = items[i].outcomes();
     removals[i].failure = items[i].failure_of_write();
@@ -133,6 +144,7 @@ void Counter::remove_plain(const Versions& versions, std::span<VersionedItem* co
   for (std::size_t i = 0; i < replies.size(); ++i) {
     asked[i]->failure = copy_outcome(context_, replies[i]).failure;
     asked[i]->found = false;
+    asked[i]->written = replies[i].outcome == Outcome::deleted;
   }
   std::vector<VersionedWrite> writes;
   for (std::size_t i = 0; i < items.size(); ++i) {

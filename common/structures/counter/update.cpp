@@ -4,6 +4,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/structures/counter/failures.hpp"
+#include "common/structures/counter/lives.hpp"
 
 namespace mcds {
 
@@ -17,6 +18,11 @@ CounterUpdateResult CounterUpdate::run() {
 std::optional<Write> CounterUpdate::decide(const Observed& observed) {
   if (!observed.uncertain) attempts_.clear();  // all of them were refused
   if (!observed.found) return change_missing(observed);
+  if (context_.copies == 1 && tells_of_removal(observed.value, observed.flags)) {
+    Observed none = observed;
+    none.found = false;
+    return change_missing(none);
+  }
   if (observed.flags != 0 && options_.check_flags) options_.check_flags();
   if (const auto record = CounterRecord::parse(observed.value, context_.copies))
     return change_exact(observed, *record);
