@@ -41,11 +41,14 @@ struct History {
   }
   static constexpr std::uint64_t step = 1000;  // of sets: what is added and subtracted does not bridge it
   static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
-  // The last set that is due, from 1; 0: none.
+  // The last set that is due, from 1; 0: none. Of two that reached one copy each, and not the same one, either may count.
   std::size_t last_set() const {
     std::size_t last = 0;
+    bool before = true;
     for (std::size_t n = 0; n < sets.size(); ++n) {
-      if (writes.due(sets[n])) last = n + 1;
+      const bool everywhere = writes.everywhere(sets[n]);
+      if (everywhere || (before && writes.due(sets[n]))) last = n + 1;
+      before = everywhere;
     }
     return last;
   }

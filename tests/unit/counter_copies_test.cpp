@@ -264,6 +264,108 @@ TEST_CASE(
   CHECK_FALSE(value_of(world.context));
 }
 
+TEST_CASE("counter copies: an increment or a read that a set overtakes does not undo it") {
+  for (const bool reads : {false, true}) {
+    CAPTURE(reads);
+    test::World world(3, 2);
+    const auto servers = copy_servers(world.context, key);
+    if (reads) {
+      world.memory.stop(servers[0]);
+      Counter(world.others).incr("c", 7);
+      world.memory.proceed(servers[0]);
+    }
+    bool overtaken = false;
+    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.op != Op::add || request.server != servers[reads ? 0 : 1]) return std::nullopt;
+      if (std::exchange(overtaken, true)) return std::nullopt;
+      Counter(world.others).set("c", 100, std::nullopt, false);
+      for (int i = 0; i < 3; ++i) Counter(world.others).incr("c", 1);
+      return std::nullopt;
+    });
+    if (reads)
+      CHECK(value_of(world.context) == 103);
+    else
+      CHECK(Counter(world.context).incr("c", 1).value >= 1);
+    CHECK(overtaken);
+    CHECK(value_of(world.others) == 103);
+  }
+}
+
+TEST_CASE(
+    "counter copies: a lost reply is unknown where the copies are of different lives, and not sent again") {
+  test::World world(3, 2);
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, key);
+  counter.incr("c", 1);
+  world.memory.restart(servers[1]);
+  world.memory.stop(servers[0]);
+  counter.set("c", 100, std::nullopt, false);
+  world.memory.proceed(servers[0]);
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    if (request.op == Op::incr_or_create && request.server == servers[1]) return test::Mishap::lost_reply;
+    return std::nullopt;
+  });
+  CHECK_THROWS_AS(counter.incr("c", 1), UnknownOutcome);
+  world.faults.choose(nullptr);
+  CHECK(value_of(world.others) == 101);
+}
+
+TEST_CASE("counter copies: a removal holds where a copy that was away has counted by itself") {
+  for (const bool set : {false, true}) {
+    CAPTURE(set);
+    test::World world(3, 2);
+    Counter counter(world.context);
+    const auto servers = copy_servers(world.context, key);
+    counter.incr("c", 1);
+    world.memory.stop(servers[0]);
+    if (set)
+      counter.set("c", 100, std::nullopt, false);
+    else
+      counter.incr("c", 5);
+    world.memory.proceed(servers[0]);
+    world.memory.stop(servers[1]);
+    CHECK(counter.remove(names).front().removed);
+    world.memory.proceed(servers[1]);
+    CHECK_FALSE(value_of(world.context));
+    CHECK(counter.incr("c", 2).value == 2);
+  }
+}
+
+TEST_CASE("counter copies: one copy that knows of others does not vouch for them while they are away") {
+  test::World world(3, 2);
+  Counter counter(world.context);
+  Counter alone(world.with(1));
+  const auto servers = copy_servers(world.context, key);
+  for (const bool exact : {false, true}) {
+    counter.incr("c", 10, {.ttl = {}, .plain = !exact});
+    world.memory.stop(servers[1]);
+    CHECK_THROWS_AS(alone.set("c", 3, std::nullopt, false), NotApplied);
+    CHECK_THROWS_AS(alone.take("c"), NotApplied);
+    if (!exact) CHECK_THROWS_AS(alone.decr("c", 4), UnknownOutcome);
+    CHECK(alone.remove(names).front().failure->code() == ErrorCode::unknown_outcome);
+    world.memory.proceed(servers[1]);
+    counter.remove(names);
+  }
+}
+
+TEST_CASE("counter copies: what a removal says") {
+  test::World world(3, 2);
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, key);
+  counter.set("c", 5, std::nullopt, false);
+  const auto twice = counter.remove(std::vector<std::string>{"c", "c"});
+  CHECK(twice[0].removed);
+  CHECK_FALSE(twice[1].removed);
+  for (const std::size_t server : servers)
+    world.memory.execute(Request::set(key, "hello", Exptime::never()).on(server));
+  CHECK(counter.remove(names).front().removed);
+  counter.set("c", 5, std::nullopt, false);
+  world.memory.stop(servers[1]);
+  CHECK(counter.remove(names).front().removed);
+  world.memory.proceed(servers[1]);
+  CHECK_FALSE(counter.decr("c", 1));
+}
+
 TEST_CASE("counter copies: one copy costs no trip more for it, whoever wrote its flags") {
   test::World world(3, 1);
   Counter counter(world.context);

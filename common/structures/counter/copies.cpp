@@ -47,10 +47,10 @@ void CounterCopies::read() {
   outlive_silent();
 }
 
-// What a copy that does not answer has counted by itself is not among the lives that are ended: the removal is in a newer
+// What a copy that has not answered yet has counted by itself is not among the lives that are ended: the removal is in a newer
 // life of the counter. A set that has the same number is ended, too.
 void CounterCopies::outlive_silent() {
-  if (!removal_ || removal_->in_new_life || all_answer()) return;
+  if (!removal_ || removal_->written || removal_->in_new_life || all_answer()) return;
   removal_->in_new_life = true;
   version_ = version_ == any_life ? first_in_doubt : std::max(version_, first_life) + 1;
   known_.learn(CounterRecord::of_set(0));

@@ -23,7 +23,7 @@
 //   exact        The copies merge and heal (copies.hpp). incr 3, decr 4, set 3, get 1, remove 2; 128 names of a
 //                batch cost as much as one. remove leaves in every copy for an hour that the counter was
 //                removed, so that no other copy restores it; an increment within that hour makes it an exact
-//                counter again, also with `plain`.
+//                counter again, also with `plain`. If a copy does not answer, that is in a new life.
 //   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
 //                reachable from the start, and never too high. A lost copy starts again low. It is not raised
 //                to the others, because that would count increments in flight twice. incr 2, decr 1.
@@ -42,8 +42,10 @@
 //                copies, 1 or 2 trips more each. With one copy, set and take are refused, 1 trip more, and so
 //                is everything but remove of an exact counter. More copies than before are made by the next
 //                increment, 2 trips more, which puts what one copy began into the first life, so that its flags
-//                tell. If the next place does not answer, it is taken for empty. Nothing tells of what was
-//                created plain before 0.2 and neither incremented nor set with copies since.
+//                tell (where the protocol reports its ttl). If the next place does not answer: one copy whose
+//                flags tell of others refuses set and take, and the outcome of decr and remove is unknown; several
+//                copies take it for empty. Nothing tells of what was created plain before 0.2 and neither
+//                incremented nor set with copies since.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
