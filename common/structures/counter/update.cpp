@@ -18,7 +18,9 @@ CounterUpdateResult CounterUpdate::run() {
 std::optional<Write> CounterUpdate::decide(const Observed& observed) {
   if (!observed.uncertain) attempts_.clear();  // all of them were refused
   if (!observed.found) return change_missing(observed);
-  if (context_.copies == 1 && tells_of_removal(observed.value, observed.flags)) {
+  // In a later life, what one copy began would not count.
+  if (context_.copies == 1 && observed.flags <= first_life &&
+      tells_of_removal(observed.value, observed.flags)) {
     Observed none = observed;
     none.found = false;
     return change_missing(none);
