@@ -123,24 +123,24 @@ std::size_t Counter::begin_life(const std::string& key, std::span<const std::siz
   const Versions versions(several);
   std::vector<Request> probes;
   for (const std::size_t server : servers) probes.push_back(Request::probe(key, server));
-  std::optional<std::uint32_t> next;
+  const bool need_not = life.has_value();
   std::size_t done = 0;
   for (int round = 0; done < probes.size() && round < most_rounds; ++round) {
     back_off(context_, round);
     const auto replies = context_.cluster.execute(probes);
     const VersionedItem seen = versions.item_of(key, replies);
-    const std::uint32_t number = life ? *life : next ? *next : *(next = next_life(seen));
+    if (!life) life = next_life(seen);
     std::vector<VersionedItem> copies;
     std::vector<VersionedWrite> writes;
     for (const VersionedCopy& copy : seen.copies) copies.push_back({key, {copy}});
     for (std::size_t i = 0; i < copies.size(); ++i) {
-      if (!seen.copies[i].found || seen.copies[i].number >= number) continue;
-      // It need not be: better none than one without its expiry.
-      if (life && (!replies[i].age.ttl || seen.copies[i].cas.value == 0)) continue;
+      if (!seen.copies[i].found || seen.copies[i].number >= *life) continue;
+      // Better none than one without its expiry.
+      if (need_not && (!replies[i].age.ttl || seen.copies[i].cas.value == 0)) continue;
       const auto ttl = replies[i].age.ttl.value_or(std::chrono::seconds(-1));
       writes.push_back(
           {.item = &copies[i],
-           .number = number,
+           .number = *life,
            .value = seen.copies[i].value,
            .once = true,
            .exptime = expiry_in(context_, ttl.count() < 0 ? std::nullopt : std::optional<Duration>(ttl))});

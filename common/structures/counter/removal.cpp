@@ -111,14 +111,13 @@ std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> 
     removals[i].removed = removed.value_or(holds_one(items[i]));
     if (!removed) plain.push_back(&items[i]);
   }
-  if (!plain.empty()) remove_plain(versions, plain);
-  for (std::size_t i = 0; i < items.size(); ++i) {
+  remove_plain(versions, plain);
+  for (VersionedItem* item : plain) {
     // Another client may have removed it meanwhile.
-    const bool is_plain = std::find(plain.begin(), plain.end(), &items[i]) != plain.end();
-    if (is_plain && !items[i].any_failed())
-      removals[i].removed =
-          removals[i].removed && std::any_of(items[i].copies.begin(), items[i].copies.end(),
-                                             [](const VersionedCopy& copy) { return copy.written; });
+    CounterRemoval& removal = removals[static_cast<std::size_t>(item - items.data())];
+    const auto is_written = [](const VersionedCopy& copy) { return copy.written; };
+    if (!item->any_failed())
+      removal.removed = removal.removed && std::any_of(item->copies.begin(), item->copies.end(), is_written);
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
     removals[i].server = items[i].copies.front().server;
@@ -129,6 +128,7 @@ std::vector<CounterRemoval> Counter::remove_copies(std::span<const std::string> 
 }
 
 void Counter::remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const {
+  if (items.empty()) return;
   std::vector<Request> requests;
   std::vector<VersionedCopy*> asked;
   std::vector<Result<std::uint32_t>> numbers;
