@@ -81,24 +81,33 @@ PRESENT = object()
 
 
 def linearizable(steps, value=None):
-    """Whether one order of the steps, each between its start and its end, explains what was read. A search that remembers where
-    it has been; for some dozens of steps."""
-    steps = sorted(steps, key=lambda step: step.start)
-    needed = sum(1 << i for i, step in enumerate(steps) if step.end is not None)
-    seen, stack = set(), [(0, value)]
+    """Whether one order of the steps, each between its start and its end, explains what was read."""
+    def after(i, value):
+        read, write = steps[i].read, steps[i].write
+        if read is ANY or read == value or (read is PRESENT and value is not None):
+            yield value if write is ANY else write
+
+    return explained(steps, value, after)
+
+
+def explained(steps, state, after):
+    """The same of anything else: `after(i, state)` yields what the state may be after the i-th step; nothing if it answered
+    something else. A search that remembers where it has been; for some dozens of steps."""
+    order = sorted(range(len(steps)), key=lambda i: steps[i].start)
+    needed = sum(1 << i for i in order if steps[i].end is not None)
+    seen, stack = set(), [(0, state)]
     while stack:
-        done, value = stack.pop()
+        done, state = stack.pop()
         if done & needed == needed:
             return True
-        if (done, value) in seen:
+        if (done, state) in seen:
             continue
-        seen.add((done, value))
-        first_end = min(step.end for i, step in enumerate(steps) if not done >> i & 1 and step.end is not None)
-        for i, step in enumerate(steps):
+        seen.add((done, state))
+        first_end = min(steps[i].end for i in order if not done >> i & 1 and steps[i].end is not None)
+        for i in order:
             if done >> i & 1:
                 continue
-            if step.start > first_end:
+            if steps[i].start > first_end:
                 break
-            if step.read is ANY or step.read == value or (step.read is PRESENT and value is not None):
-                stack.append((done | 1 << i, value if step.write is ANY else step.write))
+            stack += [(done | 1 << i, left) for left in after(i, state)]
     return False

@@ -20,11 +20,14 @@ class Link:
         self.mode = "open"
         self.listener = None
         self.connections = set()
+        self.plan, self.pieces = None, 0  # what happens from which piece of data on, and how many there were
+        self.held = []  # requests that wait until they are let go
 
 
 class Connection:
     def __init__(self, link, client, server):
         self.link, self.client, self.server = link, client, server
+        self.deaf = False  # no reply gets through any more
         self.mute = False  # nothing gets through any more, in either direction
         self.held = 0  # requests that go later; those behind them wait
         self.gone = False  # the client
@@ -56,6 +59,23 @@ class Proxy:
     def set_mode(self, link, mode):
         """open, refuse: connections are refused, those that exist are closed; silent: nothing gets through."""
         self._call(lambda: self._set_mode(link, mode))
+
+    def plan(self, link, kind=None, piece=1):
+        """What happens to the piece-th request and all later ones. cut: they do not arrive; deaf: this one arrives, its reply does not;
+        both end as refuse. hold: they wait for let_go(). None: nothing, and the link is open."""
+        def now():
+            link.plan, link.pieces = (kind, piece) if kind else None, 0
+            if not kind:
+                self._set_mode(link, "open")
+        self._call(now)
+
+    def let_go(self, link):
+        """What was held arrives, even if its sender is gone."""
+        def now():
+            link.plan, held, link.held = None, link.held, []
+            for connection, data in held:
+                self._release(connection, data)
+        self._call(now)
 
     def honest(self):
         """No faults from now on, and what is held up goes on its way."""
@@ -179,6 +199,8 @@ class Proxy:
             return self._close(connection)
         if connection.mute:
             return
+        if connection.link.plan and self._planned(connection, data):
+            return
         kind = self._fault(REQUEST_FAULTS)
         if kind == "request lost":
             connection.mute = True
@@ -190,6 +212,22 @@ class Proxy:
             self._later(self.random.uniform(0.02, 2), lambda: self._release(connection, data))
         else:
             self._send(connection, connection.server, data)
+
+    def _planned(self, connection, data):
+        """Whether the request goes no further."""
+        link, (kind, piece) = connection.link, connection.link.plan
+        link.pieces += 1
+        if link.pieces < piece:
+            return False
+        if kind == "hold":
+            connection.held += 1
+            link.held.append((connection, data))
+        elif kind == "cut":
+            self._set_mode(link, "refuse")
+        else:
+            connection.deaf = True
+            return False
+        return True
 
     def _release(self, connection, data):
         connection.held -= 1
@@ -204,6 +242,8 @@ class Proxy:
             return self._close(connection)
         if connection.mute or connection.gone:
             return
+        if connection.deaf:
+            return self._set_mode(connection.link, "refuse")
         kind = self._fault(REPLY_FAULTS)
         if self.cut_after > 0:
             self.cut_after -= 1

@@ -1,0 +1,67 @@
+"""Servers whose single clients can be cut off from single servers, at the request that a test wants."""
+import os
+import random
+import subprocess
+import tempfile
+import time
+
+from history import Op
+from proxy import Proxy
+from real_servers import start_memcached
+
+PATIENCE = 60  # seconds after which a command hangs
+GROUPS = 12  # of clients with sockets of their own
+USUAL = "1s"  # timeout of a client whose requests arrive or are refused
+
+
+class World:
+    """Servers, and sockets of every group of clients to every server. The clients agree on the servers' names."""
+
+    def __init__(self, mcds, copies=3, servers=3, groups=GROUPS):
+        self.mcds, self.copies = mcds, copies
+        self.folder = tempfile.TemporaryDirectory(prefix="mcds-copies.")
+        self.paths = [os.path.join(self.folder.name, f"s{i}") for i in range(servers)]
+        self.processes = [start_memcached(path, "-m", "64") for path in self.paths]
+        self.proxy = Proxy(random.Random(0))
+        self.links = {group: [self.proxy.link(os.path.join(self.folder.name, f"g{group}.{i}"), path)
+                              for i, path in enumerate(self.paths)] for group in range(groups)}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.proxy.close()
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.folder.cleanup()
+
+    def begin(self, group, words, timeout=USUAL, copies=None):
+        """A command that runs; end() waits for it."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+        environment.update(HOME=self.folder.name, MCDS_PLANTED=os.environ.get("MCDS_PLANTED", ""), MCDS_SERVERS=",".join(
+            f"m{i}=unix:{link.path}" for i, link in enumerate(self.links[group])))
+        op = Op(group, words, None, time.monotonic())
+        op.process = subprocess.Popen([self.mcds, "--timeout", timeout, "--connect-timeout", timeout, "--copies", str(copies or self.copies),
+                                       *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return op
+
+    def end(self, op):
+        out, err = op.process.communicate(timeout=PATIENCE)
+        op.end, op.exit = time.monotonic(), op.process.returncode
+        op.killed = op.exit == -9
+        op.out, op.err = out.decode("utf-8", "backslashreplace"), err.decode("utf-8", "backslashreplace")
+        return op
+
+    def run(self, group, words, timeout=USUAL, copies=None):
+        return self.end(self.begin(group, words, timeout, copies))
+
+    def reach_all(self, group):
+        for link in self.links[group]:
+            self.proxy.plan(link)
+
+    def restart(self, server):
+        """It comes back empty."""
+        self.processes[server].kill()
+        self.processes[server].wait()
+        self.processes[server] = start_memcached(self.paths[server], "-m", "64")

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Histories of counters, arrays and logs that one order explains, and histories that none does, told apart. Usage: models_test.py"""
+import os
+import random
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from checks import check, finish
+from models import Counted, Listed, Logged
+
+# What is done from when to when, and answered. `?` instead of the end: it was over then, and nobody knows whether it was done.
+COUNTERS = [
+    ("increments add up", "0-1 incr 5, 2-3 incr 2, 4-5 get 7", True),
+    ("an increment is lost", "0-1 incr 5, 2-3 incr 2, 4-5 get 5", False),
+    ("an increment counts twice", "0-1 incr 5, 2-3 get 10", False),
+    ("what may have been done is seen late", "0-1 incr 5, 2?3 incr 2, 4-5 get 5, 6-7 get 7", True),
+    ("what may have been done is seen, then gone", "0-1 incr 5, 2?3 incr 2, 4-5 get 7, 6-7 get 5", False),
+    ("nothing is seen meanwhile", "0-3 incr 5, 1-2 get -, 4-5 get 5", True),
+    ("one reader sees it, the next does not", "0-9 incr 5, 1-2 get 5, 3-4 get -", False),
+    ("a set counts", "0-1 incr 5, 2-3 set 100, 4-5 incr 1, 6-7 get 101", True),
+    ("a set is undone", "0-1 set 100, 2-3 set 5, 4-5 get 100", False),
+    ("of two sets at a time either stays", "0-3 set 10, 1-4 set 20, 5-6 get 10, 7-8 get 10", True),
+    ("two sets at a time add up", "0-3 set 10, 1-4 set 20, 5-6 get 30", False),
+    ("two sets at a time change places later", "0-3 set 10, 1-4 set 20, 5-6 get 10, 7-8 get 20", False),
+    ("a set that may have been done shows up late", "0-1 set 5, 2?3 set 500, 4-5 incr 1, 6-7 get 6, 8-9 get 501", True),
+    ("a set that shows up late takes what came after it", "0-1 set 5, 2?3 set 500, 4-5 incr 1, 6-7 get 6, 8-9 get 500", False),
+    ("a set that may have been done undoes acknowledged ones", "0-1 set 100, 2?3 set 1, 4-5 incr 7, 6-7 get 107, 8-9 get 1", False),
+    ("the same, taking away what it saw", "0-1 set 100, 2?3 set 1, 4-5 incr 7, 6-7 get 107, 8-9 get 8", True),
+    ("an increment beside a set is seen by it", "0-1 set 5, 2-5 set 9, 3-4 incr 1, 6-7 get 9", True),
+    ("an increment beside a set is not seen by it", "0-1 set 5, 2-5 set 9, 3-4 incr 1, 6-7 get 10", True),
+    ("an increment beside a set is not there, then is", "2-5 set 9, 3-4 incr 1, 6-7 get 9, 8-9 get 10", False),
+    ("an increment is added to a set that it came before", "0-1 incr 1, 2-3 set 9, 4-5 get 10", False),
+    ("a removal removes", "0-1 incr 5, 2-3 remove yes, 4-5 get -, 6-7 incr 1, 8-9 get 1", True),
+    ("what was removed comes back", "0-1 incr 5, 2-3 remove yes, 4-5 get 5", False),
+    ("an increment survives a removal that did not see it", "0-1 incr 5, 2-5 remove yes, 3-4 incr 2, 6-7 get 2", True),
+    ("a removal finds nothing where something is", "0-1 incr 5, 2-3 remove no, 4-5 get 5", False),
+    ("a removal finds something where nothing is", "0-1 remove yes", False),
+    ("a removal that may have been done undoes increments after it", "0-1 incr 5, 2?3 remove ?, 4-5 incr 2, 6-7 get -", False),
+    ("the same, of those before it", "0-1 incr 5, 2?3 remove ?, 4-5 incr 2, 6-7 get 7, 8-9 get 2", True),
+]
+ARRAYS = [
+    ("values stay", "0-1 add x, 2-3 add y, 4-5 fetch xy", True),
+    ("a value is lost", "0-1 add x, 2-3 add y, 4-5 fetch y", False),
+    ("values change places", "0-1 add x, 2-3 add y, 4-5 fetch yx", False),
+    ("of two at a time either is first", "0-3 add x, 1-2 add y, 4-5 fetch yx, 6-7 fetch yx", True),
+    ("readers see different orders", "0-3 add x, 1-2 add y, 4-5 fetch yx, 6-7 fetch xy", False),
+    ("a removal takes what is there", "0-1 add x, 2-3 delete x, 4-5 fetch , 6-7 add x, 8-9 fetch x", True),
+    ("what was removed comes back", "0-1 add x, 2-3 delete x, 4-5 fetch x", False),
+    ("an addition before a clear stands behind it", "0-1 add x, 2?3 add y, 4-5 fetch xy, 6-7 clear , 8-9 fetch y", False),
+    ("an addition that may have been done comes after a clear", "0-1 add x, 2?3 add y, 6-7 clear , 8-9 fetch y", True),
+    ("it is seen, then gone", "2?3 add y, 4-5 fetch y, 6-7 fetch ", False),
+    ("half of a change", "0-1 add xy, 2-3 fetch x", False),
+    ("one value is invented", "0-1 add x, 2-3 fetch xz", False),
+    ("a replacement", "0-1 add x, 2-3 replace yz, 4-5 fetch yz", True),
+    ("half of a replacement", "0-1 add x, 2-3 replace yz, 4-5 fetch xyz", False),
+]
+LOGS = [
+    ("events stay", "0-1 put x, 2-3 put y, 4-5 fetch xy, 6-7 fetch xy", True),
+    ("an event is lost", "0-1 put x, 2-3 put y, 4-5 fetch y", False),
+    ("an event is doubled", "0-1 put x, 4-5 fetch xx", False),
+    ("an event is invented", "0-1 put x, 4-5 fetch xz", False),
+    ("an event is seen before it is put", "0-1 fetch x, 2-3 put x", False),
+    ("what may have been put appears late", "0?1 put x, 2-3 fetch , 4-5 fetch x", True),
+    ("what may have been put appears and goes", "0?1 put x, 2-3 fetch x, 4-5 fetch ", False),
+]
+
+
+def acts(text):
+    for act in text.split(", "):
+        times, kind, *rest = act.split(" ")
+        start, end = map(float, times.replace("?", "-").split("-"))
+        yield start, None if "?" in times else end, end, kind, rest[0] if rest else ""
+
+
+def counter(text):
+    history = Counted()
+    for start, end, over, kind, word in acts(text):
+        if kind == "get":
+            history.get(start, end, None if word == "-" else int(word))
+        elif kind == "remove":
+            history.remove(start, end, over, {"yes": True, "no": False, "?": None}[word])
+        else:
+            getattr(history, kind)(start, end, over, int(word))
+    return history.explained()
+
+
+def array(text, ordered=True):
+    history = Listed(ordered)
+    for start, end, _, kind, word in acts(text):
+        if kind == "fetch":
+            history.fetch(start, end, word)
+        else:
+            history.change(start, end, word if kind in ("add", "replace") else "", word if kind == "delete" else "",
+                           kind in ("clear", "replace"))
+    return history.explained()
+
+
+def log(text):
+    history = Logged()
+    for start, end, _, kind, word in acts(text):
+        if kind == "put":
+            history.put(start, end, word)
+        else:
+            history.fetch(start, end, list(word))
+    return not list(history.wrong())
+
+
+def random_histories(number):
+    """Of counters that do everything at one moment within each operation: no such history may be refused."""
+    dice = random.Random(number)
+    history, total, clock = Counted(), None, 0.0
+    for _ in range(11):
+        start, clock = clock - dice.uniform(0, 1), clock + dice.uniform(0, 1)
+        moment, kind = clock, dice.choice(("incr", "incr", "get", "get", "set", "remove"))
+        end = moment + dice.uniform(0, 1)
+        if kind == "get":
+            history.get(start, end, total)
+        elif kind == "incr":
+            history.incr(start, None if dice.random() < 0.2 else end, end, 1)
+            total = (total or 0) + 1
+        elif kind == "set":
+            total = dice.randrange(100)
+            history.set(start, None if dice.random() < 0.2 else end, end, total)
+        else:
+            history.remove(start, end, end, total is not None)
+            total = None
+    check(history.explained(), f"random history {number} of a counter is refused")
+    reads = [span for span in history.spans if span.kind == "get"]
+    for span in reads[-1:]:
+        span.answer = 1000  # no set and no increments make it
+        check(not history.explained(), f"random history {number} of a counter, with a wrong answer, is accepted")
+
+
+for judge, histories in ((counter, COUNTERS), (array, ARRAYS), (log, LOGS)):
+    for what, text, right in histories:
+        check(judge(text) == right, f"a history in which {what} is {'refused' if right else 'accepted'}: {text}")
+check(array("0-1 add x, 2-3 add y, 4-5 fetch yx", ordered=False), "without order, values may change places")
+check(not array("0-1 add x, 2-3 add y, 4-5 fetch y", ordered=False), "without order, a value is lost")
+for seed in range(60):
+    random_histories(seed)
+finish()
