@@ -1,0 +1,57 @@
+// When a change to something that is kept in N copies is done, and what a reader of them may answer. Every structure asks here.
+//
+//   N           a change is done when             otherwise                    a reader answers
+//   1           its server has it                 69 or 80                     what the server has
+//   2           one copy has it; the other gets   69 or 80                     the newest of what answers, after making the
+//               it when it answers                                             other copy equal
+//   3 and more  most copies have it               fewer than most copies       what most copies have, if necessary after
+//                                                 answered the reading part:   writing it back and seeing that it was
+//                                                 nothing is written, 69;      written; else 69
+//                                                 it was sent, and most did
+//                                                 not confirm it: 80
+// Invariants (three and more copies, of which one at a time is lost, cut off or slow)
+//   Two majorities share a copy: who reads most copies meets every change that was acknowledged before, and what one reader
+//   has answered no later reader misses.
+//   A server that restarted empty must not vote: a copy that has nothing where another has something counts as not answering,
+//   unless every copy answered. So a change that two copies got, of which one has restarted since and the other is slow, is
+//   not undone by the third, which missed it. A copy counts again as soon as it has been written.
+// What it cannot know
+//   Copies that all have nothing, of which one forgot, while the only other that had it does not answer: that is two servers at
+//   once. With two copies, clients that reach only different servers may undo each other.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/result.hpp"
+
+namespace mcds {
+
+// How many of so many copies must have a change: one of two, most of three and more.
+std::size_t quorum(std::size_t copies);
+
+// What is known of one copy.
+struct CopyState {
+  std::optional<Failure> failure = {};  // it did not answer, or perhaps has the change
+  // Without a failure. Reading: it has something; changing, answering: it has what is to be there, or something newer.
+  bool has = true;
+};
+
+enum class Part {
+  reading,    // before anything is written, or answered
+  changing,   // after the change was sent
+  answering,  // after what was read was written back
+};
+
+// Why an operation ends here, one state per copy; nullopt: it goes on after reading, and is done after the others.
+std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies);
+
+// The same where every copy that answered has what it is asked for.
+std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failure>> copies);
+
+// Whether an answer rests on one copy of two.
+bool is_degraded(std::span<const CopyState> copies);
+
+}  // namespace mcds
