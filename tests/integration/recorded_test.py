@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What versions before 0.2 stored is read, changed and read again, with the number of copies it was stored with; then it goes into
+"""What versions before 0.2 and 0.2.0 stored is read, changed and read again, with the number of copies it was stored with; then it goes into
 other numbers. The logs' events are of November 2026 and kept for 1500 days: record them anew before 2030.
 
 Usage: recorded_test.py BUILD_DIR
@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 from real_servers import connected, start_memcached
 
-RECORDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../vectors/before_0.2.txt")
+VECTORS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../vectors")
+RECORDED = ("before_0.2.txt", "before_0.3.txt")
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 # What is asked, and answered, in this order.
@@ -37,8 +38,8 @@ LEFT = {"array": "restore\nx", "hash": "gone\tagain\nsize\tM", "table": "10.1.2.
 NUMBERS = {1: (2, 3, 1), 2: (3, 1, 2), 3: (2, 1, 3)}
 
 
-def load(paths):
-    with open(RECORDED, encoding="ascii") as file:
+def load(paths, recorded):
+    with open(os.path.join(VECTORS, recorded), encoding="ascii") as file:
         for line in file:
             if line.startswith("#"):
                 continue
@@ -78,19 +79,19 @@ def go_around(structure, stored, cursor):
         before = number
 
 
-def main():
+def go_through(recorded):
     with tempfile.TemporaryDirectory() as directory:
         paths = {name: os.path.join(directory, name) for name in ("a", "b", "c")}
         processes = [start_memcached(path, "-m", "64") for path in paths.values()]
         try:
-            load(paths)
+            load(paths, recorded)
             os.environ["MCDS_SERVERS"] = ",".join(f"{name}=unix:{path}" for name, path in paths.items())
             for copies in (1, 2, 3):
                 cursor = os.path.join(directory, f"cursor{copies}")
                 for words, expected in STEPS:
                     done = run(words, copies, cursor)
                     check(done.returncode in (0, 1) and (expected is None or sorted(done.stdout.splitlines()) == sorted(expected.splitlines())),
-                          f"{copies} copies: {words}: {done.returncode} {done.stdout!r} {done.stderr.strip()}, not {expected!r}")
+                          f"{recorded}, {copies} copies: {words}: {done.returncode} {done.stdout!r} {done.stderr.strip()}, not {expected!r}")
             with concurrent.futures.ThreadPoolExecutor(12) as waiting:
                 ways = [waiting.submit(go_around, structure, copies, os.path.join(directory, f"cursor{copies}"))
                         for copies in (1, 2, 3) for structure in LEFT]
@@ -100,7 +101,8 @@ def main():
             for process in processes:
                 process.kill()
                 process.wait()
-    finish()
 
 
-main()
+for name in RECORDED:
+    go_through(name)
+finish()
