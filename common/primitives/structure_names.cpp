@@ -1,6 +1,7 @@
 #include "common/primitives/structure_names.hpp"
 
 #include <array>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 
@@ -12,6 +13,16 @@ using View = std::string_view;
 
 constexpr std::array<View, 8> words{"lock",  "counter", "visitors", "eventlog",
                                     "array", "table",   "hash",     "cache"};
+
+using Bytes = std::array<bool, 256>;
+constexpr Bytes bytes_of(View text) {
+  Bytes bytes{};
+  for (const char byte : text) bytes[static_cast<unsigned char>(byte)] = true;
+  return bytes;
+}
+// With which the names of structures begin, and before which none does.
+constexpr Bytes first_letters = bytes_of("lcveath");
+constexpr Bytes in_words = bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 
 bool is_number(View text) {
   return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
@@ -151,6 +162,30 @@ std::optional<StructureName> structure_named(std::string_view key) {
     return result;
   }
   return std::nullopt;
+}
+
+std::optional<NameInNamespace> structure_in(View key, View key_prefix) {
+  if (!key_prefix.empty()) {
+    if (!key.starts_with(key_prefix)) return std::nullopt;
+    const auto name = structure_named(key.substr(key_prefix.size()));
+    return name ? std::optional<NameInNamespace>({key_prefix, *name}) : std::nullopt;
+  }
+  bool in_word = false;
+  for (std::size_t at = 0; at < key.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(key[at]);
+    if (std::exchange(in_word, in_words[byte]) || !first_letters[byte]) continue;
+    if (const auto name = structure_named(key.substr(at))) return NameInNamespace{key.substr(0, at), *name};
+  }
+  return std::nullopt;
+}
+
+// A token, with the slot where the lock has several, a blank and a JSON object.
+bool is_lock_value(std::string_view value) {
+  const std::size_t blank = value.find(' ');
+  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
+  const std::string_view slot = value.substr(16, blank - 16);
+  return parse_hex64(value.substr(0, 16)) &&
+         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
 }
 
 }  // namespace mcds

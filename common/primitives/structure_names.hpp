@@ -21,4 +21,14 @@ struct StructureName {
 // `key` without its namespace; nullopt if it is not ours.
 std::optional<StructureName> structure_named(std::string_view key);
 
+struct NameInNamespace {
+  std::string_view key_prefix;
+  StructureName name;
+};
+// The same of a whole key; where `key_prefix` is empty, in any namespace.
+std::optional<NameInNamespace> structure_in(std::string_view key, std::string_view key_prefix);
+
+// Whether this is what a lock's key holds while somebody has it.
+bool is_lock_value(std::string_view value);
+
 }  // namespace mcds

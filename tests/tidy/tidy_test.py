@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 # Imports only run downwards: a layer may include itself and what stands after it here.
-COMMON_LAYERS = ["structures", "primitives", "cluster", "placement", "base"]
+COMMON_LAYERS = ["operations", "structures", "primitives", "cluster", "placement", "base"]
 # A structure's room has a public header; the rest of it is private. What one room may include of another:
 ROOMS = "common/structures"
 # Two kinds of one structure; a lock, and one of several.

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <set>
 
+#include "common/base/pace.hpp"
 #include "common/structures/move/expiry.hpp"
 #include "common/structures/move/ledger.hpp"
 #include "common/structures/move/map.hpp"
-#include "common/structures/move/pace.hpp"
 #include "tests/support/move_world.hpp"
 
 namespace mcds {
@@ -201,7 +201,7 @@ TEST_CASE("move: a server's own time is one only if it is no number of seconds, 
 
 TEST_CASE("move: a pace is kept against its beginning, and a stall is made up for by a second's worth") {
   const SteadyTime start(1000s);
-  moving::Pace pace(100, start);
+  Pace pace(100, start);
   SteadyTime now = start;
   for (int i = 0; i < 50; ++i) {
     now += std::max(Duration{}, pace.take(10, now)) + 90ms;  // of 100 ms that ten take
@@ -213,7 +213,7 @@ TEST_CASE("move: a pace is kept against its beginning, and a stall is made up fo
   while (pace.take(10, now) <= Duration{}) burst += 10;
   CHECK(burst >= 100);
   CHECK(burst <= 110);
-  CHECK(moving::Pace({}, start).take(1000, start) == Duration{});
+  CHECK(Pace({}, start).take(1000, start) == Duration{});
 }
 
 TEST_CASE("move: again copies what has changed, and nothing that the new servers changed or removed") {

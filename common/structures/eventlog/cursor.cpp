@@ -137,12 +137,20 @@ std::string directory_of(const std::string& path) {
   return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
 }
 
-// A new file, under a name that cannot exist yet; removed again unless it is kept.
+std::string temporary_path_of(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);  // all of it if there is none
+  return directory_of(path) + ".mcds-cursor-" + digest128(name).substr(0, 16);
+}
+
+// A new file beside the cursor, removed again unless it is kept. Its name is the cursor's own: what a run left that was killed
+// is replaced by the next, which holds the cursor's lock as that one did.
 class TemporaryFile {
  public:
-  explicit TemporaryFile(const std::string& directory) : path_(directory + ".mcds-cursor-XXXXXX") {
-    fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
-    if (fd_ < 0) fail(ErrorCode::cannot_write, "cannot write beside the cursor, in", directory);
+  explicit TemporaryFile(const std::string& cursor) : path_(temporary_path_of(cursor)) {
+    const auto create = [&] { return ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600); };
+    fd_ = create();
+    if (fd_ < 0 && errno == EEXIST && ::unlink(path_.c_str()) == 0) fd_ = create();
+    if (fd_ < 0) fail(ErrorCode::cannot_write, "cannot write beside the cursor", path_);
   }
   ~TemporaryFile() {
     if (fd_ < 0) return;
@@ -280,7 +288,7 @@ CursorState CursorFile::load() const {
 }
 
 void CursorFile::save(const CursorState& state) {
-  TemporaryFile temporary(directory_of(path_));
+  TemporaryFile temporary(path_);
   struct stat old {};
   if (::fstat(descriptor_, &old) == 0) {
     // As far as the owner may be given: a reader that is not root keeps its own.

@@ -67,7 +67,8 @@ class CursorFile {
 
   CursorState load() const;
   // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or the new one,
-  // whole, with its mode.
+  // whole, with its mode. What a killed run leaves beside it is one file, `.mcds-cursor-<16 hex digits of the name's digest>`,
+  // which the next run replaces.
   void save(const CursorState& state);
   const std::string& path() const { return path_; }
 

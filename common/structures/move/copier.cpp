@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/result.hpp"
+#include "common/primitives/structure_names.hpp"
 
 namespace mcds::moving {
 
@@ -22,15 +23,6 @@ bool same_expiry(std::uint32_t one, std::uint32_t other) {
   return std::abs(static_cast<std::int64_t>(one) - static_cast<std::int64_t>(other)) <= tick_s;
 }
 
-// A token, with the slot where the lock has several, a blank and a JSON object.
-bool is_lock(std::string_view value) {
-  const std::size_t blank = value.find(' ');
-  if (blank == std::string_view::npos || blank < 16 || value.substr(blank + 1, 1) != "{") return false;
-  const std::string_view slot = value.substr(16, blank - 16);
-  return parse_hex64(value.substr(0, 16)) &&
-         (slot.empty() || (slot.front() == '.' && parse_u64(slot.substr(1))));
-}
-
 }  // namespace
 
 Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger, const MoveOptions& options,
@@ -44,7 +36,7 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       report_(report),
       tally_(report, watch),
       roots_(from, to),
-      settler_(from.clock, to, roots_, tally_),
+      settler_(from.clock, to, roots_, tally_, options.without_cas),
       old_clocks_(look_at_clocks(from.cluster, from.clock)),
       new_clocks_(std::move(new_clocks)),
       pace_(options.rate, from.clock.steady()),
@@ -165,7 +157,7 @@ std::optional<Request> Copier::read(Item& item, Reply reply) {
     ++tally_.pair_of(item).gone;
     return std::nullopt;
   }
-  if (item.record.kind == Kind::locklike && is_lock(reply.value)) {
+  if (item.record.kind == Kind::locklike && is_lock_value(reply.value)) {
     ++tally_.pair_of(item).locks;
     return std::nullopt;
   }

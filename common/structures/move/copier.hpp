@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/pace.hpp"
 #include "common/structures/move/expiry.hpp"
 #include "common/structures/move/lives.hpp"
 #include "common/structures/move/map.hpp"
-#include "common/structures/move/pace.hpp"
 #include "common/structures/move/roots.hpp"
 #include "common/structures/move/settler.hpp"
 #include "common/structures/move/tally.hpp"

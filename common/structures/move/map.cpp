@@ -1,9 +1,7 @@
 #include "common/structures/move/map.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/parts.hpp"
@@ -17,37 +15,6 @@ using View = std::string_view;
 
 constexpr std::int64_t chunks_per_directory = 32;
 constexpr View claim = ":s:0000000000000000";
-
-using Bytes = std::array<bool, 256>;
-constexpr Bytes bytes_of(View text) {
-  Bytes bytes{};
-  for (const char byte : text) bytes[static_cast<unsigned char>(byte)] = true;
-  return bytes;
-}
-// With which the names of structures begin, and before which none does.
-constexpr Bytes first_letters = bytes_of("lcveath");
-constexpr Bytes in_words = bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-
-struct Ours {
-  View prefix;
-  StructureName name;
-};
-
-// A structure's key; in any namespace where none is named.
-std::optional<Ours> structure_in(View key, View key_prefix) {
-  if (!key_prefix.empty()) {
-    if (!key.starts_with(key_prefix)) return std::nullopt;
-    const auto name = structure_named(key.substr(key_prefix.size()));
-    return name ? std::optional<Ours>({key_prefix, *name}) : std::nullopt;
-  }
-  bool in_word = false;
-  for (std::size_t at = 0; at < key.size(); ++at) {
-    const auto byte = static_cast<unsigned char>(key[at]);
-    if (std::exchange(in_word, in_words[byte]) || !first_letters[byte]) continue;
-    if (const auto name = structure_named(key.substr(at))) return Ours{key.substr(0, at), *name};
-  }
-  return std::nullopt;
-}
 
 bool ends_in_number_after(View key, View mark) {
   const auto end = key.find_last_not_of("0123456789");
@@ -67,7 +34,7 @@ void describe_log(View key, Fate& fate) {
 }
 
 // `rest`: the key without its namespace.
-void describe(const Ours& ours, View rest, bool named_namespace, Fate& fate) {
+void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate& fate) {
   const View structure = ours.name.structure;
   if (ours.name.of_recopy) {
     fate.what = Fate::What::lock;
@@ -95,6 +62,16 @@ void describe(const Ours& ours, View rest, bool named_namespace, Fate& fate) {
 }
 
 }  // namespace
+
+std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix) {
+  std::string text;
+  for (const Placement* one : {&from, &to}) {
+    append_all(text, {one->profile(), "\n"});
+    for (const Server& server : one->pool())
+      append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
+  }
+  return text + key_prefix;
+}
 
 Map::Map(const Placement& from, const Placement& to, std::string key_prefix, std::size_t copies)
     : from_(from),
@@ -157,7 +134,7 @@ Map::Keeping Map::keeping(std::string_view key) const {
   Keeping result{std::string(key), copies_};
   if (const auto ours = structure_in(key, key_prefix_)) {
     if (ours->name.copies > 1) result.copies = ours->name.copies;
-    result.placed_by = placed(std::move(result.placed_by), ours->prefix).placed_by();
+    result.placed_by = placed(std::move(result.placed_by), ours->key_prefix).placed_by();
   }
   result.copies = std::min({result.copies, from_.pool().size(), to_.pool().size()});
   return result;
@@ -165,11 +142,11 @@ Map::Keeping Map::keeping(std::string_view key) const {
 
 Fate Map::of(std::string_view key, std::size_t server) const {
   const auto ours = structure_in(key, key_prefix_);
-  const View rest = key.substr(ours ? ours->prefix.size() : std::min(key_prefix_.size(), key.size()));
+  const View rest = key.substr(ours ? ours->key_prefix.size() : std::min(key_prefix_.size(), key.size()));
   if (rest.starts_with("lockserver:votes:") || rest.starts_with("mcds:probe:"))
     return {.what = Fate::What::lock};
   Fate described;
-  if (ours) describe(*ours, rest, ours->prefix == key_prefix_, described);
+  if (ours) describe(*ours, rest, ours->key_prefix == key_prefix_, described);
   if (described.what == Fate::What::lock) return described;
   const std::size_t most = std::min(from_.pool().size(), to_.pool().size());
   Fate fate;
@@ -205,7 +182,8 @@ std::string Map::wire_key(std::string_view key, std::size_t to) const {
 std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix) {
   const auto ours = structure_in(key, key_prefix);
   if (!ours || !ours->name.of_recopy) return std::nullopt;
-  return Recopied{std::string(ours->prefix), std::string(ours->name.structure), std::string(ours->name.name)};
+  return Recopied{std::string(ours->key_prefix), std::string(ours->name.structure),
+                  std::string(ours->name.name)};
 }
 
 PartOfLog part_of_log(std::string_view key) {

@@ -36,6 +36,9 @@ struct Fate {
   std::uint8_t copy = 0;  // of those of this key that move
 };
 
+// What a move's journal belongs to: another move must not take it for its own.
+std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix);
+
 class Map {
  public:
   static constexpr std::uint8_t passes = 3;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
 #include "common/primitives/recopying.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/incidents.hpp"
@@ -20,17 +20,6 @@ using moving::Map;
 using moving::Spool;
 using moving::Spooled;
 
-// What a journal belongs to: another move must not take it for its own.
-std::string identity_of(const Placement& from, const Placement& to, const std::string& key_prefix) {
-  std::string text;
-  for (const Placement* one : {&from, &to}) {
-    append_all(text, {one->profile(), "\n"});
-    for (const Server& server : one->pool())
-      append_all(text, {server.address(), " ", server.name, " ", std::to_string(server.weight), "\n"});
-  }
-  return text + key_prefix;
-}
-
 }  // namespace
 
 struct Move::Parts {
@@ -42,7 +31,7 @@ struct Move::Parts {
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies) {
     if (!options.journal.empty() && !options.dry_run)
       ledger = std::make_unique<moving::Ledger>(
-          options.journal, identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
+          options.journal, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
     else
       ledger = std::make_unique<moving::Ledger>();
     report.servers.resize(from.cluster.placement().pool().size());
@@ -58,6 +47,7 @@ struct Move::Parts {
 
   void take(const LiveKey& key);
   void expect_no_recopy() const;
+  void expect_cas() const;
 
   Context from;
   Cluster& to;
@@ -119,6 +109,30 @@ void Move::Parts::expect_no_recopy() const {
   }
 }
 
+// Without cas a change since the copy can neither be told nor be copied again without a gap, and the last step would remove it.
+void Move::Parts::expect_cas() const {
+  const auto expect_of = [](Cluster& cluster, std::set<std::size_t> servers, const std::string& advice) {
+    std::vector<Request> requests;
+    for (const std::size_t server : servers) requests.push_back(Request::stats(server, "settings"));
+    for (const Reply& reply : cluster.execute(requests)) {
+      if (reply.failed() || statistic(reply.value, "cas_enabled") != "no") continue;
+      throw NotApplied(
+          ErrorCode::refused,
+          "nothing was copied: this server runs without cas (-C), so what clients write during the "
+          "move would be lost; " +
+              advice + "stop all writers during the move, and give --without-cas to every step",
+          cluster.address_of(reply.server));
+    }
+  };
+  std::set<std::size_t> old_servers, new_servers;
+  for (const auto& [servers, pair] : report.pairs) {
+    old_servers.insert(servers.first);
+    new_servers.insert(servers.second);
+  }
+  expect_of(statistics, new_servers, "start it without -C, or ");
+  expect_of(from.cluster, old_servers, "");
+}
+
 Move::Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics)
     : parts_(std::make_unique<Parts>(from, to, std::move(options), statistics)) {
   if (parts_->options.again && !parts_->options.dry_run && !parts_->ledger->has_history())
@@ -137,12 +151,14 @@ const MoveReport& Move::report() const {
 
 std::uint64_t Move::list(const ReadKeys& read) {
   Parts& parts = *parts_;
-  const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
+  KeySelection selection = parts.options.selection;
+  selection.key_prefix = parts.from.key_prefix;
   parts.report.dumps = read([&](const LiveKey& key) {
-    if (key.key.starts_with(prefix)) parts.take(key);
+    if (selection.has(key.key)) parts.take(key);
     return true;
   });
   parts.expect_no_recopy();
+  if (!parts.options.without_cas) parts.expect_cas();
   std::uint64_t count = 0;
   for (const auto& [servers, pair] : parts.report.pairs) count += pair.keys;
   return count;

@@ -44,16 +44,20 @@
 #include <vector>
 
 #include "common/cluster/keys/live.hpp"
+#include "common/cluster/keys/selection.hpp"
 #include "common/primitives/context.hpp"
 
 namespace mcds {
 
 struct MoveOptions {
   std::optional<std::uint64_t> rate = {};  // items a second at most
-  std::string prefix = {};                 // only keys that begin with it, the namespace included
+  KeySelection selection = {};             // of keys; the namespace is the context's
   std::string journal = {};                // empty: none
   bool dry_run = false;
   bool again = false;
+  // Servers without cas are accepted: there a write between reading and writing is lost.
+  bool without_cas = false;
+  bool even_different = false;  // OldPlaces: what differs goes, too
 };
 
 // Of one old server and one new.
@@ -113,7 +117,9 @@ class Move {
 
   // Whether the journal has items of an earlier run.
   bool continues() const;
-  // Lists the old servers' keys; `take` is given a function that reads them. Returns how many are to be moved.
+  // Lists the old servers' keys; `take` is given a function that reads them. Returns how many are to be moved. Throws
+  // NotApplied for a server without cas between which and another items would move, because what is written there since could
+  // not be told from its copy.
   using ReadKeys = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& take)>;
   std::uint64_t list(const ReadKeys& read);
   struct Watch {
@@ -128,9 +134,11 @@ class Move {
   std::unique_ptr<Parts> parts_;
 };
 
-// What is left on old places once all clients have moved: removed where the new place holds the key.
+// What is left on old places once all clients have moved: removed where the new place holds the same, or more than it; what
+// differs may be newer, and stays, unless `options.journal` says that it was not written since it was copied.
 class OldPlaces {
  public:
+  // Throws Failure(cannot_read, bad_data) for the journal.
   OldPlaces(const Context& from, Cluster& to, const MoveOptions& options);
   ~OldPlaces();
   OldPlaces(const OldPlaces&) = delete;
@@ -143,6 +151,7 @@ class OldPlaces {
     std::uint64_t on_old = 0;      // where only the old client looks
     std::uint64_t removed = 0;     // or would be
     std::uint64_t only_there = 0;  // the new place has none
+    std::uint64_t differs = 0;     // from what the new place has; it may be newer
     std::uint64_t changed = 0;     // written while it was to be removed, or gone
     std::uint64_t failed = 0;
     std::vector<LiveKeysOfServer> dumps;  // of the old pool, then of the new pool's other servers

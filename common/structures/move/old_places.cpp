@@ -1,9 +1,23 @@
 // What is left on old places after a move.
-#include <algorithm>
+//
+// An old copy goes only if nothing speaks for it: the new place has the same value and flags, which last as long; or all lines
+// of a journal or log; or the move's journal says that the old one was not written since it was copied. Journals and what
+// stands by itself come first, segments last, and only those that no old root names any more.
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <unordered_set>
+
+#include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/cluster/keys/same_item.hpp"
+#include "common/structures/move/ledger.hpp"
+#include "common/structures/move/lives.hpp"
 #include "common/structures/move/map.hpp"
 #include "common/structures/move/move.hpp"
+#include "common/structures/move/roots.hpp"
 #include "common/structures/move/spool.hpp"
 
 namespace mcds {
@@ -18,6 +32,19 @@ constexpr std::size_t most_items = 512;
 constexpr std::size_t most_bytes = std::size_t{1} << 20;
 // Of a removal whose compare fails: the item was written, or the connection was another one by then.
 constexpr int most_attempts = 4;
+// By which two ttls may differ that mean the same end: the ticks of two clocks, and how a move rounds.
+constexpr auto ttl_wobble = std::chrono::seconds(3);
+
+std::unique_ptr<moving::Ledger> journal_of(const Context& from, const Cluster& to, const std::string& path) {
+  if (path.empty()) return std::make_unique<moving::Ledger>();
+  if (access(path.c_str(), R_OK) != 0)
+    throw Failure(ErrorCode::cannot_read, "cannot read the journal " + path + ": " + std::strerror(errno));
+  auto ledger = std::make_unique<moving::Ledger>(
+      path, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
+  if (!ledger->has_history())
+    throw Failure(ErrorCode::bad_data, "the journal " + path + " has nothing in it; give that of the move");
+  return ledger;
+}
 
 }  // namespace
 
@@ -27,7 +54,9 @@ struct OldPlaces::Parts {
         to(to_cluster),
         options(move_options),
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
-        pool(from.cluster.placement().pool()) {
+        pool(from.cluster.placement().pool()),
+        ledger(journal_of(from, to, options.journal)),
+        spools(std::max<std::size_t>(ledger->parts(), 1)) {
     const Pool& after = to.placement().pool();
     for (std::size_t i = 0; i < after.size(); ++i) {
       const auto same = [&](const Server& one) { return one.address() == after[i].address(); };
@@ -45,8 +74,20 @@ struct OldPlaces::Parts {
     bool may_be_same;
     const Reply* seen;
   };
-  std::vector<Spooled> part_from_same(std::vector<Removing>& removals, const Move::Watch& watch);
-  void remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch, int attempt = 1);
+  enum class Finding { removable, gone, failed, only_there, differs, touched, rooted, without_cas };
+  Finding judge(const Copies& copies, std::size_t i) const;
+  Finding compare(const Spooled& record, const Reply& here, const Reply& there, Duration apart) const;
+  bool not_written_since(const Spooled& record, const Reply& here) const;
+  bool is_segment(const Spooled& record) const {
+    return record.kind == Kind::plain && map.vouching(record.key) != record.key;
+  }
+  void count(Finding finding, const Spooled& record, const Copies& copies, std::size_t i);
+  void left(const Spooled& record, const char* reason, const std::string& message) const {
+    watch->left({record.key, record.from, record.to, reason, message});
+  }
+  std::vector<Spooled> part_from_same(std::vector<Removing>& removals);
+  void remove_all(moving::Spool& spool, std::uint64_t& done);
+  void remove(const std::vector<Spooled>& batch, int attempt = 1);
 
   Context from;
   Cluster& to;
@@ -54,7 +95,13 @@ struct OldPlaces::Parts {
   moving::Map map;
   Pool pool;                          // old servers, then those that are new
   std::vector<std::size_t> only_new;  // their places in the new pool
-  moving::Spool spool;
+  std::unique_ptr<moving::Ledger> ledger;
+  std::vector<moving::Spool> spools;  // by part of the journal
+  moving::Spool segments;
+  std::vector<std::uint64_t> since;               // of old servers, as moving::Since has it
+  std::unordered_set<std::string> roots_to_go{};  // with dry_run, by server
+  bool even_last = false;
+  const Move::Watch* watch = nullptr;
   Report report;
 };
 
@@ -73,32 +120,41 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   Spooled record{static_cast<std::uint16_t>(key.server), static_cast<std::uint16_t>(fate.to), fate.kind};
   record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
   record.key = key.key;
-  spool.add(record);
+  record.copy = fate.copy;
+  if (is_segment(record)) return segments.add(record);
+  spools[ledger->part_of(moving::hash_of(record.key, record.copy))].add(record);
 }
 
-// Each record's copies: on its old server, where its new server vouches for it, and under its own key there. The first and the
-// last may be one item.
+// Each record's copies: on its old server and on its new one. For a segment the new place's root vouches, and the old place's
+// must be gone; its own copy there is looked at because it may be the same item.
 struct OldPlaces::Parts::Copies {
-  Copies(Parts& parts, const std::vector<Spooled>& batch) : may_be_same(batch.size()) {
-    std::vector<Request> here, there, own;
-    std::vector<std::size_t> vouched;  // by another key
+  Copies(Parts& parts, const std::vector<Spooled>& batch) : roots(batch.size()), may_be_same(batch.size()) {
+    std::vector<Request> here, there, own, old_roots;
+    std::vector<std::size_t> vouched;
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const Spooled& record = batch[i];
-      here.push_back(Request::gets(record.key).on(record.from));
-      const std::string vouching = parts.map.vouching(record.key);
-      there.push_back(Request::gets(parts.map.wire_key(vouching, record.to)).on(record.to));
-      if (vouching == record.key) continue;
-      own.push_back(Request::gets(parts.map.wire_key(record.key, record.to)).on(record.to));
+      here.push_back(Request::probe(record.key, record.from));
+      const bool segment = parts.is_segment(record);
+      const std::string name = segment ? parts.map.vouching(record.key) : record.key;
+      there.push_back(Request::probe(parts.map.wire_key(name, record.to), record.to));
+      if (!segment) continue;
+      own.push_back(Request::probe(parts.map.wire_key(record.key, record.to), record.to));
+      old_roots.push_back(Request::probe(name, record.from));
       vouched.push_back(i);
     }
+    const SteadyTime begun = parts.from.clock.steady();
     old_ones = parts.from.cluster.execute(here);
     new_ones = parts.to.execute(there);
+    took = parts.from.clock.steady() - begun;
     std::vector<Reply> own_ones = parts.to.execute(own);
+    std::vector<Reply> found_roots = parts.from.cluster.execute(old_roots);
     for (std::size_t i = 0; i < batch.size(); ++i) may_be_same[i] = look_alike(old_ones[i], new_ones[i]);
     for (std::size_t k = 0; k < vouched.size(); ++k) {
       may_be_same[vouched[k]] = look_alike(old_ones[vouched[k]], own_ones[k]);
       if (own_ones[k].failed()) new_ones[vouched[k]] = std::move(own_ones[k]);
+      roots[vouched[k]] = std::move(found_roots[k]);
     }
+    for (const Spooled& record : batch) records.push_back(&record);
   }
 
   static bool look_alike(const Reply& one, const Reply& other) {
@@ -106,14 +162,105 @@ struct OldPlaces::Parts::Copies {
            mcds::may_be_same(one.cas, other.cas) && one.flags == other.flags && one.value == other.value;
   }
 
+  std::vector<const Spooled*> records;
   std::vector<Reply> old_ones, new_ones;
+  std::vector<std::optional<Reply>> roots;  // of segments, on the old server
   std::vector<bool> may_be_same;
+  Duration took{};
 };
+
+// The old server has not stored anything under this key since the move read it.
+bool OldPlaces::Parts::not_written_since(const Spooled& record, const Reply& here) const {
+  const moving::Copied* copied = ledger->find(moving::hash_of(record.key, record.copy));
+  return copied != nullptr && copied->settled && copied->cas != 0 && copied->cas == here.cas.value &&
+         copied->index >= since[record.from];
+}
+
+OldPlaces::Parts::Finding OldPlaces::Parts::compare(const Spooled& record, const Reply& here,
+                                                    const Reply& there, Duration apart) const {
+  if (here.flags == there.flags && here.value == there.value) {
+    const auto never = std::chrono::seconds::max();
+    const auto ttl = [&](const Reply& reply) { return reply.age.ttl->count() < 0 ? never : *reply.age.ttl; };
+    const auto most = ttl_wobble + std::chrono::ceil<std::chrono::seconds>(apart);
+    const bool known = here.age.ttl && there.age.ttl;
+    return known && ttl(there) != never && (ttl(here) == never || ttl(here) > ttl(there) + most)
+               ? Finding::touched
+               : Finding::removable;
+  }
+  if (not_written_since(record, here)) return Finding::removable;
+  if (!moving::Roots::is_of(record.kind, here.value) || !moving::Roots::is_of(record.kind, there.value))
+    return Finding::differs;
+  const auto has_all = attempt([&] {
+    return moving::Roots(from, to).has_all({record.key, record.from, record.to}, record.kind, here.value);
+  });
+  return !has_all.failure() && has_all.value() ? Finding::removable : Finding::differs;
+}
+
+OldPlaces::Parts::Finding OldPlaces::Parts::judge(const Copies& copies, std::size_t i) const {
+  const Spooled& record = *copies.records[i];
+  const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
+  const auto& root = copies.roots[i];
+  if (here.failed() || there.failed() || (root && root->failed())) return Finding::failed;
+  if (here.outcome != Outcome::hit) return Finding::gone;
+  const bool needed = root && root->outcome == Outcome::hit &&
+                      !roots_to_go.contains(std::to_string(record.from) + ' ' + map.vouching(record.key));
+  if (needed) return Finding::rooted;
+  if (there.outcome != Outcome::hit && !even_last) return Finding::only_there;
+  if (here.cas.value == 0 && !options.without_cas) return Finding::without_cas;
+  if (there.outcome != Outcome::hit || root || options.even_different) return Finding::removable;
+  return compare(record, here, there, copies.took);
+}
+
+// What stays, or would go.
+void OldPlaces::Parts::count(Finding finding, const Spooled& record, const Copies& copies, std::size_t i) {
+  switch (finding) {
+    case Finding::failed: {
+      const Reply* failed = &copies.old_ones[i];
+      if (!failed->failed()) failed = &copies.new_ones[i];
+      if (!failed->failed()) failed = &*copies.roots[i];
+      ++report.failed;
+      return left(record, "unavailable", failed->failure->message);
+    }
+    case Finding::gone:
+      ++report.changed;
+      return;
+    case Finding::only_there:
+      ++report.only_there;
+      return left(record, "only_there", "its new server has none; it may be the only one");
+    case Finding::differs:
+      ++report.differs;
+      return left(
+          record, "differs",
+          "it differs from the one on its new server, and may be newer; give the move's --journal, which "
+          "tells, or compare them with mcds where --probe; --even-different removes it");
+    case Finding::touched:
+      ++report.differs;
+      return left(
+          record, "differs",
+          "it has the value of the one on its new server, but lasts longer: it was touched by the old "
+          "list; --even-different removes it");
+    case Finding::rooted:
+      ++report.differs;
+      return left(record, "differs", "it is a part of what stays there");
+    case Finding::without_cas:
+      ++report.failed;
+      return left(record, "without_cas",
+                  "its server runs without cas (-C), so a write at the same moment would be lost; stop the "
+                  "writers and give --without-cas");
+    case Finding::removable:
+      break;
+  }
+  if (copies.may_be_same[i]) {
+    ++report.failed;
+    return left(record, "same", why_kept(Sameness::Answer::unknown));
+  }
+  ++report.removed;
+  if (record.kind == Kind::journal) roots_to_go.insert(std::to_string(record.from) + ' ' + record.key);
+}
 
 // Sets the cas uniques of those that are another item, and tells the others.
 // Returns those that were written since.
-std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals,
-                                                      const Move::Watch& watch) {
+std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& removals) {
   std::vector<TwoPlaces> places;
   for (const Removing& one : removals) {
     const Spooled& record = *one.record;
@@ -136,39 +283,21 @@ std::vector<Spooled> OldPlaces::Parts::part_from_same(std::vector<Removing>& rem
     }
     if (sameness.answer == Sameness::Answer::different) return false;
     ++report.failed;
-    watch.left({one.record->key, one.record->from, one.record->to, "same", why_kept(sameness.answer)});
+    left(*one.record, "same", why_kept(sameness.answer));
     return true;
   });
   return written;
 }
 
-void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last, const Move::Watch& watch,
-                              int attempt) {
+void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, int attempt) {
   const Copies copies(*this, batch);
-  const auto left = [&](const Spooled& record, const char* reason, const std::string& message) {
-    watch.left({record.key, record.from, record.to, reason, message});
-  };
   std::vector<Removing> removed;
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    const Spooled& record = batch[i];
-    const Reply &here = copies.old_ones[i], &there = copies.new_ones[i];
-    const Reply* failed = here.failed() ? &here : there.failed() ? &there : nullptr;
-    if (failed != nullptr) {
-      ++report.failed;
-      left(record, "unavailable", failed->failure->message);
-    } else if (here.outcome != Outcome::hit) {
-      ++report.changed;
-    } else if (there.outcome != Outcome::hit && !even_last) {
-      ++report.only_there;
-      left(record, "only_there", "its new server has none; it may be the only one");
-    } else if (options.dry_run && copies.may_be_same[i]) {
-      ++report.failed;
-      left(record, "same", why_kept(Sameness::Answer::unknown));
-    } else if (options.dry_run) {
-      ++report.removed;
-    } else {
-      removed.push_back({&record, here.cas, copies.may_be_same[i], &here});
-    }
+    const Finding finding = judge(copies, i);
+    if (finding == Finding::removable && !options.dry_run)
+      removed.push_back({&batch[i], copies.old_ones[i].cas, copies.may_be_same[i], &copies.old_ones[i]});
+    else
+      count(finding, batch[i], copies, i);
   }
   std::vector<Spooled> again;
   const auto try_again = [&](const Spooled& record) {
@@ -176,7 +305,7 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last,
     ++report.failed;
     left(record, "changed", "it is written on its old server all the time; a client still uses the old list");
   };
-  for (const Spooled& record : part_from_same(removed, watch)) try_again(record);
+  for (const Spooled& record : part_from_same(removed)) try_again(record);
   std::vector<Request> removals;
   for (const auto& [record, cas, may_be_same, seen] : removed)
     removals.push_back((cas.value == 0 ? Request::remove(record->key) : Request::remove_if(record->key, cas))
@@ -193,7 +322,26 @@ void OldPlaces::Parts::remove(const std::vector<Spooled>& batch, bool even_last,
       try_again(record);
     }
   }
-  if (!again.empty()) remove(again, even_last, watch, attempt + 1);
+  if (!again.empty()) remove(again, attempt + 1);
+}
+
+void OldPlaces::Parts::remove_all(moving::Spool& spool, std::uint64_t& done) {
+  spool.rewind();
+  std::vector<Spooled> batch;
+  std::size_t bytes = 0;
+  const auto send = [&] {
+    if (batch.empty()) return;
+    remove(batch);
+    watch->progress(done += batch.size());
+    batch.clear();
+    bytes = 0;
+  };
+  while (auto record = spool.next()) {
+    bytes += moving::reckoned_size(*record);
+    batch.push_back(std::move(*record));
+    if (batch.size() >= most_items || bytes >= most_bytes) send();
+  }
+  send();
 }
 
 OldPlaces::OldPlaces(const Context& from, Cluster& to, const MoveOptions& options)
@@ -207,9 +355,10 @@ const Pool& OldPlaces::pool() const {
 
 const OldPlaces::Report& OldPlaces::list(const ReadKeys& read) {
   Parts& parts = *parts_;
-  const std::string& prefix = parts.options.prefix.empty() ? parts.from.key_prefix : parts.options.prefix;
+  KeySelection selection = parts.options.selection;
+  selection.key_prefix = parts.from.key_prefix;
   parts.report.dumps = read(parts.pool, [&](const LiveKey& key) {
-    if (key.key.starts_with(prefix)) parts.take(key);
+    if (selection.has(key.key)) parts.take(key);
     return true;
   });
   return parts.report;
@@ -217,23 +366,16 @@ const OldPlaces::Report& OldPlaces::list(const ReadKeys& read) {
 
 const OldPlaces::Report& OldPlaces::remove(bool even_last, const Move::Watch& watch) {
   Parts& parts = *parts_;
-  parts.spool.rewind();
-  std::vector<Spooled> batch;
-  std::size_t bytes = 0;
+  parts.even_last = even_last;
+  parts.watch = &watch;
+  if (!parts.options.journal.empty())
+    parts.since = moving::Since(*parts.ledger, parts.from.cluster, parts.to).old_servers;
   std::uint64_t done = 0;
-  const auto send = [&] {
-    if (batch.empty()) return;
-    parts.remove(batch, even_last, watch);
-    watch.progress(done += batch.size());
-    batch.clear();
-    bytes = 0;
-  };
-  while (auto record = parts.spool.next()) {
-    bytes += moving::reckoned_size(*record);
-    batch.push_back(std::move(*record));
-    if (batch.size() >= most_items || bytes >= most_bytes) send();
+  for (std::size_t part = 0; part < parts.spools.size(); ++part) {
+    parts.ledger->load(part);
+    parts.remove_all(parts.spools[part], done);
   }
-  send();
+  parts.remove_all(parts.segments, done);
   return parts.report;
 }
 

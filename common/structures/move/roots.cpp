@@ -152,4 +152,22 @@ void Roots::unite(const Place& place, Kind kind, std::string_view old_value) con
   unite_lines(place, kind, old_value);
 }
 
+bool Roots::has_all(const Place& place, Kind kind, std::string_view old_value) const {
+  if (kind == Kind::journal) {
+    OneServer old_server(from_.cluster, place.from), new_server(to_, place.to);
+    const Context old_context{old_server, from_.clock, from_.random, "", 1};
+    const Context new_context{new_server, from_.clock, from_.random, "", 1};
+    std::unordered_set<std::string> known;
+    for (const JournalLine& line : Journal(new_context, place.key).read().lines) known.insert(line.id);
+    const std::vector<JournalLine> lines = Journal(old_context, place.key).read().lines;
+    return std::all_of(lines.begin(), lines.end(),
+                       [&](const JournalLine& line) { return known.contains(line.id); });
+  }
+  const Reply now = to_.execute(Request::get(place.key).on(place.to));
+  if (expect_read(to_, now).outcome != Outcome::hit) return false;
+  const std::string_view header = first_line(old_value);
+  if (kind == Kind::log_part) old_value.remove_prefix(std::min(header.size() + 1, old_value.size()));
+  return lines_lacking(now.value, old_value).empty();
+}
+
 }  // namespace mcds::moving

@@ -40,6 +40,9 @@ class Roots {
   // Adds what the old place has and the new one lacks. Throws Failure.
   void unite(const Place& place, Kind kind, std::string_view old_value) const;
 
+  // Whether the new place has every line that the old one has.
+  bool has_all(const Place& place, Kind kind, std::string_view old_value) const;
+
  private:
   bool copy_segments(const Place& place, std::string_view root) const;
   void unite_journals(const Place& place) const;

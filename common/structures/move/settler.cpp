@@ -129,11 +129,14 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
   for (std::size_t k = 0; k < changed.size(); ++k) {
     const Item& item = items[changed[k]];
     const Request& add = batch[changed[k]];
-    Request request =
-        Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas).on(item.record.to);
+    const bool no_cas = now[k].cas.value == 0;
+    Request request = no_cas ? Request::set(item.key, add.value, item.exptime)
+                             : Request::compare_and_set(item.key, add.value, item.exptime, now[k].cas);
     request.flags = add.flags;
+    request = std::move(request).on(item.record.to);
     const bool still = now[k].outcome == Outcome::hit &&
-                       item.before->may_be(digest_of(now[k].value, now[k].flags)) && now[k].cas.value != 0;
+                       item.before->may_be(digest_of(now[k].value, now[k].flags)) &&
+                       (!no_cas || without_cas_);
     // In vain on purpose: what is no more as it was copied stays.
     if (!still) request = Request::get(item.key).on(item.record.to);
     changes.push_back(std::move(request));
@@ -149,6 +152,11 @@ void Settler::update(Items& items, std::span<const Request> batch, std::vector<S
       state = State::settled;
     } else if (now[k].outcome == Outcome::miss || replies[k].outcome == Outcome::not_found) {
       state = left(item, "busy", ended_meanwhile);
+    } else if (now[k].cas.value == 0 && !without_cas_) {
+      state =
+          left(item, "without_cas",
+               "its new server runs without cas (-C), so its copy cannot be compared and replaced; stop the "
+               "writers and give --without-cas");
     } else {
       state = judge_other(item, batch[changed[k]], now[k]);
     }

@@ -13,8 +13,9 @@ namespace mcds::moving {
 
 class Settler {
  public:
-  Settler(const Clock& clock, Cluster& to, Roots& roots, Tally& tally)
-      : clock_(clock), to_(to), roots_(roots), tally_(tally) {}
+  // `without_cas`: where the new server has none, what is as it was copied is stored over.
+  Settler(const Clock& clock, Cluster& to, Roots& roots, Tally& tally, bool without_cas)
+      : clock_(clock), to_(to), roots_(roots), tally_(tally), without_cas_(without_cas) {}
 
   // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which are settled:
   // nothing has to be done for them by another run.
@@ -43,6 +44,7 @@ class Settler {
   Cluster& to_;
   Roots& roots_;
   Tally& tally_;
+  bool without_cas_;
 };
 
 }  // namespace mcds::moving

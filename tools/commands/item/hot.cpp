@@ -98,7 +98,7 @@ class HotWatch {
     const std::string& prefix = session_.key_prefix();
     if (!event.key.starts_with(prefix)) return;
     const std::string_view name = event.key.substr(prefix.size());
-    if (options_.prefix && !name.starts_with(*options_.prefix)) return;
+    if (options_.selected.prefix && !name.starts_with(*options_.selected.prefix)) return;
     KeyEvent placed = event;
     placed.server = servers_[event.server];
     counts_[placed.server].add(event.what);

@@ -16,14 +16,14 @@ void finish(Verb& verb, const ItemOptionsPtr& options, VerbFunction function) {
 constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
 void declare_list(Command& command, const ItemOptionsPtr& options) {
+  Verb& verb = command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time");
+  declare_selected_keys(verb, options->selected);
   finish(
-      command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time")
-          .example("mcds item list --sort size -n 10")
+      verb.example("mcds item list --sort size -n 10")
           .example("mcds item list --by-prefix")
           .example("mcds item list --names lock -o value")
-          .option("--prefix", "P", "only keys that begin with this", &options->prefix)
-          .option("--match", "GLOB", "only keys that match: * any bytes, ? one, [a-z] one of these",
-                  &options->match)
+          .option("--older-than", "D", "only keys that were neither read nor written for so long",
+                  &options->older_than)
           .option("--on", "SERVER", "only keys of this server", &options->on)
           .choice("--sort", {"size", "idle", "ttl"},
                   "sort: largest first, longest unused first, or expiring first", &options->sort)
@@ -33,8 +33,29 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
           .option("--separator", "TEXT",
                   "with --by-prefix: what ends a prefix; default :", &options->separator)
           .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
-                  "print the names of these structures instead of keys", &options->names),
+                  "print the names of these structures instead of keys", &options->names)
+          .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
+                options->digest),
       options, item_list);
+}
+
+void declare_remove(Command& command, const ItemOptionsPtr& options) {
+  Verb& verb = command.verb("remove", "remove items");
+  verb.example("mcds item remove page:1 page:2")
+      .example("mcds item remove --prefix page: --dry-run")
+      .example("mcds item list --older-than 7d --digest | mcds item remove - --yes")
+      .optional_argument("KEY", "whole keys; - reads one per line, or lines of item list", &options->keys)
+      .dash();
+  declare_selected_keys(verb, options->selected);
+  verb.option("--older-than", "D", "only keys that were neither read nor written for so long",
+              &options->older_than)
+      .option("--rate", "N/s", "with a selection: at most N keys per second; default 20000", &options->rate)
+      .option("--on", "SERVER", "from this server, wherever the client places the keys", &options->on)
+      .flag("--everywhere", "from all servers", options->everywhere)
+      .flag("--dry-run", "show what would be removed", options->dry_run)
+      .flag("-y,--yes", "remove the selection, or the items that item list printed", options->yes)
+      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit);
+  finish(verb, options, item_remove);
 }
 
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
@@ -43,7 +64,7 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
              .example("mcds item hot --for 30s --sort misses --prefix page:")
              .option("--for", "D", "how long to watch; default 5s", &options->watched)
              .option("-n,--count", "N", "at most N keys; default 20", &options->count)
-             .option("--prefix", "P", "only keys that begin with this", &options->prefix)
+             .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
              .option("--on", "SERVER", "only this server", &options->on)
              .choice("--sort", {"gets", "misses", "stores", "evictions"},
                      "the keys with the most of these; default: of all events", &options->sort),
@@ -84,16 +105,7 @@ void declare_item(Command& command) {
              .dash()
              .option("--ttl", "D", "the ttl from now", &options->ttl),
          options, item_touch);
-  finish(command.verb("remove", "remove items")
-             .example("mcds item remove page:1 page:2")
-             .example("mcds item list --prefix page: | mcds item remove - --dry-run")
-             .argument("KEY", "whole keys; - reads one per line, or lines of item list", &options->keys)
-             .dash()
-             .option("--on", "SERVER", "from this server, wherever the client places the keys", &options->on)
-             .flag("--everywhere", "from all servers", options->everywhere)
-             .flag("--dry-run", "show what would be removed", options->dry_run)
-             .flag("-y,--yes", "remove the items that item list printed", options->yes),
-         options, item_remove);
+  declare_remove(command, options);
   declare_list(command, options);
   declare_hot(command, options);
 }

@@ -1,8 +1,7 @@
 // mcds item list: every key that the servers of the pool hold now.
-#include <fnmatch.h>
-
 #include <unordered_set>
 
+#include "common/base/bytes.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/key_rules.hpp"
@@ -18,6 +17,7 @@ namespace mcds {
 namespace {
 
 constexpr std::uint64_t usual_first = 20;
+constexpr std::size_t keys_per_trip = 256;
 
 FirstKeys::Order order_of(const std::string& word) {
   if (word == "size") return FirstKeys::Order::size;
@@ -27,6 +27,11 @@ FirstKeys::Order order_of(const std::string& word) {
 void check(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
   if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
+  options.selected.check();
+  if (options.older_than && *options.older_than <= Duration::zero())
+    throw InvalidInput("--older-than must be longer than 0");
+  if (options.digest && (options.by_prefix || options.names))
+    throw InvalidInput("--digest cannot be combined with --by-prefix or --names");
   if (options.separator.empty()) throw InvalidInput("--separator must not be empty");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
 }
@@ -36,6 +41,7 @@ class Lister {
   Lister(Session& session, const ItemOptions& options)
       : session_(session),
         options_(options),
+        selection_(options.selected.of(session)),
         pool_(session.placement()->pool()),
         times_(pool_.size()),
         sums_(options.separator) {
@@ -49,7 +55,8 @@ class Lister {
     const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{});
     const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
     print_rest();
-    return status;
+    session_.output().tell_errors();
+    return worse(status, status_);
   }
 
  private:
@@ -69,28 +76,52 @@ class Lister {
     }
   }
 
-  bool wanted(std::string_view key) {
-    if (options_.prefix && !key.starts_with(*options_.prefix)) return false;
-    return !options_.match || fnmatch(options_.match->c_str(), std::string(key).c_str(), 0) == 0;
+  bool wanted(const LiveKey& key) const {
+    return selection_.has(key.key) &&
+           (!options_.older_than ||
+            std::chrono::seconds(times_[key.server] - key.last_accessed_at) >= *options_.older_than);
   }
 
   // False: no more is wanted.
   bool take(const LiveKey& key) {
     const std::string& prefix = session_.key_prefix();
     if (done_) return false;
-    if (!key.key.starts_with(prefix)) return true;
+    if (!wanted(key)) return true;
     const std::string_view name = key.key.substr(prefix.size());
-    if (!wanted(name)) return true;
     if (options_.names) return take_name(name, key.server);
     if (options_.by_prefix) {
       sums_.add(name, key.size_bytes);
     } else if (first_) {
       first_->add(name, key);
+    } else if (options_.digest) {
+      unread_.push_back({std::string(name), key});
+      if (unread_.size() >= keys_per_trip) read_values();
+      return !done_;
     } else {
       print(name, key);
       return enough();
     }
     return true;
+  }
+
+  // Those that are still there, with what was read of them.
+  void read_values() {
+    std::vector<Request> probes;
+    for (const ListedKey& listed : unread_)
+      probes.push_back(Request::probe(session_.key_prefix() + listed.key, listed.about.server));
+    const std::vector<Reply> replies = session_.cluster().execute(probes);
+    for (std::size_t i = 0; i < replies.size() && !done_; ++i) {
+      if (replies[i].failed()) {
+        const Failure failure = failure_of(session_, replies[i]);
+        session_.output().failed_lines(failure, ++failures_);
+        status_ = worse(status_, status_of(failure.code()));
+      } else if (replies[i].outcome == Outcome::hit) {
+        unread_[i].about.cas = replies[i].cas.value;
+        print(unread_[i].key, unread_[i].about, &replies[i]);
+        enough();
+      }
+    }
+    unread_.clear();
   }
 
   bool enough() {
@@ -110,7 +141,7 @@ class Lister {
     return enough();
   }
 
-  void print(std::string_view key, const LiveKey& about) {
+  void print(std::string_view key, const LiveKey& about, const Reply* read = nullptr) {
     const std::int64_t now = times_[about.server];
     ItemAge age;
     age.ttl =
@@ -119,13 +150,24 @@ class Lister {
     line_.cut(0);
     line_.bytes("key", key).number("size_bytes", about.size_bytes);
     add_age(line_, age);
+    if (read != nullptr) {
+      line_.number("flags", read->flags).bytes("digest", md5_hex(read->value));
+      if (about.expires_at >= 0) line_.time("expires_at", WallTime(std::chrono::seconds(about.expires_at)));
+    }
     line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
     session_.output().answer(line_, key);
   }
 
   void print_rest() {
+    read_values();
     if (first_) {
-      for (const ListedKey& listed : first_->take()) print(listed.key, listed.about);
+      for (ListedKey& listed : first_->take()) {
+        if (options_.digest)
+          unread_.push_back(std::move(listed));
+        else
+          print(listed.key, listed.about);
+      }
+      read_values();
     }
     if (!options_.by_prefix) return;
     for (const PrefixSums::Sum& sum : sums_.take()) {
@@ -138,13 +180,16 @@ class Lister {
 
   Session& session_;
   const ItemOptions& options_;
+  const KeySelection selection_;
   const Pool& pool_;
   std::vector<std::int64_t> times_;  // now, by each server's clock
   std::optional<std::size_t> on_;
   std::optional<FirstKeys> first_;
   PrefixSums sums_;
   std::unordered_set<std::string> names_;
-  std::uint64_t printed_ = 0;
+  std::vector<ListedKey> unread_;  // of --digest
+  std::uint64_t printed_ = 0, failures_ = 0;
+  ExitStatus status_ = ExitStatus::ok;
   bool done_ = false;
   JsonObject line_;
 };

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.hpp"
 #include "tools/cli/program.hpp"
+#include "tools/cli/removal.hpp"
 
 namespace mcds {
 
@@ -18,10 +19,12 @@ struct ItemOptions {
   std::optional<Duration> ttl;
   Duration watched = std::chrono::seconds(5);
   std::optional<std::uint64_t> flags, if_cas, count;
-  std::optional<std::string> on, prefix, match, sort, names;
+  std::optional<Duration> older_than;
+  std::optional<std::string> on, sort, names, rate, audit;
+  SelectedKeys selected;
   std::string separator = ":";
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
-       by_prefix = false;
+       by_prefix = false, digest = false;
 };
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
@@ -33,6 +36,8 @@ ExitStatus item_set(Session& session, const ItemOptions& options);
 ExitStatus item_touch(Session& session, const ItemOptions& options);
 // remove.cpp
 ExitStatus item_remove(Session& session, const ItemOptions& options);
+// remove_selected.cpp
+ExitStatus item_remove_selected(Session& session, const ItemOptions& options);
 // list.cpp
 ExitStatus item_list(Session& session, const ItemOptions& options);
 // hot.cpp

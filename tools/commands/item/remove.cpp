@@ -1,7 +1,10 @@
 // mcds item remove: keys that are typed, and lines as item list prints them.
 #include <algorithm>
+#include <map>
 
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
+#include "common/cluster/statistics.hpp"
 #include "tools/cli/key_rules.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/item/places.hpp"
@@ -10,11 +13,22 @@ namespace mcds {
 
 namespace {
 
+// What item list --digest saw of an item.
+struct Seen {
+  std::string digest;
+  std::uint64_t flags = 0;
+  std::optional<WallTime> end = {};  // by its server's clock; unset: never
+};
+
 // One key, and what is sent for it.
 struct Target {
   std::string key;
   std::vector<Request> requests;
+  std::optional<Seen> seen = {};
 };
+
+// By which two ends may differ that are the same: a server's clock shows whole seconds.
+constexpr auto tick = std::chrono::seconds(2);
 
 std::optional<std::string> text_of(const std::string& object, const std::string& name) {
   if (const auto plain = json_field(object, name)) return json_unquote(*plain);
@@ -32,15 +46,22 @@ std::optional<Target> listed(Session& session, const std::string& line) {
   if (!key || !server || !cas) return std::nullopt;
   const std::size_t index = server_named(session.placement()->pool(), *server, "\"server\"");
   const std::uint64_t unique = parse_u64(*cas).value_or(0);
+  std::optional<Seen> seen;
+  if (const auto digest = text_of(line, "digest")) {
+    seen = {.digest = *digest, .flags = parse_u64(json_field(line, "flags").value_or("")).value_or(0)};
+    if (const auto end = text_of(line, "expires_at")) seen->end = parse_time(*end, {}, "\"expires_at\"");
+  }
   std::string whole = session.key_prefix() + *key;
   Request request =
       unique == 0 ? Request::remove(std::move(whole)) : Request::remove_if(std::move(whole), {unique});
-  return Target{*key, {std::move(request).on(index)}};
+  return Target{*key, {std::move(request).on(index)}, std::move(seen)};
 }
 
 class Remover {
  public:
-  Remover(Session& session, const ItemOptions& options) : session_(session), options_(options) {
+  Remover(Session& session, const ItemOptions& options)
+      : session_(session), options_(options), summary_(session, options.audit) {
+    if (options.rate) throw InvalidInput("--rate needs a selection: --prefix, --match or --older-than");
     if (options.on && options.everywhere) throw InvalidInput("give either --on or --everywhere, not both");
     if (options.yes && options.dry_run) throw InvalidInput("give either --yes or --dry-run, not both");
     if (options.on) on_ = server_named(session.placement()->pool(), *options.on, "--on");
@@ -52,7 +73,8 @@ class Remover {
     for (const Target& target : targets) {
       for (const Request& request : target.requests) requests.push_back(as_asked(request));
     }
-    const std::vector<Reply> replies = session_.cluster().execute(requests);
+    std::vector<Reply> replies = session_.cluster().execute(requests);
+    look_closer(targets, replies);
     ExitStatus status = ExitStatus::ok;
     auto next = replies.begin();
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -61,10 +83,12 @@ class Remover {
       next = end;
       const auto failed =
           std::find_if(of_target.begin(), of_target.end(), [](const Reply& reply) { return reply.failed(); });
-      if (failed != of_target.end())
+      if (failed != of_target.end()) {
         fail(i, failure_of(session_, *failed));
-      else
+        ++kept_["failed"];
+      } else {
         status = worse(status, print(targets[i], of_target));
+      }
     }
     return status;
   }
@@ -72,7 +96,87 @@ class Remover {
   // Whether the line is one of item list.
   bool is_listed(const std::string& line) const { return listed(session_, line).has_value(); }
 
+  // Of lines of standard input; of typed keys the answers say it all, and only the audit file has it.
+  void finish() {
+    RemovalSummary::Removed removed{.keys = removed_, .dry_run = options_.dry_run};
+    for (const auto& [reason, count] : kept_) removed.kept.number(reason, count);
+    const bool lines = options_.keys.front() == "-";
+    if (lines)
+      removed.selection.bytes("keys", "-");
+    else
+      removed.selection.strings("keys", options_.keys);
+    if (!lines || session_.output().mode() == OutputMode::value) return summary_.keep({}, removed);
+    if (undecided_ > 0)
+      session_.output().warning(
+          std::to_string(undecided_) +
+          " of these have another cas than when they were listed, and stay: they were written, or their server "
+          "moved them in its memory; lines of item list --digest tell these apart");
+    summary_.print({}, removed, {});
+  }
+
  private:
+  // Whether what was listed has another cas now.
+  static bool has_changed(const Request& request, const Reply& reply) {
+    const bool other =
+        reply.outcome == Outcome::hit && request.op == Op::remove_if && reply.cas != request.cas;
+    return other || reply.outcome == Outcome::exists;
+  }
+
+  // Where only the cas differs, the item is the one that was listed: a server that moves items in its memory gives them
+  // another cas.
+  void look_closer(const std::vector<Target>& targets, std::vector<Reply>& replies) {
+    struct Doubt {
+      const Target* target;
+      Reply* reply;
+    };
+    std::vector<Doubt> doubts;
+    std::vector<Request> probes;
+    auto next = replies.begin();
+    for (const Target& target : targets) {
+      if (target.seen && has_changed(target.requests.front(), *next)) {
+        doubts.push_back({&target, &*next});
+        probes.push_back(Request::probe(target.requests.front().key, *target.requests.front().server));
+      }
+      next += static_cast<std::ptrdiff_t>(target.requests.size());
+    }
+    if (doubts.empty()) return;
+    const std::vector<WallTime> times = server_times();
+    const std::vector<Reply> now = session_.cluster().execute(probes);
+    std::vector<Request> removals;
+    std::vector<Reply*> same;
+    for (std::size_t i = 0; i < doubts.size(); ++i) {
+      if (!is_same(*doubts[i].target->seen, now[i], times[*probes[i].server])) continue;
+      if (options_.dry_run) doubts[i].reply->cas = doubts[i].target->requests.front().cas;
+      if (options_.dry_run) continue;
+      same.push_back(doubts[i].reply);
+      removals.push_back(Request::remove_if(probes[i].key, now[i].cas).on(*probes[i].server));
+    }
+    std::vector<Reply> removed = session_.cluster().execute(removals);
+    for (std::size_t i = 0; i < same.size(); ++i) *same[i] = std::move(removed[i]);
+  }
+
+  static bool is_same(const Seen& seen, const Reply& now, WallTime server_time) {
+    if (now.outcome != Outcome::hit || now.flags != seen.flags || md5_hex(now.value) != seen.digest)
+      return false;
+    if (!now.age.ttl) return true;
+    const bool never = now.age.ttl->count() < 0;
+    if (never || !seen.end) return never == !seen.end;
+    const auto apart = server_time + *now.age.ttl - *seen.end;
+    return apart <= tick && apart >= -tick;
+  }
+
+  // By the servers' own clocks.
+  std::vector<WallTime> server_times() {
+    std::vector<WallTime> times(session_.placement()->pool().size(), session_.clock().wall());
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < times.size(); ++i) requests.push_back(Request::stats(i));
+    for (const Reply& reply : session_.cluster().execute(requests)) {
+      const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
+      if (time) times[reply.server] = WallTime(std::chrono::seconds(*time));
+    }
+    return times;
+  }
+
   Request as_asked(const Request& request) const {
     if (!options_.dry_run) return request;
     return Request::gets(request.key).on(*request.server);
@@ -114,17 +218,18 @@ class Remover {
     std::vector<std::string> servers;
     bool changed = false;
     for (std::size_t i = 0; i < replies.size(); ++i) {
-      const Request& request = target.requests[i];
-      const bool other =
-          replies[i].outcome == Outcome::hit && request.op == Op::remove_if && replies[i].cas != request.cas;
-      changed = changed || other || replies[i].outcome == Outcome::exists;
+      const bool other = has_changed(target.requests[i], replies[i]);
+      changed = changed || other;
       if (!other && (replies[i].outcome == Outcome::hit || replies[i].outcome == Outcome::deleted))
         servers.push_back(session_.server_address(replies[i].server));
     }
     const bool yes = !servers.empty();
     JsonObject line;
     line.bytes("key", target.key).boolean(options_.dry_run ? "would_remove" : "removed", yes);
-    if (!yes) line.bytes("reason", changed ? "changed" : "missing");
+    const char* reason = changed ? "changed" : "missing";
+    if (!yes) line.bytes("reason", reason);
+    yes ? ++removed_ : ++kept_[reason];
+    undecided_ += changed && !target.seen ? 1 : 0;
     line.bytes("server", yes ? servers.front() : session_.server_address(replies.front().server));
     if (servers.size() > 1) line.strings("servers", servers);
     session_.output().answer(line, yes ? "1" : "0");
@@ -133,19 +238,26 @@ class Remover {
 
   Session& session_;
   const ItemOptions& options_;
+  RemovalSummary summary_;
   std::optional<std::size_t> on_;
+  std::uint64_t removed_ = 0, undecided_ = 0;
+  std::map<std::string, std::uint64_t> kept_;  // by reason
 };
 
 }  // namespace
 
 ExitStatus item_remove(Session& session, const ItemOptions& options) {
+  if (options.selected.any() || options.older_than) return item_remove_selected(session, options);
+  if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds item remove --help");
   Remover remover(session, options);
-  return for_items(
+  const ExitStatus status = for_items(
       session, options,
       [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
         return remover.remove(names, fail);
       },
       [&](const std::string& name) { return remover.is_listed(name); });
+  remover.finish();
+  return status;
 }
 
 }  // namespace mcds

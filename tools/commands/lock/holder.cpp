@@ -1,28 +1,13 @@
 #include "tools/commands/lock/holder.hpp"
 
-#include <pwd.h>
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "common/base/json.hpp"
+#include "tools/cli/here.hpp"
 
 namespace mcds {
-
-namespace {
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
-
-std::string user_name() {
-  const passwd* entry = getpwuid(geteuid());
-  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
-}
-
-}  // namespace
 
 LockHolder holder_here(std::string note) {
   return {.host = host_name(),

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <memory>
 
-#include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
@@ -12,6 +11,7 @@
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/program.hpp"
+#include "tools/cli/removal.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/ring/options.hpp"
 
@@ -21,26 +21,19 @@ namespace {
 
 struct RingMoveOptions {
   ChangedPool to;
-  std::optional<std::string> prefix, journal, rate;
-  bool dry_run = false, again = false, list = false;
+  std::optional<std::string> journal, rate;
+  SelectedKeys selected;
+  bool dry_run = false, again = false, list = false, without_cas = false;
 };
-
-// `N` or `N/s`.
-std::uint64_t rate_of(std::string text) {
-  if (text.ends_with("/s")) text.resize(text.size() - 2);
-  const auto rate = parse_u64(text);
-  if (!rate || *rate == 0)
-    throw InvalidInput("--rate: '" + text + "' is not a number of items a second, at least 1");
-  return *rate;
-}
 
 MoveOptions options_of(Session& session, const RingMoveOptions& options) {
   MoveOptions result;
   if (options.rate) result.rate = rate_of(*options.rate);
-  if (options.prefix) result.prefix = session.key_prefix() + *options.prefix;
+  result.selection = options.selected.of(session);
   result.journal = options.journal.value_or("");
   result.dry_run = options.dry_run;
   result.again = options.again;
+  result.without_cas = options.without_cas;
   return result;
 }
 
@@ -242,6 +235,7 @@ class Mover {
 
 ExitStatus run_move(Session& session, const RingMoveOptions& options) {
   options.to.check();
+  options.selected.check();
   if (options.again && !options.journal && !options.dry_run)
     throw InvalidInput("--again needs the --journal of the first run");
   return Mover(session, options).run();
@@ -252,18 +246,20 @@ ExitStatus run_move(Session& session, const RingMoveOptions& options) {
 void declare_ring_move(Verb& verb) {
   const auto options = std::make_shared<RingMoveOptions>();
   declare_changed_pool(verb, options->to);
+  declare_selected_keys(verb, options->selected);
   verb.example(
           "mcds -s 10.0.0.1,10.0.0.2,10.0.0.3 ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
       .option("--rate", "N/s", "copy at most N items per second", &options->rate)
-      .option("--prefix", "P", "only keys that begin with this", &options->prefix)
       .flag("--dry-run", "count what would be copied", options->dry_run)
       .option("--journal", "FILE",
               "record in this file what was copied, to continue an ended run, and for --again",
               &options->journal)
       .flag("--again", "copy what changed on the old servers since the run that wrote the journal",
             options->again)
+      .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
+            options->without_cas)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
       .action([options](Session& session) { return run_move(session, *options); });
 }

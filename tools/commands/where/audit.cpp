@@ -23,7 +23,10 @@ constexpr std::size_t shown_examples = 5;
 }  // namespace
 
 Audit::Audit(Session& session, const WhereOptions& options, const Placements& placements)
-    : session_(session), placement_(*placements.front()), probe_(session, options, placements) {}
+    : session_(session),
+      selection_(options.selected.of(session)),
+      placement_(*placements.front()),
+      probe_(session, options, placements) {}
 
 // An application's key that its client keeps under its own name on one server.
 bool Audit::is_plain(std::string_view key) const {
@@ -32,7 +35,7 @@ bool Audit::is_plain(std::string_view key) const {
 }
 
 void Audit::take(const LiveKey& key) {
-  if (!key.key.starts_with(session_.key_prefix())) return;
+  if (!selection_.has(key.key)) return;
   if (is_plain(key.key) && placement_.server_of(key.key) == key.server) {
     listings_.push_back(
         {key_hash::xxh3(key.key), key.size_bytes, static_cast<std::uint32_t>(key.server), true});

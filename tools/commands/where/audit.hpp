@@ -39,6 +39,7 @@ class Audit {
   std::vector<JsonObject> pairs() const;
 
   Session& session_;
+  KeySelection selection_;
   const Placement& placement_;
   Probe probe_;
   std::vector<Listing> listings_;

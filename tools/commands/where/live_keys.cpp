@@ -80,13 +80,12 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, 
   return merged(interleaved(std::move(of_servers)));
 }
 
-std::vector<std::string> all_live_keys(Session& session, ExitStatus& status) {
+std::vector<std::string> all_live_keys(Session& session, const KeySelection& selection, ExitStatus& status) {
   const Pool& pool = session.placement()->pool();
   std::unordered_set<std::string> known;
   std::vector<std::string> keys;
-  const std::string& prefix = session.key_prefix();
   const auto results = LiveDump(session).results([&](const LiveKey& key) {
-    if (key.key.starts_with(prefix) && known.emplace(key.key).second) keys.emplace_back(key.key);
+    if (selection.has(key.key) && known.emplace(key.key).second) keys.emplace_back(key.key);
     return true;
   });
   expect_some(pool, results);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cluster/keys/selection.hpp"
 #include "common/placement/guess.hpp"
 #include "tools/cli/exit_status.hpp"
 
@@ -18,8 +19,8 @@ using Sightings = std::vector<Sighting>;
 // none lists any; `warns` of those that do not.
 Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true);
 
-// Every key of the session's namespace, once. What servers do not list makes the answer incomplete: each is an error and
+// Every key of the selection, once. What servers do not list makes the answer incomplete: each is an error and
 // worsens the status. Throws NotApplied when none lists any.
-std::vector<std::string> all_live_keys(Session& session, ExitStatus& status);
+std::vector<std::string> all_live_keys(Session& session, const KeySelection& selection, ExitStatus& status);
 
 }  // namespace mcds

@@ -4,6 +4,7 @@
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/output.hpp"
+#include "tools/cli/removal.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
 
@@ -19,7 +20,8 @@ class OldPlacePruner {
         before_(session, ChangedPool{options.moved_from, {}, {}, options.as_from}),
         from_(before_.connect()),
         places_(Context{*from_, session.clock(), session.random(), session.key_prefix(), session.copies()},
-                session.cluster(), MoveOptions{.dry_run = options.dry_run}) {}
+                session.cluster(), options_of(session, options)),
+        summary_(session, options.audit) {}
 
   ExitStatus run() {
     session_.output().buffered(true);
@@ -36,19 +38,31 @@ class OldPlacePruner {
     }
     const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
     if (!explained) {
+      // Numbers of keys that are not removed would look like an answer.
       session_.output().warning("nothing is removed: only " + std::to_string(report.keys - report.astray) +
                                 " of " + std::to_string(report.keys) +
                                 " keys are where the old or the new list places them, and 95% are required; "
-                                "check --moved-from, --as and --as-from");
-      status_ = worse(status_, ExitStatus::problem);
+                                "check --moved-from, --as and --as-from, and select the keys of this move "
+                                "with --prefix, --match or -n");
+      return worse(status_, ExitStatus::problem);
     }
-    if (explained || options_.dry_run) remove(report.on_old);
-    if (report.only_there + report.failed > 0) status_ = worse(status_, ExitStatus::problem);
+    remove(report.on_old);
+    if (report.only_there + report.differs + report.failed > 0) status_ = worse(status_, ExitStatus::problem);
     print(report);
     return status_;
   }
 
  private:
+  static MoveOptions options_of(Session& session, const WhereOptions& options) {
+    MoveOptions result;
+    result.selection = options.selected.of(session);
+    result.journal = options.journal.value_or("");
+    result.dry_run = options.dry_run;
+    result.without_cas = options.without_cas;
+    result.even_different = options.even_different;
+    return result;
+  }
+
   void remove(std::uint64_t keys) {
     LeftItems left(session_.clock(), "keys", keys, options_.list,
                    [this](const LeftItem& item) { print_left(item); });
@@ -68,10 +82,14 @@ class OldPlacePruner {
     line.number("keys", report.keys).bytes("profile", session_.placement()->profile());
     line.bytes("profile_before", before_.placement()->profile());
     line.number("astray", report.astray).number("locks", report.locks).number("on_old_places", report.on_old);
-    line.number(options_.dry_run ? "would_remove" : "removed", report.removed);
-    line.number("only_there", report.only_there).number("changed", report.changed);
-    line.number("failed", report.failed);
-    session_.output().answer(line, status_ == ExitStatus::ok ? "ok" : "problem");
+    line.number("only_there", report.only_there).number("differs", report.differs);
+    line.number("changed", report.changed).number("failed", report.failed);
+    RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
+    removed.kept.number("only_there", report.only_there).number("differs", report.differs);
+    removed.kept.number("failed", report.failed).number("locks", report.locks);
+    removed.selection.bytes("moved_from", *options_.moved_from);
+    options_.selected.describe(removed.selection);
+    summary_.print(line, removed, status_ == ExitStatus::ok ? "ok" : "problem");
   }
 
   Session& session_;
@@ -79,6 +97,7 @@ class OldPlacePruner {
   ChangedSession before_;
   std::unique_ptr<Cluster> from_;
   OldPlaces places_;
+  RemovalSummary summary_;
   ExitStatus status_ = ExitStatus::ok;
 };
 

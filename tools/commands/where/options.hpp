@@ -10,6 +10,7 @@
 
 #include "common/placement/placement.hpp"
 #include "tools/cli/exit_status.hpp"
+#include "tools/cli/removal.hpp"
 
 namespace mcds {
 
@@ -23,13 +24,16 @@ struct WhereOptions {
   bool prune = false;
   bool even_last = false;
   bool even_replicas = false;
+  bool even_different = false;
+  bool without_cas = false;
   bool live = false;
   bool list = false;
   bool dry_run = false;
   bool yes = false;
   std::optional<std::string> operation;
   std::optional<std::string> down;
-  std::optional<std::string> moved_from, as_from;
+  std::optional<std::string> moved_from, as_from, journal, audit;
+  SelectedKeys selected;
   bool guess = false;
   std::optional<std::uint64_t> sample;
 };

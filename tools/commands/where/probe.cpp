@@ -219,6 +219,8 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
     findings.removed =
         remove_copies(*cluster_, wire_key_of(placement.owners_of(key), key), copies, findings.strays);
   }
+  strays_ += findings.strays.size();
+  for (const RemovedCopy& copy : findings.removed) ++removals_[copy.removal];
   if (options_.live) return count(findings);
   print(session_, findings);
   return status_of(findings);
@@ -229,8 +231,6 @@ ExitStatus Probe::count(const Findings& findings) {
   // Gone since it was listed.
   if (verdict == Verdict::missing) return ExitStatus::ok;
   ++counts_[verdict];
-  for (const RemovedCopy& copy : findings.removed) removed_ += copy.removal == Removal::removed ? 1 : 0;
-  strays_ += findings.strays.size();
   if (options_.list && verdict != Verdict::ok) print(session_, findings);
   return status_of(findings);
 }
@@ -244,9 +244,22 @@ JsonObject Probe::summary() const {
   }
   JsonObject line;
   line.number("keys", keys).bytes("profile", placements_.front()->profile()).object("verdicts", verdicts);
-  if (options_.prune)
-    line.number(options_.dry_run ? "would_remove" : "removed", options_.dry_run ? strays_ : removed_);
   return line;
+}
+
+RemovalSummary::Removed Probe::removed() const {
+  RemovalSummary::Removed removed{.keys = strays_, .dry_run = options_.dry_run};
+  if (!options_.dry_run) removed.keys = 0;
+  for (const auto& [removal, count] : removals_) {
+    if (removal == Removal::removed)
+      removed.keys = count;
+    else
+      removed.kept.number(name_of(removal), count);
+  }
+  options_.selected.describe(removed.selection);
+  if (options_.live) removed.selection.boolean("live", true);
+  if (!options_.live && options_.keys.front() != "-") removed.selection.strings("keys", options_.keys);
+  return removed;
 }
 
 ExitStatus Probe::judge(const std::string& key, const KeyCopies& copies) {

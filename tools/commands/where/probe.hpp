@@ -36,6 +36,8 @@ class Probe {
   bool differ_by_nature(const std::string& key) const;
   // What was counted of --live.
   JsonObject summary() const;
+  // What --prune did.
+  RemovalSummary::Removed removed() const;
 
  private:
   std::vector<KeyCopies> ask(std::span<const std::string> keys);
@@ -49,7 +51,8 @@ class Probe {
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
   std::map<Verdict, std::uint64_t> counts_;
-  std::uint64_t removed_ = 0, strays_ = 0;
+  std::map<Removal, std::uint64_t> removals_;
+  std::uint64_t strays_ = 0;
 };
 
 }  // namespace mcds

@@ -81,11 +81,11 @@ std::vector<std::string> all_keys(Session& session, const WhereOptions& options,
   if (options.live && options.sample) {
     std::vector<std::string> sample;
     for (const Sighting& sighting : live_sample(session, pool, *options.sample)) {
-      if (sighting.key.starts_with(session.key_prefix())) sample.push_back(sighting.key);
+      if (options.selected.of(session).has(sighting.key)) sample.push_back(sighting.key);
     }
     return sample;
   }
-  if (options.live) return all_live_keys(session, status);
+  if (options.live) return all_live_keys(session, options.selected.of(session), status);
   std::vector<std::string> keys;
   status = for_each_key(
       session, placements, options,
@@ -102,6 +102,7 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
   ExitStatus status = ExitStatus::ok;
   const std::vector<std::string> keys = all_keys(session, options, placements, status);
   Probe probe(session, options, placements);
+  RemovalSummary summary(session, options.audit);
   if (options.prune) {
     if (const std::string doubt = doubt_of(session, probe, options, placements, keys); !doubt.empty()) {
       session.output().warning(doubt);
@@ -111,7 +112,13 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
   }
   for (const std::string& key : keys) status = worse(status, probe.add(key));
   status = worse(status, probe.run());
-  if (options.live) session.output().answer(probe.summary(), status == ExitStatus::ok ? "ok" : "problem");
+  const char* bare = status == ExitStatus::ok ? "ok" : "problem";
+  if (!options.prune)
+    session.output().answer(probe.summary(), bare);
+  else if (options.live)
+    summary.print(probe.summary(), probe.removed(), bare);
+  else
+    summary.keep({}, probe.removed());
   return status;
 }
 

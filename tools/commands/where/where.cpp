@@ -123,6 +123,11 @@ void check_together(const WhereOptions& options) {
     throw InvalidInput("--live and --list need --probe or --prune");
   if (options.sample && !options.guess && !(options.probe && options.live))
     throw InvalidInput("--sample needs --guess, or --probe --live");
+  if (options.selected.any() && !options.live) throw InvalidInput("--prefix and --match need --live");
+  if (options.prune) options.selected.check();
+  if (options.audit && !options.prune) throw InvalidInput("--audit needs --prune");
+  if ((options.journal || options.even_different || options.without_cas) && !options.moved_from)
+    throw InvalidInput("--journal, --even-different and --without-cas need --moved-from");
   const int asked =
       (options.probe || options.prune ? 1 : 0) + (options.down ? 1 : 0) + (options.guess ? 1 : 0);
   if (asked > 1) throw InvalidInput("give only one of --probe, --down and --guess");
@@ -150,12 +155,36 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   return for_each_key(session, placements, options, print, [] { return ExitStatus::ok; });
 }
 
+void declare_pruning(Verb& verb, WhereOptions& options) {
+  verb.flag("--prune", "remove copies on servers where the client never looks; needs --yes or --dry-run",
+            options.prune)
+      .flag("--even-last", "with --prune: even if the key's own server has no copy", options.even_last)
+      .flag("--even-replicas", "with --prune: even if most keys have the same number of copies",
+            options.even_replicas)
+      .option("--moved-from", "LIST",
+              "with --prune --live: the servers before a move; remove keys that have arrived from them",
+              &options.moved_from)
+      .option("--as-from", "P", "with --moved-from: the client profile before the move", &options.as_from)
+      .option("--journal", "FILE",
+              "with --moved-from: the move's journal; also remove what was not written since it was copied",
+              &options.journal)
+      .flag("--even-different", "with --moved-from: even if the new server has another value",
+            options.even_different)
+      .flag("--without-cas", "with --moved-from: also on servers that run without cas (-C)",
+            options.without_cas)
+      .flag("--dry-run", "with --prune: show what would be removed", options.dry_run)
+      .flag("-y,--yes", "with --prune: remove the copies", options.yes)
+      .option("--audit", "FILE", "with --prune: append to this file who removed what, and how much",
+              &options.audit);
+  declare_selected_keys(verb, options.selected);
+}
+
 }  // namespace
 
 void declare_where(Command& command) {
   const auto options = std::make_shared<WhereOptions>();
-  command.itself()
-      .example("mcds where price:44 price:45")
+  Verb& verb = command.itself();
+  verb.example("mcds where price:44 price:45")
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
@@ -176,22 +205,12 @@ void declare_where(Command& command) {
               "default all",
               &options->sample)
       .flag("--probe", "ask every server whether it holds the key; only reads", options->probe)
-      .flag("--prune", "remove copies on servers where the client never looks; needs --yes or --dry-run",
-            options->prune)
-      .flag("--even-last", "with --prune: even if the key's own server has no copy", options->even_last)
-      .flag("--even-replicas", "with --prune: even if most keys have the same number of copies",
-            options->even_replicas)
       .flag("--live",
             "with --probe or --prune: use every key that the servers hold, and count them by verdict",
             options->live)
       .flag("--list", "with --live: also print each key whose verdict is not ok", options->list)
-      .option("--moved-from", "LIST",
-              "with --prune --live: the servers before a move; remove keys that have arrived from them",
-              &options->moved_from)
-      .option("--as-from", "P", "with --moved-from: the client profile before the move", &options->as_from)
-      .flag("--dry-run", "with --prune: show what would be removed", options->dry_run)
-      .flag("-y,--yes", "with --prune: remove the copies", options->yes)
       .action([options](Session& session) { return where(session, *options); });
+  declare_pruning(verb, *options);
 }
 
 }  // namespace mcds

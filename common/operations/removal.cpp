@@ -1,0 +1,135 @@
+#include "common/operations/removal.hpp"
+
+#include <algorithm>
+
+#include "common/cluster/statistics.hpp"
+#include "common/primitives/recopying.hpp"
+#include "common/primitives/structure_names.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t most_keys = 512;
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+// Of a rate, in one batch: so many parts of a second.
+constexpr std::uint64_t batches_a_second = 50;
+// An item whose size its server does not say (before 1.5) may be as large as can be.
+constexpr std::size_t unknown_size = 16 * 1024;
+
+bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value) {
+  const auto ours = structure_in(key, key_prefix);
+  if (key.find("lockserver:votes:") != std::string_view::npos) return true;
+  if (!ours) return false;
+  const bool lock =
+      ours->name.structure == "lock" || (ours->name.structure == "cache" && !ours->name.is_root);
+  return ours->name.of_recopy || (lock && (key.ends_with(":fence") || is_lock_value(value)));
+}
+
+}  // namespace
+
+SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options, Watch watch)
+    : context_(context),
+      options_(std::move(options)),
+      watch_(std::move(watch)),
+      pace_(options_.rate, context_.clock.steady()),
+      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, most_keys)
+                                   : most_keys) {
+  if (!options_.older_than) return;
+  const std::int64_t now =
+      std::chrono::floor<std::chrono::seconds>(context_.clock.wall()).time_since_epoch().count();
+  times_.assign(context_.cluster.placement().pool().size(), now);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < times_.size(); ++i) requests.push_back(Request::stats(i));
+  for (const Reply& reply : context_.cluster.execute(requests)) {
+    const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
+    if (time) times_[reply.server] = static_cast<std::int64_t>(*time);
+  }
+}
+
+void SelectedRemoval::take(const LiveKey& key) {
+  if (!options_.selection.has(key.key)) return;
+  if (options_.older_than &&
+      std::chrono::seconds(times_[key.server] - key.last_accessed_at) < *options_.older_than)
+    return;
+  ++report_.listed;
+  batch_.push_back({std::string(key.key), key.server, key.size_bytes});
+  batch_bytes_ += key.size_bytes == 0 ? unknown_size : key.size_bytes;
+  if (batch_.size() >= largest_batch_ || batch_bytes_ >= most_bytes) send();
+}
+
+const char* SelectedRemoval::kept(const Listed& listed, const Reply& seen) {
+  if (seen.outcome != Outcome::hit) {
+    ++report_.gone;
+    return "gone";
+  }
+  if (is_guarded(listed.key, options_.selection.key_prefix, seen.value)) {
+    ++report_.held;
+    return "held";
+  }
+  if (options_.older_than && seen.age.idle && *seen.age.idle < *options_.older_than) {
+    ++report_.used;
+    return "used";
+  }
+  return nullptr;
+}
+
+void SelectedRemoval::fail(const Listed& listed, const Reply& reply) {
+  ++report_.failed;
+  const ErrorCode code = reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
+  watch_.failed(
+      Failure(code, listed.key + ": " + reply.failure->message, context_.cluster.address_of(listed.server)));
+}
+
+void SelectedRemoval::count(const Listed& listed, const Reply& removed) {
+  if (removed.failed()) return fail(listed, removed);
+  if (removed.outcome == Outcome::deleted) {
+    ++report_.removed;
+    report_.bytes += listed.bytes;
+  } else if (removed.outcome == Outcome::exists) {
+    ++report_.changed;
+    watch_.key(listed.key, listed.server, "changed");
+  } else {
+    ++report_.gone;
+  }
+}
+
+void SelectedRemoval::send() {
+  if (batch_.empty()) return;
+  const Duration wait = pace_.take(batch_.size(), context_.clock.steady());
+  if (wait > Duration::zero()) context_.clock.sleep_for(wait);
+  std::vector<Request> probes;
+  for (const Listed& listed : batch_) probes.push_back(Request::probe(listed.key, listed.server));
+  const std::vector<Reply> seen = context_.cluster.execute(probes);
+  std::vector<Request> removals;
+  std::vector<const Listed*> asked;
+  for (std::size_t i = 0; i < batch_.size(); ++i) {
+    const Listed& listed = batch_[i];
+    if (seen[i].failed()) {
+      fail(listed, seen[i]);
+    } else if (const char* why = kept(listed, seen[i])) {
+      if (seen[i].outcome == Outcome::hit) watch_.key(listed.key, listed.server, why);
+    } else if (options_.dry_run) {
+      ++report_.removed;
+      report_.bytes += listed.bytes;
+      watch_.key(listed.key, listed.server, nullptr);
+    } else {
+      const CasUnique cas = seen[i].cas;
+      removals.push_back((cas.value == 0 ? Request::remove(listed.key) : Request::remove_if(listed.key, cas))
+                             .on(listed.server));
+      asked.push_back(&listed);
+    }
+  }
+  const std::vector<Reply> replies = context_.cluster.execute(removals);
+  for (std::size_t i = 0; i < replies.size(); ++i) count(*asked[i], replies[i]);
+  watch_.progress(done_ += batch_.size());
+  batch_.clear();
+  batch_bytes_ = 0;
+}
+
+const RemovalReport& SelectedRemoval::finish() {
+  send();
+  return report_;
+}
+
+}  // namespace mcds

@@ -1,0 +1,80 @@
+#include "tools/cli/removal.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "tools/cli/here.hpp"
+#include "tools/cli/program.hpp"
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+void SelectedKeys::check() const {
+  if (all) return;
+  if (prefix && prefix->empty())
+    throw InvalidInput("--prefix is empty, which selects every key; add --all if that is meant");
+  if (pattern && takes_everything(*pattern))
+    throw InvalidInput("--match '" + *pattern + "' " +
+                       (pattern->empty() ? "is empty" : "selects every key or keys of any text") +
+                       "; give a pattern that names some, or add --all");
+}
+
+KeySelection SelectedKeys::of(Session& session) const {
+  return {session.key_prefix(), prefix, pattern};
+}
+
+void SelectedKeys::describe(JsonObject& line) const {
+  if (prefix) line.bytes("prefix", *prefix);
+  if (pattern) line.bytes("match", *pattern);
+}
+
+void declare_selected_keys(Verb& verb, SelectedKeys& keys) {
+  verb.option("--prefix", "P", "only keys that begin with this", &keys.prefix)
+      .option("--match", "GLOB", "only keys that match: * any bytes, ? one, [a-z] one of these",
+              &keys.pattern)
+      .flag("--all", "accept an empty --prefix or a --match of only *", keys.all);
+}
+
+std::uint64_t rate_of(std::string text) {
+  if (text.ends_with("/s")) text.resize(text.size() - 2);
+  const auto rate = parse_u64(text);
+  if (!rate || *rate == 0)
+    throw InvalidInput("--rate: '" + text + "' is not a number of items a second, at least 1");
+  return *rate;
+}
+
+RemovalSummary::RemovalSummary(Session& session, const std::optional<std::string>& audit)
+    : session_(session), path_(audit.value_or("")) {
+  if (!audit) return;
+  audit_.open(path_, std::ios::binary | std::ios::app);
+  if (!audit_)
+    throw Failure(ErrorCode::cannot_write, "--audit: cannot write " + path_ + ": " + std::strerror(errno));
+}
+
+void RemovalSummary::finish(JsonObject& line, const Removed& removed) {
+  line.number(removed.dry_run ? "would_remove" : "removed", removed.keys);
+  line.object("kept", removed.kept).object("selection", removed.selection);
+}
+
+void RemovalSummary::print(JsonObject line, const Removed& removed, std::string_view bare) {
+  keep(line, removed);
+  finish(line, removed);
+  session_.output().answer(line, bare);
+}
+
+void RemovalSummary::keep(const JsonObject& line, const Removed& removed) {
+  if (!audit_.is_open()) return;
+  JsonObject all = line;
+  finish(all, removed);
+  all.time("at", session_.clock().wall()).bytes("user", user_name()).bytes("host", host_name());
+  all.number("pid", static_cast<std::uint64_t>(getpid()));
+  audit_ << all.text() << std::endl;
+  if (!audit_)
+    throw Failure(ErrorCode::cannot_write, "--audit: cannot write " + path_ + ": " + std::strerror(errno));
+}
+
+}  // namespace mcds

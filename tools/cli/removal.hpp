@@ -1,0 +1,59 @@
+// What every command that removes keys has in common: the words that select, and the last line, which says what went.
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/json.hpp"
+#include "common/cluster/keys/selection.hpp"
+
+namespace mcds {
+
+class Session;
+class Verb;
+
+// --prefix P, --match GLOB, --all.
+struct SelectedKeys {
+  std::optional<std::string> prefix, pattern;
+  bool all = false;
+
+  bool any() const { return prefix || pattern; }
+  // Throws InvalidInput for words that leave nothing out, unless --all is given: a script's variable may be empty.
+  void check() const;
+  KeySelection of(Session& session) const;
+  // Adds what was given.
+  void describe(JsonObject& line) const;
+};
+void declare_selected_keys(Verb& verb, SelectedKeys& keys);
+
+// `N` or `N/s` of --rate. Throws InvalidInput.
+std::uint64_t rate_of(std::string text);
+
+class RemovalSummary {
+ public:
+  // `audit`: the file of --audit, which is appended to. Throws Failure(cannot_write): call it before anything is removed.
+  RemovalSummary(Session& session, const std::optional<std::string>& audit);
+
+  struct Removed {
+    std::uint64_t keys = 0;
+    bool dry_run = false;  // would be
+    JsonObject kept = {};  // how many were kept, by reason
+    JsonObject selection = {};
+  };
+  // Prints `line` with what was removed as its end, and adds it to the audit file with the time and the user.
+  void print(JsonObject line, const Removed& removed, std::string_view bare);
+  // Only into the audit file.
+  void keep(const JsonObject& line, const Removed& removed);
+
+ private:
+  static void finish(JsonObject& line, const Removed& removed);
+
+  Session& session_;
+  std::string path_;
+  std::ofstream audit_;
+};
+
+}  // namespace mcds

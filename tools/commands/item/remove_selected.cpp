@@ -1,0 +1,126 @@
+// mcds item remove by selection: what is removed, and how, stands in common/operations/removal.hpp.
+#include <unistd.h>
+
+#include <iostream>
+
+#include "common/operations/removal.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/left_items.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/removal.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint64_t usual_rate = 20'000;
+constexpr std::uint64_t shown_lines = 20;
+
+class SelectionRemover {
+ public:
+  SelectionRemover(Session& session, const ItemOptions& options)
+      : session_(session),
+        options_(options),
+        summary_(session, options.audit),
+        progress_(session.clock(), "keys"),
+        removal_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(), 1},
+                 {.selection = options.selected.of(session),
+                  .older_than = options.older_than,
+                  .rate = options.rate ? rate_of(*options.rate) : usual_rate,
+                  .dry_run = options.dry_run},
+                 watch()) {}
+
+  ExitStatus run() {
+    session_.output().buffered(true);
+    std::vector<std::size_t> servers;
+    if (options_.on) servers.push_back(server_named(session_.placement()->pool(), *options_.on, "--on"));
+    status_ = worse(status_, LiveDump(session_, servers).read([this](const LiveKey& key) {
+      removal_.take(key);
+      return true;
+    }));
+    const RemovalReport& report = removal_.finish();
+    progress_.hide();
+    session_.output().tell_errors();
+    if (report.changed > 0) status_ = worse(status_, ExitStatus::no);
+    print(report);
+    return status_;
+  }
+
+ private:
+  SelectedRemoval::Watch watch() {
+    return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
+            [this](const Failure& failure) {
+              session_.output().failed_lines(failure, ++failures_);
+              status_ = worse(status_, status_of(failure.code()));
+            },
+            [this](std::uint64_t done) {
+              progress_.advance(done - done_);
+              done_ = done;
+            }};
+  }
+
+  void show(const std::string& key, std::size_t server, const char* kept) {
+    if (session_.output().mode() == OutputMode::value || (kept != nullptr && ++kept_ > shown_lines)) return;
+    progress_.hide();
+    JsonObject line;
+    line.bytes("key", key.substr(session_.key_prefix().size()));
+    line.boolean(options_.dry_run ? "would_remove" : "removed", kept == nullptr);
+    if (kept != nullptr) line.bytes("reason", kept);
+    session_.output().answer(line.bytes("server", session_.server_address(server)), {});
+  }
+
+  void print(const RemovalReport& report) {
+    RemovalSummary::Removed removed{.keys = report.removed, .dry_run = options_.dry_run};
+    removed.kept.number("changed", report.changed).number("held", report.held);
+    if (options_.older_than) removed.kept.number("used", report.used);
+    removed.kept.number("gone", report.gone).number("failed", report.failed);
+    options_.selected.describe(removed.selection);
+    if (!session_.key_prefix().empty()) removed.selection.bytes("namespace", session_.key_prefix());
+    if (options_.older_than)
+      removed.selection.real("older_than_s", std::chrono::duration<double>(*options_.older_than).count());
+    if (options_.on) removed.selection.bytes("server", *options_.on);
+    JsonObject line;
+    line.number("keys", report.listed).number("size_bytes", report.bytes);
+    summary_.print(line, removed, std::to_string(report.removed));
+  }
+
+  Session& session_;
+  const ItemOptions& options_;
+  RemovalSummary summary_;
+  Progress progress_;
+  std::uint64_t done_ = 0, kept_ = 0, failures_ = 0;
+  ExitStatus status_ = ExitStatus::ok;
+  SelectedRemoval removal_;
+};
+
+void check(const ItemOptions& options) {
+  options.selected.check();
+  if (!options.keys.empty())
+    throw InvalidInput("give either KEY or a selection (--prefix, --match, --older-than), not both");
+  if (options.everywhere) throw InvalidInput("a selection is removed everywhere; omit --everywhere");
+  if (options.older_than && *options.older_than <= Duration::zero())
+    throw InvalidInput("--older-than must be longer than 0");
+}
+
+// A person at a terminal is asked; a script says it itself.
+bool confirmed(const ItemOptions& options) {
+  if (options.yes || options.dry_run) return true;
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)
+    throw InvalidInput("add --dry-run to see what would be removed, or --yes to remove it");
+  std::cerr << "Remove all keys of this selection from the servers? [y/N] ";
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "yes";
+}
+
+}  // namespace
+
+ExitStatus item_remove_selected(Session& session, const ItemOptions& options) {
+  check(options);
+  if (!confirmed(options)) return ExitStatus::no;
+  return SelectionRemover(session, options).run();
+}
+
+}  // namespace mcds
