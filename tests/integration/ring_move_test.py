@@ -245,7 +245,8 @@ def change(old, new, journal, where):
     check(again.get("left") == 0, f"{where}: again: {again}")
     application.verify(where, places)
     structures.verify(where, new)
-    pruned = new.lines("where", "--prune", "--live", "--moved-from", old.options[1], "--as-from", old.profile, "--yes", "--list")
+    pruned = new.lines("where", "--prune", "--live", "--moved-from", old.options[1], "--as-from", old.profile,
+                       "--journal", journal, "--yes", "--list")
     check(pruned[-1]["failed"] == 0 and pruned[-1]["on_old_places"] > 0, f"{where}: prune: {pruned}")
     old.run("lock", "release", "held", "--force")
     verdicts = new.lines("where", "--probe", "--live")[-1]["verdicts"]
