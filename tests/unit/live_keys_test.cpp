@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "common/cluster/keys/dump.hpp"
 #include "common/cluster/keys/live.hpp"
 
 using namespace mcds;
@@ -21,6 +22,53 @@ TEST_CASE("live keys: later versions' additional fields and older ones' missing 
   CHECK(parse_metadump_line("key=k exp=-1 la=1 cas=2 fetch=no cls=1 size=69 flags=0 ext=1", buffer)
             ->size_bytes == 69);
   CHECK(parse_metadump_line("key=k exp=-1 la=1", buffer)->size_bytes == 0);
+}
+
+namespace {
+
+std::string statistics(const std::string& version, std::uint64_t items, const std::string& more = "") {
+  return "version " + version + "\ncurr_items " + std::to_string(items) + "\nhash_power_level 16\n" + more;
+}
+
+// Of a second look, where the first was `before`.
+bool may_dump(const std::string& now, const std::string& before = "") {
+  const auto first = before.empty() ? std::nullopt : std::optional(DumpState::of(before));
+  return DumpState::of(now).objection(first).empty();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "live keys: before 1.6.19 no dump starts beside another, in a growing table, or in one about to grow") {
+  CHECK(may_dump(statistics("1.6.18", 1000)));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 1000, "lru_crawler_running 1\n")));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 1000, "hash_is_expanding 1\n")));
+  CHECK(may_dump(statistics("1.6.18", 85000)));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 86000)));
+  CHECK_FALSE(may_dump(statistics("1.4.15", 86000)));
+  for (const char* version : {"1.6.19", "1.6.45", "unknown"}) {
+    CHECK(may_dump(statistics(version, 98000)));
+    CHECK(may_dump(statistics(version, 1000, "lru_crawler_running 1\nhash_is_expanding 1\n")));
+  }
+}
+
+TEST_CASE("live keys: a table that is nearly full and does not fill further is listed after a second") {
+  CHECK(may_dump(statistics("1.6.18", 90000), statistics("1.6.18", 90000)));
+  CHECK(may_dump(statistics("1.6.18", 90200), statistics("1.6.18", 90000)));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 91000), statistics("1.6.18", 90000)));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 98000), statistics("1.6.18", 98000)));
+  CHECK_FALSE(may_dump(statistics("1.6.18", 99000), statistics("1.6.18", 99000)));
+}
+
+TEST_CASE("live keys: a list that lacks more than a hundredth of what was there all the time may be short") {
+  CHECK(LiveKeysOfServer{.keys = 986066, .complete = true, .items_before = 1000000, .items_after = 1000000}
+            .may_be_short());
+  CHECK_FALSE(
+      LiveKeysOfServer{.keys = 995000, .complete = true, .items_before = 1000000, .items_after = 1000000}
+          .may_be_short());
+  CHECK_FALSE(
+      LiveKeysOfServer{.keys = 10, .complete = true, .items_before = 10, .items_after = 1000}.may_be_short());
+  CHECK_FALSE(LiveKeysOfServer{.keys = 10, .complete = true}.may_be_short());
 }
 
 TEST_CASE("live keys: what is no dump line") {

@@ -1,5 +1,7 @@
 #include "tools/cli/live_dump.hpp"
 
+#include <algorithm>
+
 #include "common/cluster/cluster.hpp"
 #include "tools/cli/session.hpp"
 
@@ -8,20 +10,27 @@ namespace mcds {
 Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
   const ReplyFailure& failure = *result.failure;
   const bool refused = failure.kind == ReplyFailure::Kind::refused;
-  return {refused ? ErrorCode::refused : error_code_of_silence(failure),
+  const ErrorCode code = refused       ? ErrorCode::refused
+                         : result.busy ? ErrorCode::try_again
+                                       : error_code_of_silence(failure);
+  return {code,
           (result.keys == 0 ? "its keys cannot be listed: " : "not all of its keys were listed: ") +
               failure.message,
           server.address()};
 }
 
+std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& pool, const TakeLiveKey& take) {
+  const ConnectOptions connect = session.connect_options();
+  const LiveKeysOptions options{connect.timeout, connect.connect_timeout, connect.tls, connect.login};
+  return read_live_keys(pool, options, session.clock(), take);
+}
+
 std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {
   const Pool& pool = session_.placement()->pool();
-  const ConnectOptions connect = session_.connect_options();
-  const LiveKeysOptions options{connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}};
-  if (servers_.empty()) return read_live_keys(pool, options, session_.clock(), take);
+  if (servers_.empty()) return results(session_, pool, take);
   Pool part;
   for (const std::size_t server : servers_) part.push_back(pool[server]);
-  const auto some = read_live_keys(part, options, session_.clock(), [&](const LiveKey& key) {
+  const auto some = results(session_, part, [&](const LiveKey& key) {
     LiveKey placed = key;
     placed.server = servers_[key.server];
     return take(placed);
@@ -32,15 +41,21 @@ std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {
 }
 
 ExitStatus LiveDump::read(const TakeLiveKey& take) const {
-  return report_unlisted(session_, results(take));
+  return report_unlisted(session_, session_.placement()->pool(), results(take));
 }
 
-ExitStatus report_unlisted(Session& session, const std::vector<LiveKeysOfServer>& results) {
-  const Pool& pool = session.placement()->pool();
+ExitStatus report_unlisted(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results) {
   ExitStatus status = ExitStatus::ok;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].failure == nullptr) continue;
-    const Failure failure = unlisted(results[i], pool[i]);
+    const LiveKeysOfServer& result = results[i];
+    if (result.may_be_short()) {
+      session.output().warning(pool[i].address() + ": the list may be short: it has " +
+                               std::to_string(result.keys) + " keys, and the server counted " +
+                               std::to_string(std::min(result.items_before, result.items_after)) +
+                               " items, expired ones that it has not freed yet among them");
+    }
+    if (result.failure == nullptr) continue;
+    const Failure failure = unlisted(result, pool[i]);
     session.output().error(failure);
     status = worse(status, status_of(failure.code()));
   }

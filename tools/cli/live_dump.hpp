@@ -21,14 +21,16 @@ class LiveDump {
   ExitStatus read(const TakeLiveKey& take) const;
   // The same, one result per server of the pool, and nothing is reported.
   std::vector<LiveKeysOfServer> results(const TakeLiveKey& take) const;
+  // Of another pool, with the session's limits and logins.
+  static std::vector<LiveKeysOfServer> results(Session& session, const Pool& pool, const TakeLiveKey& take);
 
  private:
   Session& session_;
   std::vector<std::size_t> servers_;
 };
 
-// Reports each server that did not list all its keys, as an error; returns the worst of them.
-ExitStatus report_unlisted(Session& session, const std::vector<LiveKeysOfServer>& results);
+// Reports each server that did not list all its keys, as an error, and warns of lists that may be short; returns the worst.
+ExitStatus report_unlisted(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer>& results);
 
 // What `result` says of a server that did not list all its keys.
 Failure unlisted(const LiveKeysOfServer& result, const Server& server);

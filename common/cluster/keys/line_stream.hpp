@@ -24,6 +24,7 @@ struct LineStreamOptions {
   TlsOptions tls = {};
   std::optional<Login> login = {};
   std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
+  Duration patience = std::chrono::seconds(10);  // how long a server that is busy is asked again
 };
 
 class LineStream {

@@ -1,9 +1,11 @@
 // The keys that servers hold now, all of them, by `lru_crawler metadump` (memcached 1.4.31 and later).
 //
-// Read as a stream: memory is one receive buffer per server however many keys there are, all servers in
-// parallel. Nothing is changed and no item's place in the LRU either. A server serves one dump at a time: a
-// second reader waits, so `take` must not dawdle. Keys that come or go while the dump runs may or may not be
-// in it; a key that stays is in it once. Before 1.6.9 a key that is in use at that time may be missing.
+// Nothing is changed and no item's place in the LRU either. Keys that come or go while the dump runs may or may not be in
+// it; a key that stays is in it once. Before 1.6.9 a key that is in use at that time may be missing.
+//
+// Up to 1.6.18 a server that waits for the reader of its dump keeps all its clients waiting. So a child process in a session
+// of its own takes what the servers send, at once: neither a slow `take` nor a stopped terminal holds it up. What `take` has
+// not had yet is in memory (4 MiB), then in an unnamed temporary file. The child ends with us.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +34,17 @@ struct LiveKeysOfServer {
   std::uint64_t keys = 0;  // given to `take`
   bool complete = false;   // to the end of the dump
   bool by_table = false;   // nothing that stayed is missing; else what is in use may be
+  bool busy = false;       // the failure is that it must not, or does not, start a dump now
+  // What the server counts before and after the dump; expired items that it has not freed yet are among them. 0: unknown.
+  std::uint64_t items_before = 0, items_after = 0;
   // Set when the dump failed: unreachable (no connection), refused (this server has no dump), unknown (it
   // broke off). Not complete without a failure: `take` had enough.
   std::shared_ptr<const ReplyFailure> failure = nullptr;
+
+  // Complete, but more than one in a hundred items that were there before and after are not in it.
+  bool may_be_short() const {
+    return complete && keys + keys / 100 < (items_before < items_after ? items_before : items_after);
+  }
 };
 
 using LiveKeysOptions = LineStreamOptions;
@@ -42,7 +52,8 @@ using LiveKeysOptions = LineStreamOptions;
 // False: enough of this server.
 using TakeLiveKey = std::function<bool(const LiveKey&)>;
 
-// One result per server of the pool. Throws what `take` throws, and Failure for files of TlsOptions.
+// One result per server of the pool. Throws what `take` throws, and Failure for files of TlsOptions, for a temporary file
+// that has no room (cannot_write), and when there can be no child (system).
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take);
 

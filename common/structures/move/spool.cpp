@@ -1,7 +1,5 @@
 #include "common/structures/move/spool.hpp"
 
-#include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "common/base/errors.hpp"
+#include "common/base/unnamed_file.hpp"
 
 namespace mcds::moving {
 
@@ -25,26 +24,11 @@ struct Header {
   std::uint8_t copy;
 };
 
-std::string folder() {
-  const char* set = std::getenv("TMPDIR");
-  return set == nullptr || *set == '\0' ? "/tmp" : set;
-}
-
-// Without a name, so that a process killed at any point leaves no file; some file systems (NFS) know only files with names.
-int open_unnamed(const std::string& folder) {
-  const int descriptor = open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-  if (descriptor >= 0) return descriptor;
-  std::string path = folder + "/mcds-move-XXXXXX";
-  const int named = mkostemp(path.data(), O_CLOEXEC);
-  if (named >= 0) unlink(path.c_str());
-  return named;
-}
-
 }  // namespace
 
-Spool::Spool() : descriptor_(open_unnamed(folder())) {
+Spool::Spool() : descriptor_(open_unnamed_file()) {
   if (descriptor_ < 0)
-    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + folder() + ": " +
+    throw Failure(ErrorCode::cannot_write, "cannot keep a list of keys in " + temporary_folder() + ": " +
                                                std::strerror(errno) + "; set TMPDIR to a writable directory");
 }
 

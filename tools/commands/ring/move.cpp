@@ -129,16 +129,13 @@ class Mover {
   // Servers whose keys are not known, or not for sure.
   void warn() {
     const MoveReport& report = move_.report();
+    status_ = worse(status_, report_unlisted(session_, from_pool_, report.dumps));
     std::uint64_t keys = 0, astray = 0, arrived = 0;
     for (std::size_t i = 0; i < report.dumps.size(); ++i) {
       keys += report.servers[i].keys;
       astray += report.servers[i].astray;
       arrived += report.servers[i].arrived;
-      if (report.dumps[i].failure != nullptr) {
-        const Failure failure = unlisted(report.dumps[i], from_pool_[i]);
-        session_.output().error(failure);
-        status_ = worse(status_, status_of(failure.code()));
-      } else if (!report.dumps[i].by_table) {
+      if (report.dumps[i].failure == nullptr && !report.dumps[i].by_table) {
         session_.output().warning(
             from_pool_[i].address() +
             ": before 1.6.9 a server may omit keys that are in use; move again with --journal and --again");
@@ -160,7 +157,7 @@ class Mover {
     JsonObject line;
     line.bytes("key", item.key).bytes("left", item.reason);
     line.bytes("from", from_pool_[item.from].address()).bytes("to", to_pool_[item.to].address());
-    session_.output().answer(line.bytes("message", item.message), item.key);
+    session_.output().answer_name(line.bytes("message", item.message), item.key);
   }
 
   void print() {

@@ -25,17 +25,9 @@ class OldPlacePruner {
 
   ExitStatus run() {
     session_.output().buffered(true);
-    const ConnectOptions connect = session_.connect_options();
-    const LiveKeysOptions reading{connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}};
-    const OldPlaces::Report& report = places_.list([&](const Pool& pool, const TakeLiveKey& take) {
-      return read_live_keys(pool, reading, session_.clock(), take);
-    });
-    for (std::size_t i = 0; i < report.dumps.size(); ++i) {
-      if (report.dumps[i].failure == nullptr) continue;
-      const Failure failure = unlisted(report.dumps[i], places_.pool()[i]);
-      session_.output().error(failure);
-      status_ = worse(status_, status_of(failure.code()));
-    }
+    const OldPlaces::Report& report = places_.list(
+        [&](const Pool& pool, const TakeLiveKey& take) { return LiveDump::results(session_, pool, take); });
+    status_ = report_unlisted(session_, places_.pool(), report.dumps);
     const bool explained = (report.keys - report.astray) * 100 >= report.keys * 95;
     if (!explained) {
       // Numbers of keys that are not removed would look like an answer.
@@ -74,7 +66,7 @@ class OldPlacePruner {
     line.bytes("key", item.key).bytes("left", item.reason);
     line.bytes("server", places_.pool()[item.from].address());
     line.bytes("to", session_.server_address(item.to)).bytes("message", item.message);
-    session_.output().answer(line, item.key);
+    session_.output().answer_name(line, item.key);
   }
 
   void print(const OldPlaces::Report& report) {

@@ -1,0 +1,217 @@
+#include "common/cluster/keys/dump.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/dialect.hpp"
+#include "common/cluster/statistics.hpp"
+
+namespace mcds {
+
+namespace {
+
+// By the hash table where the server can (1.6.9 and later): a walk along the LRUs misses keys that are moved from one to
+// another by being used, some percent of them under load.
+constexpr std::string_view by_table = "lru_crawler metadump hash\r\n";
+constexpr std::string_view by_lru = "lru_crawler metadump all\r\n";
+constexpr std::string_view look_question = "stats\r\n";
+// A server answers nothing else while it dumps, so after a silence the answer to this is the end.
+constexpr std::string_view end_question = "version\r\n";
+constexpr std::size_t slowest_keys = 64;
+constexpr std::size_t slowest_bytes = 64 * 1024;
+constexpr Duration before_retry = std::chrono::seconds(1);
+constexpr std::uint32_t mended = 10619;  // from 1.6.19 on a dump holds no lock while it writes
+
+}  // namespace
+
+DumpState DumpState::of(std::string_view statistics) {
+  DumpState state;
+  Dialect said;
+  said.take_version(std::string(statistic(statistics, "version").value_or("")));
+  state.release = said.release;
+  state.items = statistic_number(statistics, "curr_items").value_or(0);
+  const std::uint64_t power = statistic_number(statistics, "hash_power_level").value_or(0);
+  if (power > 0 && power < 64) state.table = std::uint64_t{1} << power;
+  state.crawling = statistic_number(statistics, "lru_crawler_running").value_or(0) != 0;
+  state.growing = statistic_number(statistics, "hash_is_expanding").value_or(0) != 0;
+  return state;
+}
+
+// A table grows when it holds 1.5 times as many items as it has places. Below 1.3 there is time enough for a dump to start;
+// above, only if the items of a second leave most of the room that is left.
+std::string_view DumpState::objection(const std::optional<DumpState>& before) const {
+  if (release == 0 || release >= mended) return "";
+  if (crawling) return "it is busy with another dump or crawl";
+  if (growing) return "its hash table is growing";
+  if (table == 0 || items * 10 < table * 13) return "";
+  constexpr std::uint64_t least_room = 50, most_growth = 20;  // parts of the table, of the room
+  const std::uint64_t limit = table / 2 * 3;
+  const bool room = items < limit && (limit - items) * least_room > table;
+  const bool steady = before && before->table == table &&
+                      (items <= before->items || (items - before->items) * most_growth < limit - items);
+  return room && steady ? ""
+                        : "its hash table is about to grow, and a dump at that moment can stop the server";
+}
+
+LiveKeysOfServer Dump::result() const {
+  LiveKeysOfServer result = result_;
+  result.failure = failure();
+  return result;
+}
+
+void Dump::look(SteadyTime now, Phase phase) {
+  phase_ = phase;
+  statistics_.clear();
+  asked_at_ = now;
+  set_deadline(now + options().timeout);
+  send(look_question);
+}
+
+void Dump::ask_for_keys(SteadyTime now) {
+  if (command_.empty()) command_ = by_table;
+  phase_ = Phase::dumping;
+  asked_at_ = now;
+  set_deadline(now + options().timeout);
+  await_end(now);
+  send(command_);
+}
+
+// The end is asked for then, unless something comes.
+void Dump::await_end(SteadyTime now) {
+  if (!may_lack_end()) return;
+  ends_at_ = now + options().timeout / 2;
+  act_at(*ends_at_);
+}
+
+void Dump::act(SteadyTime now) {
+  if (std::exchange(retries_, false)) return look(now, Phase::looking);
+  ends_at_.reset();
+  send(end_question);
+}
+
+void Dump::received(SteadyTime now) {
+  if (retries_) return;
+  if (ends_at_) await_end(now);
+  // A server that drips is given up: in one timeout it must do so much at least.
+  const auto earned = 1 + result_.keys / slowest_keys + received_bytes() / slowest_bytes;
+  set_deadline(
+      std::min(now + options().timeout, asked_at_ + options().timeout * static_cast<std::int64_t>(earned)));
+}
+
+// Asked again in a second, from the beginning.
+void Dump::wait(SteadyTime now, std::string_view why) {
+  if (!busy_until_) busy_until_ = now + patience_;
+  if (now + before_retry > *busy_until_) {
+    result_.busy = true;
+    return fail(Kind::unreachable, "no dump was started: " + std::string(why) + "; try again");
+  }
+  retries_ = true;
+  // An end that was asked for is that of this answer, not of the dump to come.
+  refused_ends_ += may_lack_end() && phase_ == Phase::dumping && !ends_at_ ? 1 : 0;
+  ends_at_.reset();
+  set_deadline(SteadyTime::max());
+  pause_until(now + before_retry);
+}
+
+void Dump::take_line(std::string_view line, SteadyTime now) {
+  phase_ == Phase::dumping ? take_key_line(line, now) : take_statistic(line, now);
+}
+
+void Dump::take_statistic(std::string_view line, SteadyTime now) {
+  if (line.starts_with("VERSION ") && refused_ends_ > 0) {
+    --refused_ends_;
+  } else if (line.starts_with("STAT ")) {
+    append_all(statistics_, {line.substr(5), "\n"});
+  } else if (line == "END") {
+    looked(now);
+  } else if (phase_ == Phase::counting) {
+    finish();
+  } else if (line.starts_with("ERROR") || line.starts_with("CLIENT_ERROR") ||
+             line.starts_with("SERVER_ERROR")) {
+    ask_for_keys(now);  // one that has no statistics
+  } else {
+    fail(Kind::unknown, "the answer to `stats` is not memcached's; is this a memcached server?");
+  }
+}
+
+void Dump::looked(SteadyTime now) {
+  state_ = DumpState::of(statistics_);
+  if (phase_ == Phase::counting) {
+    result_.items_after = state_.items;
+    return finish();
+  }
+  const std::string_view objection = state_.objection(std::exchange(before_, state_));
+  if (!objection.empty()) return wait(now, objection);
+  result_.items_before = state_.items;
+  ask_for_keys(now);
+}
+
+void Dump::take_key_line(std::string_view line, SteadyTime now) {
+  if (auto key = parse_metadump_line(line, buffer_)) {
+    key->server = index_;
+    ++result_.keys;
+    if (!take_(*key)) finish();
+  } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {
+    --refused_ends_;
+  } else if (line == "END" || (may_lack_end() && !ends_at_ && line.starts_with("VERSION "))) {
+    take_end(now);
+  } else if (line == "OK" && result_.keys == 0) {
+    return;  // what 1.6.43 and later begin with
+  } else if (line.starts_with("BUSY") && result_.keys == 0) {
+    wait(now, "it is busy with another dump or crawl");
+  } else if (line.starts_with("ERROR locked") && result_.keys == 0) {
+    wait(now, "its hash table is growing");
+  } else if (result_.keys == 0 && command_ == by_table && line.starts_with("BADCLASS")) {
+    command_ = by_lru;
+    ask_for_keys(now);
+  } else {
+    refuse(line);
+  }
+}
+
+void Dump::take_end(SteadyTime now) {
+  result_.complete = true;
+  result_.by_table = command_ == by_table;
+  ends_at_.reset();
+  act_at(SteadyTime::max());
+  result_.items_before > 0 ? look(now, Phase::counting) : finish();
+}
+
+void Dump::refuse(std::string_view line) {
+  if (line.starts_with("CLIENT_ERROR lru crawler disabled")) {
+    fail(Kind::refused,
+         "the LRU crawler is off; start it with -o lru_crawler, or send "
+         "`lru_crawler enable`");
+  } else if (line.ends_with("metadump not allowed")) {
+    fail(Kind::refused,
+         "listing keys is switched off; start the server without -X, or give a file of keys instead");
+  } else if (result_.keys == 0) {
+    fail(Kind::refused,
+         "the server does not support `lru_crawler metadump` (memcached 1.4.31 and later); give a file of "
+         "keys instead");
+  } else {
+    fail(Kind::unknown, "the dump has a line that is not a key; is this a memcached server?");
+  }
+}
+
+// Proxies close on a command they do not know.
+void Dump::take_close() {
+  if (result_.complete) return finish();
+  if (result_.keys > 0)
+    return fail(Kind::unknown, "the server closed the connection in the middle of the dump");
+  fail(Kind::refused,
+       "the server closed the connection on `lru_crawler metadump`; if it is a proxy, give the servers "
+       "behind it");
+}
+
+void Dump::take_late() {
+  if (result_.complete) return finish();
+  if (result_.keys == 0) {
+    return fail(Kind::unreachable,
+                "no dump within the timeout: the server is stopped or busy; raise --timeout or try again");
+  }
+  fail(Kind::unknown, "the dump stopped: no more keys within the timeout; raise --timeout");
+}
+
+}  // namespace mcds
