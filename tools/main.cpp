@@ -37,8 +37,9 @@ ExitStatus as_of_now(Session& session, ExitStatus status) {
 int act(const Verb& verb, Session& session) {
   try {
     session.begin();
-    const ExitStatus status = verb.run()(session);
+    ExitStatus status = verb.run()(session);
     session.output().flush();
+    if (session.output().hid_names()) status = worse(status, ExitStatus::bad_data);
     session.output().tell_errors();
     return static_cast<int>(as_of_now(session, status));
   } catch (const Failure& failure) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/bounds.hpp"
+#include "common/cluster/plain_key.hpp"
 
 namespace mcds {
 
@@ -12,9 +13,8 @@ bool has_key(Op op) {
   return op != Op::version && op != Op::stats;
 }
 
-bool breaks_lines(std::string_view text, unsigned char last_unsafe) {
-  return std::any_of(text.begin(), text.end(),
-                     [&](unsigned char c) { return c <= last_unsafe || c == 0x7f; });
+bool is_control(unsigned char c) {
+  return c <= 0x1f || c == 0x7f;
 }
 
 }  // namespace
@@ -23,8 +23,10 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   if (has_key(request.op)) {
     if (request.key.empty()) return "the key is empty; give it a name";
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
-    if (breaks_lines(request.key, 0x20)) return "the key has a space or control character; use another name";
-  } else if (breaks_lines(request.key, 0x1f)) {
+    if (!is_plain_key(request.key) && !goes_in_base64(request.op))
+      return "the key has a space or control character: it can be read, touched and removed, but not stored; "
+             "use another name";
+  } else if (std::any_of(request.key.begin(), request.key.end(), is_control)) {
     return "the argument of stats has a control character; remove it";
   }
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;
@@ -32,6 +34,11 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
   if (request.prefix.size() + request.value.size() > largest_value)
     return "the value is larger than 64 MiB; store a smaller one";
   return std::nullopt;
+}
+
+bool goes_in_base64(Op op) {
+  return op == Op::get || op == Op::gets || op == Op::probe || op == Op::touch || op == Op::remove ||
+         op == Op::remove_if;
 }
 
 bool changes_nothing(Op op) {

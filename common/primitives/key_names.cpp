@@ -1,21 +1,15 @@
 #include "common/primitives/key_names.hpp"
 
-#include <algorithm>
-
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/cluster/plain_key.hpp"
 
 namespace mcds {
 
 namespace {
 
-bool is_unsafe(char c) {
-  const auto byte = static_cast<unsigned char>(c);
-  return byte <= 0x20 || byte == 0x7f;
-}
-
 void check_bytes(std::string_view bytes, std::string_view what) {
-  if (std::none_of(bytes.begin(), bytes.end(), is_unsafe)) return;
+  if (is_plain_key(bytes)) return;
   throw InvalidInput(std::string(what) +
                      " must not contain spaces or control characters; memcached does not allow them");
 }

@@ -239,7 +239,9 @@ TEST_CASE("contract: unsafe keys are refused and nothing of them reaches the ser
     cluster.execute(Request::set("kept", "1", never));
     for (const std::string& key : {std::string(), std::string("a b"), std::string("a\r\nflush_all\r\n"),
                                    std::string("a\0b", 3), std::string("\x7f"), std::string(251, 'k')}) {
-      CHECK(cluster.execute(Request::get(key)).is(ReplyFailure::Kind::refused));
+      const bool in_base64 = !key.empty() && key.size() < 100 && (name == "meta" || name == "automatic");
+      const Reply got = cluster.execute(Request::get(key));
+      CHECK(in_base64 ? got.outcome == Outcome::miss : got.is(ReplyFailure::Kind::refused));
       CHECK(cluster.execute(Request::set(key, "v", never)).is(ReplyFailure::Kind::refused));
       CHECK(cluster.execute(Request::incr_or_create(key, 1, 1, never)).is(ReplyFailure::Kind::refused));
     }
@@ -402,7 +404,8 @@ TEST_CASE("contract: in a batch on its way unsafe keys are refused, and an empty
     if (name == "memory") continue;  // no wire, nothing to break
     CAPTURE(name);
     const auto backend = make_backend(name);
-    const auto pending = backend->cluster().begin({Request::get("a b"), Request::set("k", "v", never)});
+    const auto pending =
+        backend->cluster().begin({Request::set("a b", "v", never), Request::set("k", "v", never)});
     const auto replies = pending->finish();
     CHECK(replies[0].is(ReplyFailure::Kind::refused));
     CHECK(replies[1].outcome == Outcome::stored);

@@ -48,10 +48,53 @@ TEST_CASE("meta wire: each request's bytes") {
   CHECK(encoded(Request::compare_and_set("k", "v", never, CasUnique{UINT64_MAX})) ==
         "cas k 0 0 1 18446744073709551615\r\nv\r\n");
   CHECK(encoded(Request::incr("k", UINT64_MAX)) == "incr k 18446744073709551615\r\n");
-  CHECK(encoded(Request::incr_or_create("k", 2, 7, never)) == "mg k k v f c t\r\nma k N0 J7 D2 v c\r\n");
+  CHECK(encoded(Request::incr_or_create("k", 2, 7, never)) == "mg k k v f c t u\r\nma k N0 J7 D2 v c\r\n");
   CHECK(encoded(remove_if_42()) == "md k C42\r\n");
   CHECK(encoded(Request::stats(0)) == "stats\r\n");
   CHECK(encoded(Request::stats(0, "items")) == "stats items\r\n");
+}
+
+TEST_CASE(
+    "meta wire: keys with spaces and control characters go in base64, and no byte of them is a command") {
+  const std::string key = "a b\r\nflush_all\r\n";
+  const std::string wire = "YSBiDQpmbHVzaF9hbGwNCg==";
+  CHECK(encoded(Request::get(key)) == "mg " + wire + " b k v f c\r\n");
+  CHECK(encoded(Request::gets(key)) == "mg " + wire + " b k v f c\r\n");
+  CHECK(encoded(Request::probe(key, 0)) == "mg " + wire + " b k v f c t l u\r\n");
+  CHECK(encoded(Request::touch(key, Exptime::gone())) == "mg " + wire + " b T2592001\r\n");
+  CHECK(encoded(Request::remove(key)) == "md " + wire + " b\r\n");
+  CHECK(encoded(Request::remove_if(key, CasUnique{42})) == "md " + wire + " b C42\r\n");
+  const Reply hit = reply_to(Request::get(key), "VA 1 k" + wire + " f7 c9 b\r\nx\r\n");
+  CHECK(hit.outcome == Outcome::hit);
+  CHECK(hit.value == "x");
+  CHECK(hit.flags == 7);
+  CHECK(reply_to(Request::get(key), "EN\r\n").outcome == Outcome::miss);
+  CHECK(reply_to(Request::get(key), "EN k" + wire + " b\r\n").outcome == Outcome::miss);
+  CHECK(step_of(Request::get(key), "VA 1 kYSBj f7 c9 b\r\nx\r\n") == Step::out_of_step);
+  CHECK(reply_to(Request::touch(key, never), "HD\r\n").outcome == Outcome::stored);
+  CHECK(reply_to(Request::touch(key, never), "EN\r\n").outcome == Outcome::not_found);
+  CHECK(reply_to(Request::remove(key), "HD\r\n").outcome == Outcome::deleted);
+  CHECK(reply_to(Request::remove_if(key, CasUnique{42}), "EX\r\n").outcome == Outcome::exists);
+}
+
+TEST_CASE("meta wire: what keys with spaces cannot be used for is refused before anything is sent") {
+  const meta::Wording classic{.meta = false}, meta_words, before_1_6_13{.compares_in_md = false};
+  CHECK(meta::unsayable(meta_words, Request::get("a b")).empty());
+  CHECK(meta::unsayable(classic, Request::get("ab")).empty());
+  CHECK_FALSE(meta::unsayable(classic, Request::get("a b")).empty());
+  CHECK_FALSE(meta::unsayable(meta_words, Request::set("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsayable(meta_words, Request::incr_or_create("a\tb", 1, 1, never)).empty());
+  CHECK_FALSE(meta::unsayable(before_1_6_13, Request::remove_if("a b", CasUnique{1})).empty());
+  CHECK_FALSE(meta::unsayable(meta_words, Request::get(std::string(188, ' '))).empty());
+}
+
+TEST_CASE("meta wire: a run of gets ends at a key that goes in base64") {
+  std::vector<Request> requests{Request::get("a"), Request::get("b c"), Request::get("d")};
+  std::vector<const Request*> all;
+  for (const Request& request : requests) all.push_back(&request);
+  std::string out;
+  for (std::size_t first = 0; first < all.size();) first += meta::encode(all, first, out).count;
+  CHECK(out == "get a\r\nmg YiBj b k v f c\r\nget d\r\n");
 }
 
 TEST_CASE("meta wire: a run of gets is one line, as long as it stays short") {

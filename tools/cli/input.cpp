@@ -84,8 +84,9 @@ std::string value_of(std::string_view argument) {
   return file_bytes(std::string(argument));
 }
 
-LineReader::LineReader(const std::string& file)
+LineReader::LineReader(const std::string& file, char line_end)
     : what_(file == "-" ? "standard input" : file),
+      line_end_(line_end),
       descriptor_(file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
   if (descriptor_ < 0) throw unreadable(what_);
 }
@@ -96,7 +97,7 @@ LineReader::~LineReader() {
 
 std::optional<std::string> LineReader::next() {
   for (;;) {
-    const std::size_t end = buffer_.find('\n', std::max(position_, searched_));
+    const std::size_t end = buffer_.find(line_end_, std::max(position_, searched_));
     if (end != std::string::npos) {
       std::string line = buffer_.substr(position_, end - position_);
       position_ = searched_ = end + 1;
@@ -118,7 +119,7 @@ std::optional<std::string> LineReader::next() {
 }
 
 bool LineReader::ready() const {
-  if (ended_ || buffer_.find('\n', std::max(position_, searched_)) != std::string::npos) return true;
+  if (ended_ || buffer_.find(line_end_, std::max(position_, searched_)) != std::string::npos) return true;
   pollfd input{descriptor_, POLLIN, 0};
   return poll(&input, 1, 0) != 0;
 }

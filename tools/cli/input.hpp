@@ -19,11 +19,11 @@ std::string file_bytes(const std::string& path);
 // Of a file that configures: Failure(configuration) when it has more than `most` bytes, which are not read.
 std::string configuration_bytes(const std::string& path, std::size_t most);
 
-// Lines of a file, of standard input for `-`, without their line feed, memory bounded by the longest line. Throws
+// Lines of a file, of standard input for `-`, without their end, memory bounded by the longest line. Throws
 // Failure(bad_data) for a line longer than any value, Failure(cannot_read) when reading fails.
 class LineReader {
  public:
-  explicit LineReader(const std::string& file = "-");
+  explicit LineReader(const std::string& file = "-", char line_end = '\n');
   ~LineReader();
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
@@ -43,6 +43,7 @@ class LineReader {
   Clock* clock_ = nullptr;
   SteadyTime deadline_ = SteadyTime::max();
   std::string what_;
+  char line_end_;
   int descriptor_;
   std::size_t number_ = 0;
   std::string buffer_;

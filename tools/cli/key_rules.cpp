@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "common/cluster/plain_key.hpp"
 #include "common/cluster/request.hpp"
 #include "common/primitives/key_names.hpp"
 
@@ -11,9 +14,7 @@ namespace mcds {
 namespace {
 
 bool fits(std::string_view key, bool any_byte) {
-  const auto unsafe = [](char c) { return static_cast<unsigned char>(c) <= 0x20 || c == 0x7f; };
-  return !key.empty() && key.size() <= max_key_size &&
-         (any_byte || std::none_of(key.begin(), key.end(), unsafe));
+  return !key.empty() && key.size() <= max_key_size && (any_byte || is_plain_key(key));
 }
 
 bool is_taken(const Placement& placement, const std::string& key, bool sent) {
@@ -28,10 +29,26 @@ bool is_taken(const Placement& placement, const std::string& key, bool sent) {
 std::string KeyRules::checked(const std::string& text) const {
   std::string whole = prefix + text;
   if (fits(whole, false)) return whole;
+  if (placements.empty()) return whole_key(prefix, text);
   for (const auto& placement : placements) {
     if (text.empty() || !is_taken(*placement, whole, sent)) return whole_key(prefix, text);
   }
   return whole;
+}
+
+std::string KeyRules::of_line(const std::string& line, bool ends_with_nul) const {
+  const auto named = key_in_json(line);
+  const std::string& key = named ? *named : line;
+  std::string whole = prefix + key;
+  return (named || ends_with_nul) && !key.empty() && fits(whole, true) ? whole : checked(key);
+}
+
+std::optional<std::string> key_in_json(std::string_view line) {
+  if (!line.starts_with('{')) return std::nullopt;
+  if (const auto plain = json_field(line, "key")) return json_unquote(*plain);
+  const auto encoded = json_field(line, "key_b64");
+  const auto digits = encoded ? json_unquote(*encoded) : std::nullopt;
+  return digits ? parse_base64(*digits) : std::nullopt;
 }
 
 std::size_t server_named(const Pool& pool, const std::string& text, const char* option) {

@@ -18,7 +18,10 @@ void keep_freed_memory() {
 }  // namespace
 
 LineBatch::LineBatch(Session& session, bool fail_fast, Answers answers, const std::string& file)
-    : session_(session), fail_fast_(fail_fast), lines_(file), started_(session.clock().steady()) {
+    : session_(session),
+      fail_fast_(fail_fast),
+      lines_(file, session.options().null ? '\0' : '\n'),
+      started_(session.clock().steady()) {
   keep_freed_memory();
   session.hold_for_the_sick();
   lines_.stop_at(session.clock(), session.deadline());

@@ -56,8 +56,22 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
     pending_ += table_.add(object.brief());
     return line_done();
   }
-  pending_ += '\n';
+  pending_ += line_end_;
   line_done();
+}
+
+void Output::answer_name(const JsonObject& object, std::string_view name, std::string_view rest) {
+  if (mode_ != OutputMode::value) return answer(object, {});
+  if (name.find(line_end_) == std::string_view::npos) {
+    pending_ += name;
+    return answer(object, rest);
+  }
+  const Failure failure(ErrorCode::bad_data, line_end_ == '\0'
+                                                 ? "the name contains a NUL; use -o json"
+                                                 : "the name contains a line feed; use -0, or -o json");
+  digest_.add_name(failure, name);
+  keep(failure, 0, name);
+  hid_names_ = true;
 }
 
 void Output::answer_bytes(const JsonObject& object, std::string_view bytes) {

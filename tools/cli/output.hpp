@@ -37,6 +37,13 @@ class Output {
   // screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is full or at flush(),
   // for batches.
   void answer(const JsonObject& object, std::string_view bare);
+  // An answer whose bare value is a name, and what follows it: one that contains the end of a line is reported as an error instead, for a reader
+  // would take it for two.
+  void answer_name(const JsonObject& object, std::string_view name, std::string_view rest = {});
+  // Whether there was such a name.
+  bool hid_names() const { return hid_names_; }
+  // Of answers; default: a line feed.
+  void end_lines_with(char end) { line_end_ = end; }
   // An answer whose bare value is a stored value: with -o value its exact bytes, no line feed added.
   void answer_bytes(const JsonObject& object, std::string_view bytes);
   // Bytes as they are, whatever the mode (a child's replayed output, an SVG).
@@ -82,6 +89,8 @@ class Output {
 
   OutputMode mode_;
   bool buffered_ = false;
+  bool hid_names_ = false;
+  char line_end_ = '\n';
   std::string no_server_hint_;
   ErrorDigest digest_;
   std::unique_ptr<std::ofstream> errors_file_;

@@ -154,6 +154,7 @@ void Session::settle_output() {
 }
 
 void Session::begin() {
+  if (options_.null) output_.end_lines_with('\0');
   settle_output();
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   if (options_.errors) output_.keep_errors(*options_.errors);

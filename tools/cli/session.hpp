@@ -23,6 +23,7 @@ struct GlobalOptions {
   std::optional<Duration> timeout, connect_timeout, deadline;
   std::optional<std::string> errors;
   bool verbose = false;
+  bool null = false;  // names end with a NUL instead of a line feed, in input and output
   bool tls = false, tls_insecure = false;
   AccessSettings access;
 };

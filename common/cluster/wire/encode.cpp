@@ -1,6 +1,8 @@
 #include <string>
 
 #include "common/base/bytes.hpp"
+#include "common/cluster/plain_key.hpp"
+#include "common/cluster/transport.hpp"
 #include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
@@ -11,6 +13,8 @@ namespace {
 // was 1 KiB.
 constexpr std::size_t longest_get_line = 1900;
 constexpr std::size_t longest_short_line = 1000;
+// Servers measure the 250 bytes of a key before they decode it.
+constexpr std::size_t longest_in_base64 = max_key_size / 4 * 3;
 // An absolute time in 1970: what is stored so is gone at once.
 constexpr const char* long_ago = "2592001";
 
@@ -37,12 +41,21 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
     const Request& request = *requests[first + command.count];
     const bool fits = command.count == 0 || out.size() - start + 1 + request.key.size() <= longest;
     const bool wanted = command.count == 0 || !wording.one_key_a_line;
-    if (request.op != Op::get || !fits || !wanted) break;
+    if (request.op != Op::get || !fits || !wanted || is_in_base64(request)) break;
     append_all(out, {" ", request.key});
     ++command.count;
   }
   out += "\r\n";
   return command;
+}
+
+void encode_in_base64(const Request& request, std::string& out) {
+  const bool removes = request.op == Op::remove || request.op == Op::remove_if;
+  append_all(out, {removes ? "md " : "mg ", base64(request.key), " b"});
+  if (request.op == Op::touch) append_all(out, {" T", text(request.exptime)});
+  if (request.op == Op::remove_if) append_all(out, {" C", text(request.cas.value)});
+  if (request.op != Op::touch && !removes) out += request.op == Op::probe ? " k v f c t l u" : " k v f c";
+  out += "\r\n";
 }
 
 // Less than a record of TLS, so that none ends between two of these commands.
@@ -58,7 +71,7 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
     const Request& request = *requests[first + command.count];
     const std::size_t bytes = out.size() - start + request.key.size() + request.value.size();
     const bool fits = bytes <= most_added_at_once && line.size() + 1 + request.key.size() <= longest;
-    if (request.op != Op::add_and_get) break;
+    if (request.op != Op::add_and_get || is_in_base64(request)) break;
     if (command.count > 0 && (!fits || wording.one_key_a_line)) break;
     storage(out, "add ", request, wording.quiet ? " noreply" : "");
     append_all(line, {" ", request.key});
@@ -70,13 +83,34 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
 
 }  // namespace
 
-bool can_say(const Wording& wording, Op op) {
-  return wording.meta || op != Op::incr_or_create || wording.incr_form == IncrForm::incr_only;
+bool is_in_base64(const Request& request) {
+  return request.op != Op::version && request.op != Op::stats && !is_plain_key(request.key);
+}
+
+std::string_view unsayable(const Wording& wording, const Request& request) {
+  if (!is_in_base64(request)) {
+    const bool creates = request.op == Op::incr_or_create && wording.incr_form != IncrForm::incr_only;
+    return creates && !wording.meta ? "the server has no meta commands" : "";
+  }
+  if (!goes_in_base64(request.op))
+    return "a key with spaces or control characters can be read, touched and removed here, not stored; use a "
+           "client of the binary protocol";
+  if (!wording.meta || (request.op == Op::remove_if && !wording.compares_in_md))
+    return "the key has spaces or control characters, which takes memcached 1.6.13 or later; use a client of "
+           "the binary protocol";
+  if (request.key.size() > longest_in_base64)
+    return "the key has spaces or control characters and more than 186 bytes; use a client of the binary "
+           "protocol";
+  return "";
 }
 
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
                const Wording& wording) {
   const Request& request = *requests[first];
+  if (is_in_base64(request)) {
+    encode_in_base64(request, out);
+    return {first, 1, wording};
+  }
   switch (request.op) {
     case Op::get:
       return encode_gets(requests, first, out, wording);
@@ -130,8 +164,9 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
         append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
         break;
       }
-      // ma does not say whether it created the item, nor whether it was a number; the mg before it does.
-      if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t\r\n"});
+      // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its look must not
+      // count as a use: while the server has yet to move the item for that, a full one refuses the ma.
+      if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
       append_all(out, {"ma ", request.key, " N", text(request.exptime), " J", text(request.initial), " D",
                        text(request.delta), " v c\r\n"});
       break;

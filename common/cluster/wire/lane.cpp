@@ -187,9 +187,9 @@ bool Lane::answered_here(const Request& request, Reply& reply) const {
     reply.outcome = Outcome::exists;
     return true;
   }
-  if (can_say(wording(), request.op)) return false;
-  reply = Reply::failed_with(Kind::refused, "the server has no meta commands", index_);
-  return true;
+  const std::string_view why = unsayable(wording(), request);
+  if (!why.empty()) reply = Reply::failed_with(Kind::refused, std::string(why), index_);
+  return !why.empty();
 }
 
 // How much of the output goes at once. A record of TLS must not end within a command that the next record does not end

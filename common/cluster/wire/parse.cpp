@@ -26,7 +26,9 @@ bool is_fetch(Op op) {
 }
 
 // Whether it was sent as a meta command.
-bool in_meta(Op op, const Wording& wording) {
+bool in_meta(const Request& request, const Wording& wording) {
+  if (is_in_base64(request)) return true;
+  const Op op = request.op;
   if (!wording.meta || !needs_meta(op)) return false;
   if (op == Op::remove_if) return wording.compares_in_md;
   return op != Op::incr_or_create || wording.incr_form != IncrForm::incr_only;
@@ -189,25 +191,26 @@ Step read_number(std::string_view line, Reply& reply) {
   return Step::done;
 }
 
-Step read_one_line(const Request& request, bool by_md, std::string_view line, Reply& reply) {
+Step read_one_line(const Request& request, bool meta, std::string_view line, Reply& reply) {
   static constexpr std::array touched{Word{"TOUCHED", Outcome::stored},
                                       Word{"NOT_FOUND", Outcome::not_found}};
   static constexpr std::array removed{Word{"DELETED", Outcome::deleted},
                                       Word{"NOT_FOUND", Outcome::not_found}};
-  static constexpr std::array removed_if{Word{"HD", Outcome::deleted}, Word{"NF", Outcome::not_found},
-                                         Word{"EX", Outcome::exists}};
+  static constexpr std::array touched_by_meta{Word{"HD", Outcome::stored}, Word{"EN", Outcome::not_found}};
+  static constexpr std::array removed_by_meta{Word{"HD", Outcome::deleted}, Word{"NF", Outcome::not_found},
+                                              Word{"EX", Outcome::exists}};
   switch (request.op) {
     case Op::incr:
     case Op::decr:
     case Op::incr_or_create:
       return read_number(line, reply);
     case Op::touch:
+      if (meta) return by_word(line.substr(0, line.find(' ')), touched_by_meta, reply);
       return by_word(line, touched, reply);
     case Op::remove:
-      return by_word(line, removed, reply);
     case Op::remove_if:
-      if (!by_md) return read_storage(request.op, line, reply);
-      return by_word(line.substr(0, line.find(' ')), removed_if, reply);
+      if (meta) return by_word(line.substr(0, line.find(' ')), removed_by_meta, reply);
+      return request.op == Op::remove ? by_word(line, removed, reply) : read_storage(request.op, line, reply);
     case Op::version:
       if (!line.starts_with("VERSION ")) return Step::out_of_step;
       reply.outcome = Outcome::hit;
@@ -251,6 +254,11 @@ bool read_flag(std::string_view flag, const Request& request, Reply& reply) {
   }
 }
 
+bool is_miss(const Request& request, std::string_view line) {
+  if (line == "EN" || line == "EN k" + request.key) return true;
+  return is_in_base64(request) && line == "EN k" + base64(request.key) + " b";
+}
+
 }  // namespace
 
 void ReplyReader::reset() {
@@ -262,7 +270,7 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
                        Dialect::Words words) {
   const Request& request = *requests[command.first];
   Reply& reply = *replies[command.first];
-  const bool meta = in_meta(request.op, command.wording);
+  const bool meta = in_meta(request, command.wording);
   Step step = Step::done;
   if (meta && words == Dialect::Words::classic) {
     const bool two_lines = request.op == Op::incr_or_create && command.wording.incr_form == IncrForm::whole;
@@ -370,7 +378,7 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
                                 std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
-  if (line.text == "EN" || line.text == "EN k" + request.key) {
+  if (is_miss(request, line.text)) {
     reply.outcome = Outcome::miss;
     position = line.end;
     return Step::done;

@@ -44,8 +44,10 @@ struct Command {
   Wording wording = {};
 };
 
-// Whether it can be put so at all: incr_or_create cannot without meta commands.
-bool can_say(const Wording& wording, Op op);
+// A key with spaces or control characters, which clients of the binary protocol can store. It goes in base64.
+bool is_in_base64(const Request& request);
+// Why it cannot be put so at all; empty: it can.
+std::string_view unsayable(const Wording& wording, const Request& request);
 
 // Appends the command that starts at `first` to `out`; a run of gets is taken together as far as it fits.
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,

@@ -367,6 +367,7 @@ void EventLog::settle_begun(std::span<const std::optional<Failure>> failures) {
 
 std::vector<EventLog::KeysOfRing> EventLog::current_keys() {
   static_cast<void>(elsewhere());
+  if (guessed_) use_shape(newest_in_use().value_or(shape_));
   remember(read_conf().all());
   const std::int64_t now = shape_.chunk_of(context_.clock.wall());
   const auto keys_of_ring = [&](const LogKeys& ring) {

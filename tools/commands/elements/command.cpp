@@ -52,6 +52,15 @@ ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOpti
   return batch.of_words(session, options);
 }
 
+// Nobody has ever set an element, or the whole index is lost.
+bool is_missing(const Elements::Listing& listing) {
+  return listing.shards == 0 && listing.complete() && listing.unknown == 0 && listing.unread_shards == 0;
+}
+
+ExitStatus as_missing(const ElementsOptions& options) {
+  return options.must_exist ? ExitStatus::no : ExitStatus::ok;
+}
+
 ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   Progress progress(session.clock(), std::string(kind.element) + "s", index_shards);
   const auto listing = elements_of(session, kind, options).fetch([&](Elements::Found& found) {
@@ -59,12 +68,14 @@ ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptio
   });
   progress.hide();
   JsonObject answer = start_answer(kind, options);
+  const bool missing = is_missing(listing);
+  if (missing) answer.boolean("found", false);
   answer.number("count", listing.present);
   if (!listing.complete()) add_losses(answer, listing);
   if (!listing.complete() && session.output().mode() == OutputMode::value)
     session.output().warning(loss_message(kind, listing));
   session.output().answer(answer, std::to_string(listing.present));
-  return status_of(listing);
+  return missing ? as_missing(options) : status_of(listing);
 }
 
 ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
@@ -96,11 +107,14 @@ ExitStatus compact(Session& session, const ElementsKind& kind, const ElementsOpt
 }
 
 ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const std::size_t removed = elements_of(session, kind, options).clear();
+  Elements elements = elements_of(session, kind, options);
+  const std::size_t removed = elements.clear();
+  const bool missing = removed == 0 && is_missing(elements.fetch([](Elements::Found&) {}));
   JsonObject answer = start_answer(kind, options);
+  if (missing) answer.boolean("found", false);
   answer.number("removed", removed);
   session.output().answer(answer, std::to_string(removed));
-  return ExitStatus::ok;
+  return missing ? as_missing(options) : ExitStatus::ok;
 }
 
 ExitStatus recopy(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
@@ -135,7 +149,7 @@ class Printer {
   void print(const Elements::Found& found) {
     if (progress_) progress_->advance(1, found.shard);
     const bool bare = session_.output().mode() == OutputMode::value;
-    if (bare) return session_.output().answer({}, values_ ? found.name + '\t' + found.value : found.name);
+    if (bare) return session_.output().answer_name({}, found.name, values_ ? '\t' + found.value : "");
     answer_.cut(beginning_);
     answer_.bytes(kind_.element, found.name);
     if (values_) answer_.stored_bytes("value", found.value);
@@ -145,6 +159,7 @@ class Printer {
 
   ExitStatus end(const Elements::Listing& listing) {
     if (progress_) progress_->hide();
+    if (is_missing(listing)) return missing_name();
     if (listing.complete()) return ExitStatus::ok;
     if (options_.partial) {
       session_.output().flush();
@@ -162,6 +177,11 @@ class Printer {
   }
 
  private:
+  ExitStatus missing_name() {
+    if (session_.output().mode() == OutputMode::json)
+      session_.output().answer(start_answer(kind_, options_).boolean("found", false), {});
+    return as_missing(options_);
+  }
   // What is missing in a partial fetch.
   JsonObject missing(const Elements::Listing& listing) const {
     JsonObject answer;
@@ -232,13 +252,16 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
       .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare("count", "print the number of " + element + "s", count)
-      .example("mcds " + structure + " count " + name);
+      .example("mcds " + structure + " count " + name)
+      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name);
-  declare("clear", "remove all " + element + "s", clear).example("mcds " + structure + " clear " + name);
+  declare("clear", "remove all " + element + "s", clear)
+      .example("mcds " + structure + " clear " + name)
+      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)
       .example("mcds " + structure + " recopy " + name + " --copies 2");
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)

@@ -28,6 +28,7 @@ struct ElementsOptions {
   bool relist = false;
   bool accept = false;
   bool partial = false;
+  bool must_exist = false;
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;

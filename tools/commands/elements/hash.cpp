@@ -121,12 +121,14 @@ void declare_hash(Command& command) {
       .argument("NAME", "the hash", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
             options->partial)
+      .flag("--must-exist", "exit with 1 if there is no such hash", options->must_exist)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, false); });
   command.verb("fields", "print all fields without their values")
       .example("mcds hash fields cfg -o value")
       .argument("NAME", "the hash", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
             options->partial)
+      .flag("--must-exist", "exit with 1 if there is no such hash", options->must_exist)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

@@ -69,6 +69,7 @@ void declare_table(Command& command) {
       .argument("NAME", "the table", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
             options->partial)
+      .flag("--must-exist", "exit with 1 if there is no such table", options->must_exist)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   declare_shared_verbs(command, kind, options);
 }

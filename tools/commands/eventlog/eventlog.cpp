@@ -154,7 +154,9 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
 }
 
 ExitStatus where(Session& session, const EventlogOptions& options) {
-  EventLog log(session.context_with_copies(), options.name, asked_shape(options).value_or(RingShape{}));
+  const auto asked = asked_shape(options);
+  EventLog log(session.context_with_copies(), options.name, asked.value_or(RingShape{}));
+  if (!asked) log.guess_shape();
   for (const EventLog::KeysOfRing& ring : log.current_keys()) print_where(session, ring.keys, ring.copies);
   return ExitStatus::ok;
 }
@@ -207,6 +209,7 @@ void declare_fetch(Command& command, const Options& options) {
       .option("--limit", "N", "at most N events, the oldest ones", &options->limit)
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
+      .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
       .child(options->child, false);
   with_shape(verb, options, "default: all in use").action([options](Session& session) {
     return eventlog_fetch(session, *options);
@@ -250,7 +253,7 @@ void declare_eventlog(Command& command) {
       .action([options](Session& session) { return recopy(session, *options); });
   Verb& where_verb = command.verb("where", "print the log's keys and their servers");
   where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
-  with_shape(where_verb, options, "default 1m").action([options](Session& session) {
+  with_shape(where_verb, options, "default: as the log is, else 1m").action([options](Session& session) {
     return where(session, *options);
   });
 }

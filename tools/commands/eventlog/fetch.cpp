@@ -78,12 +78,15 @@ ExitStatus fetch_range(Session& session, const EventlogOptions& options) {
   LogRange range = range_of(session, options);
   ShapeFinder finder(session, options, std::nullopt);
   range.only_if_sole = !finder.fixed();
-  return hand_over(session, options, [&](EventPrinter& printer) {
+  bool missing = false;
+  const ExitStatus status = hand_over(session, options, [&](EventPrinter& printer) {
     const LogSummary summary =
         finder.read([&](EventLog& log) { return log.fetch(range, printer); }, [&] { printer.drop_held(); });
     if (summary.declined) return fetch_shapes(session, options, range, summary, printer);
-    if (summary.found_nothing() && summary.shapes.empty()) warn_of_no_trace(session, options.name);
+    missing = summary.found_nothing() && summary.shapes.empty();
+    if (missing) warn_of_no_trace(session, options.name);
   });
+  return missing && options.must_exist ? worse(status, ExitStatus::no) : status;
 }
 
 ExitStatus fetch_cursor(Session& session, const EventlogOptions& options) {

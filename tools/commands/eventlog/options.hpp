@@ -21,7 +21,7 @@ struct EventlogOptions {
   std::optional<std::uint64_t> chunks, limit, busy_status;
   std::uint64_t count = 10;
   Duration every = std::chrono::seconds(1);
-  bool json = false, follow = false, fail_fast = false;
+  bool json = false, follow = false, fail_fast = false, must_exist = false;
   std::vector<std::string> child;
 };
 

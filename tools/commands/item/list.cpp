@@ -137,7 +137,7 @@ class Lister {
     line.bytes(name->structure, name->name);
     if (name->copies > 1) line.number("copies", name->copies);
     line.bytes("server", session_.server_address(server));
-    session_.output().answer(line, name->name);
+    session_.output().answer_name(line, name->name);
     return enough();
   }
 
@@ -155,7 +155,7 @@ class Lister {
       if (about.expires_at >= 0) line_.time("expires_at", WallTime(std::chrono::seconds(about.expires_at)));
     }
     line_.bytes("cas", std::to_string(about.cas)).bytes("server", session_.server_address(about.server));
-    session_.output().answer(line_, key);
+    session_.output().answer_name(line_, key);
   }
 
   void print_rest() {
@@ -173,7 +173,7 @@ class Lister {
     for (const PrefixSums::Sum& sum : sums_.take()) {
       JsonObject line;
       line.bytes("prefix", sum.prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
-      session_.output().answer(line, sum.prefix);
+      session_.output().answer_name(line, sum.prefix);
       if (!enough()) break;
     }
   }

@@ -38,15 +38,18 @@ std::vector<Item> items_of(Session& session, std::span<const std::string> names)
   const KeyRules rules = rules_of(session);
   std::vector<Item> items;
   items.reserve(names.size());
-  for (const std::string& name : names)
-    items.push_back(item_of(session, *session.placement(), name, rules.checked(name)));
+  for (const std::string& name : names) {
+    std::string whole = rules.of_line(name, session.options().null);
+    const std::string key = whole.substr(rules.prefix.size());
+    items.push_back(item_of(session, *session.placement(), key, std::move(whole)));
+  }
   return items;
 }
 
 ExitStatus for_items(Session& session, const ItemOptions& options, const NameTasks::Act& act,
                      const AlsoTaken& also) {
   const auto check = [&](const std::string& name) {
-    if (!also || !also(name)) static_cast<void>(rules_of(session).checked(name));
+    if (!also || !also(name)) static_cast<void>(rules_of(session).of_line(name, session.options().null));
   };
   return for_names(session, options.keys, {check, act});
 }

@@ -21,7 +21,7 @@ struct ItemPlace {
 };
 
 struct Item {
-  std::string key;                // as it was given
+  std::string key;                // without the namespace
   std::vector<ItemPlace> places;  // never empty; the first is asked first
 };
 

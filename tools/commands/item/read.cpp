@@ -1,10 +1,16 @@
 // mcds item get and show.
+#include <algorithm>
+#include <utility>
+
+#include "common/cluster/keys/probe.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
 
 namespace {
+
+constexpr std::size_t most_sought = 16;
 
 class Reader {
  public:
@@ -19,11 +25,28 @@ class Reader {
       if (const Reply* reply = replies.failed()) return fail(i, failure_of(session_, *reply));
       print_missing(items[i]);
       status = worse(status, ExitStatus::no);
+      if (missing_.size() < most_sought) missing_.push_back(items[i].places.front().wire_key);
     });
+    seek();
     return status;
   }
 
  private:
+  // Whether the first keys that are missing are where another client would look: then the profile is probably wrong.
+  void seek() {
+    const Placement& placement = *session_.placement();
+    if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;
+    const std::vector<KeyCopies> found = probe_keys(session_.cluster(), missing_);
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      const auto copy =
+          std::find_if(found[i].begin(), found[i].end(), [](const KeyCopy& one) { return one.found(); });
+      if (copy == found[i].end()) continue;
+      return session_.output().warning(missing_[i] + " is on " + session_.server_address(copy->server) +
+                                       ", where " + std::string(placement.profile()) +
+                                       " does not look; mcds where --guess finds the client for --as");
+    }
+  }
+
   void print(const Item& item, const Reply& reply) {
     JsonObject line;
     line.bytes("key", item.key).boolean("found", true);
@@ -45,6 +68,8 @@ class Reader {
 
   Session& session_;
   bool values_, alone_;
+  std::vector<std::string> missing_;
+  bool sought_ = false;
 };
 
 ExitStatus read(Session& session, const ItemOptions& options, bool values) {

@@ -1,9 +1,11 @@
 #include "tools/commands/ring/keys.hpp"
 
 #include "common/base/bytes.hpp"
-#include "common/cluster/keys/live.hpp"
+#include "common/base/json.hpp"
 #include "common/primitives/key_names.hpp"
+#include "tools/cli/key_rules.hpp"
 #include "tools/cli/line_batch.hpp"
+#include "tools/cli/live_dump.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
@@ -19,14 +21,19 @@ class RingKeyLines final : public LineBatch {
  private:
   void take(std::string line) override {
     RingKey key;
-    if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
+    if (key_in_json(line)) {
+      const auto size = json_field(line, "size_bytes");
+      if (size) key.bytes = parse_u64(*size);
+    } else if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
       key.bytes = parse_u64(std::string_view(line).substr(tab + 1));
       if (!key.bytes)
         throw Failure(ErrorCode::bad_data,
                       "the text after the tab is not a size in bytes; write KEY or KEY<TAB>BYTES");
       line.resize(tab);
     }
-    const std::string whole = checked([&] { return whole_key(session_.key_prefix(), line); });
+    const std::string whole = checked([&] {
+      return KeyRules{session_.key_prefix(), {}, false}.of_line(line, session_.options().null);
+    });
     key.key = whole;
     take_(key);
   }
@@ -42,28 +49,14 @@ ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRin
 }
 
 ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {
-  const Pool& pool = session.placement()->pool();
-  const ConnectOptions timeouts = session.connect_options();
   Progress progress(session.clock(), "keys");
-  const auto results =
-      read_live_keys(pool, {timeouts.timeout, timeouts.connect_timeout, timeouts.tls, timeouts.login},
-                     session.clock(), [&](const LiveKey& key) {
-                       take({key.key, key.size_bytes, key.server});
-                       progress.advance();
-                       return true;
-                     });
+  const auto results = LiveDump(session).results([&](const LiveKey& key) {
+    take({key.key, key.size_bytes, key.server});
+    progress.advance();
+    return true;
+  });
   progress.hide();
-  ExitStatus status = ExitStatus::ok;
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (results[i].complete) continue;
-    const auto& failure = results[i].failure;
-    const ErrorCode code = failure == nullptr ? ErrorCode::unavailable : error_code_of_silence(*failure);
-    session.output().error(
-        Failure(code, "its keys cannot be listed: " + (failure == nullptr ? "it stopped" : failure->message),
-                pool[i].address()));
-    status = worse(status, status_of(code));
-  }
-  return status;
+  return report_unlisted(session, session.placement()->pool(), results);
 }
 
 }  // namespace mcds

@@ -15,7 +15,7 @@ class KeyLines final : public LineBatch {
 
  private:
   void take(std::string line) override {
-    note(take_(checked([&] { return rules_.checked(line); })));
+    note(take_(checked([&] { return rules_.of_line(line, session_.options().null); })));
   }
   void send() override { note(send_()); }
 
