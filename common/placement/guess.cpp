@@ -330,6 +330,21 @@ std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& 
   return Guess(pool, options, sightings).run();
 }
 
+std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, const PlacementOptions& options,
+                                   const std::vector<Sighting>& sightings) {
+  PlacementOptions placing = options;
+  if (!best.prefix.empty()) placing.key_prefix = best.prefix;
+  const auto placement = make_placement(best.profiles.front(), pool, placing);
+  std::vector<Sighting> others;
+  for (const Sighting& sighting : sightings) {
+    const Owners owners = placement->owners_of(sighting.key);
+    for (const std::size_t server : sighting.servers) {
+      if (!owners.has(server)) others.push_back({sighting.key, {server}});
+    }
+  }
+  return others;
+}
+
 bool is_certain(const std::vector<Candidate>& candidates) {
   const Candidate& best = candidates.front();
   const std::size_t keys = best.matches.size();

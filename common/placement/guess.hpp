@@ -47,6 +47,11 @@ struct Writer {
   double share;           // of the keys
 };
 
+// The copies that lie where the best candidate would not put them, one by one: a key that two clients wrote is in two places,
+// and either explains the key.
+std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, const PlacementOptions& options,
+                                   const std::vector<Sighting>& sightings);
+
 // Clients that together explain what none explains alone, the largest first; empty: one does, or too much stays unexplained.
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);
 

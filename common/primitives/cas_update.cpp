@@ -10,6 +10,8 @@ namespace mcds {
 
 namespace {
 
+// A write that is rejected so often in a row, and each time the item is as it was: no rival, the server does not store it.
+constexpr int most_baseless = 10;
 // After a write without reply: how often the servers are asked again before the outcome is called unknown.
 constexpr int most_read_failures = 3;
 
@@ -24,6 +26,7 @@ class CasUpdate {
       back_off(context_, attempt, options_);
       const auto observed = read();
       if (!observed) continue;
+      expect_rival(*observed);
       const auto write = decide_(*observed);
       if (!write) return {false, observed->server, observed->cas};
       if (const auto result = store(*observed, *write)) return *result;
@@ -64,7 +67,21 @@ class CasUpdate {
       return std::nullopt;
     }
     if (reply.failed()) fail(reply);
+    rejected_ = Rejected{observed.found, observed.cas, reply.outcome};
     return std::nullopt;
+  }
+
+  // Throws if a rival cannot be the reason that writes are rejected.
+  void expect_rival(const Observed& observed) {
+    const bool same =
+        rejected_ && rejected_->found == observed.found && rejected_->cas == observed.cas && !uncertain_;
+    baseless_ = same ? baseless_ + 1 : 0;
+    if (baseless_ < most_baseless) return;
+    throw NotApplied(ErrorCode::refused,
+                     std::string("the server refused: ") +
+                         (rejected_->outcome == Outcome::exists ? "EXISTS" : "NOT_STORED") +
+                         ", though nothing had changed",
+                     context_.cluster.address_of(observed.server));
   }
 
   Request request_for(const Observed& observed, const Write& write) const {
@@ -93,6 +110,13 @@ class CasUpdate {
   const CasUpdateOptions& options_;
   bool uncertain_ = false;
   int read_failures_ = 0;
+  struct Rejected {
+    bool found;
+    CasUnique cas;
+    Outcome outcome;
+  };
+  std::optional<Rejected> rejected_;  // the latest write
+  int baseless_ = 0;
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
-// Throws NotApplied; UnknownOutcome when a write got no reply and the servers did not answer again;
+// Throws NotApplied, also when a server rejects each write though the item stays as it was; UnknownOutcome when a write got no reply and the servers did not answer again;
 // Contention after the last attempt.
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options = {});

@@ -44,6 +44,25 @@ TEST_CASE("sliding: a large cost waits for as many uses to leave") {
   CHECK(uses.ask(limit, at(200), 3).retry_after == 851ms);
 }
 
+TEST_CASE(
+    "sliding: where the server's clock is known, one that is ahead frees nothing, and one that is behind "
+    "waits for nothing") {
+  const SlidingLimit limit{2, 60s};
+  SlidingUses uses;
+  CHECK(uses.ask(limit, at(0), 2).allowed);
+  const auto asked = [&](WallTime now, std::chrono::seconds ttl) {
+    SlidingUses copy = uses;
+    return copy.ask(limit, copy.corrected(limit, now, ttl), 1).allowed;
+  };
+  CHECK_FALSE(asked(at(0) + 1h, 62s));
+  CHECK_FALSE(asked(at(0) + 1h, 10s));
+  CHECK(asked(at(0) + 1h, 1s));
+  CHECK(uses.corrected(limit, at(0) - 1h, 2s) > at(55'000));
+  CHECK(uses.corrected(limit, at(0) - 1h, 2s) < at(60'000));
+  CHECK(uses.corrected(limit, at(30'000), 32s) == at(30'000));
+  CHECK(uses.corrected(limit, at(30'000), std::nullopt) == at(30'000));
+}
+
 TEST_CASE("sliding: a clock that is behind counts as being where the newest was") {
   const SlidingLimit limit{1, 1000ms};
   SlidingUses uses;

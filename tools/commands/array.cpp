@@ -36,9 +36,14 @@ struct ArrayOptions {
 using Options = std::shared_ptr<ArrayOptions>;
 using Elements = std::vector<std::string>;
 
-std::optional<ArrayEncoding> encoding_of(const ArrayOptions& options) {
+std::optional<ArrayEncoding> encoding_of(Session& session, const ArrayOptions& options) {
   if (options.lock && options.encoding != "json") {
-    throw InvalidInput("--lock needs --encoding json; changes of a journal are atomic without a lock");
+    const bool is_json = options.encoding.empty() &&
+                         Array(session.context_with_copies(), options.name).fetch(ArrayEncoding::json).found;
+    if (is_json) return ArrayEncoding::json;
+    throw InvalidInput(
+        "--lock is for an array that is stored as JSON; give --encoding json to create one, or omit --lock: "
+        "changes of a journal are atomic without a lock");
   }
   if (options.encoding.empty()) return std::nullopt;
   return options.encoding == "json" ? ArrayEncoding::json : ArrayEncoding::journal;
@@ -101,7 +106,7 @@ class LineChanger final : public LineBatch {
       : LineBatch(session, options.fail_fast, Answers::once),
         options_(options),
         adds_(kind == Change::add),
-        encoding_(encoding_of(options)),
+        encoding_(encoding_of(session, options)),
         array_(session.context_with_copies(), options.name) {}
 
   ExitStatus run_and_answer() {
@@ -161,7 +166,7 @@ class LineChanger final : public LineBatch {
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
   const auto changed = Array(session.context_with_copies(), options.name)
-                           .change(add, remove, encoding_of(options), options.lock);
+                           .change(add, remove, encoding_of(session, options), options.lock);
   return answer_step(session, options, changed, add.size(), remove.size());
 }
 
@@ -197,7 +202,7 @@ class ElementLines final : public LineBatch {
 };
 
 ExitStatus replace(Session& session, const ArrayOptions& options) {
-  const auto encoding = encoding_of(options);
+  const auto encoding = encoding_of(session, options);
   ElementLines lines(session, options);
   if (from_input(options)) {
     if (const ExitStatus status = lines.run(); status != ExitStatus::ok) return status;
@@ -222,7 +227,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
 
 ExitStatus clear(Session& session, const ArrayOptions& options) {
   const auto changed =
-      Array(session.context_with_copies(), options.name).clear(encoding_of(options), options.lock);
+      Array(session.context_with_copies(), options.name).clear(encoding_of(session, options), options.lock);
   if (!changed.found) return not_found(session, options, changed.server);
   JsonObject answer = start_answer(options);
   answer.boolean("cleared", true).bytes("server", session.server_address(changed.server));
@@ -263,7 +268,7 @@ void warn_of_loss(Session& session, const JournalLoss& loss) {
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
-  auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(options));
+  auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(session, options));
   if (!contents.complete()) warn_of_loss(session, contents.loss);
   return contents;
 }
@@ -378,8 +383,7 @@ void with_encoding(Verb& verb, const Options& options) {
 
 void with_values(Verb& verb, const Options& options) {
   verb.flag("--json", "the values are JSON, not strings", options->json)
-      .flag("--lock",
-            "with --encoding json: hold the array's lock, for programs that change it under that lock",
+      .flag("--lock", "hold the lock of an array stored as JSON, for programs that change it under that lock",
             options->lock);
   with_encoding(verb, options);
 }
@@ -427,7 +431,7 @@ void declare_changes(Command& command, const Options& options) {
   replace_verb.flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
   Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
                          .example("mcds array clear jobs")
-                         .flag("--lock", "with --encoding json: hold the array's lock", options->lock);
+                         .flag("--lock", "hold the lock of an array stored as JSON", options->lock);
   with_encoding(clear_verb, options);
 }
 

@@ -86,12 +86,11 @@ LimitResult Counter::limit_sliding(const std::string& name, std::uint64_t max, D
                           context_.cluster.address_of(observed.server));
       if (too_late) uses->withdraw(*too_late, cost);
       asked = context_.clock.steady();
-      const WallTime now = context_.clock.wall();
+      const WallTime now = uses->corrected(limit, context_.clock.wall(), observed.ttl);
       answer = uses->ask(limit, now, cost);
       if (peek || (!answer.allowed && !too_late)) return std::nullopt;
       const WallTime newest(uses->newest());
-      return Write{uses->text(),
-                   Exptime::at(std::max(newest, now) + limit.period + std::chrono::seconds(2), now)};
+      return Write{uses->text(), Exptime::at(std::max(newest, now) + limit.kept(), now)};
     };
     const CasUpdateResult result = cas_update(context_, key, decide);
     const bool in_time = context_.clock.steady() - asked <= limit.slack();

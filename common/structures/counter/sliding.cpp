@@ -83,6 +83,16 @@ SlidingUses::Answer SlidingUses::ask(const SlidingLimit& limit, WallTime now, st
   return answer;
 }
 
+// Both the stored and the remaining ttl are rounded to seconds, and the stored one counts from the newest use, whose time is
+// up to a slack after its writer's clock, or from that clock if it is later.
+WallTime SlidingUses::corrected(const SlidingLimit& limit, WallTime now,
+                                std::optional<std::chrono::seconds> ttl) const {
+  if (!ttl || ttl->count() < 0 || uses_.empty()) return now;
+  const milliseconds gone = std::chrono::ceil<std::chrono::seconds>(limit.kept()) - *ttl;
+  const milliseconds early = 1000ms + limit.slack() + milliseconds(step_of(limit)), late = 3000ms;
+  return std::clamp(now, WallTime(newest() + gone - early), WallTime(newest() + gone + late));
+}
+
 void SlidingUses::withdraw(milliseconds stored_at, std::uint64_t cost) {
   const auto found = uses_.find(stored_at.count());
   if (found == uses_.end()) return;

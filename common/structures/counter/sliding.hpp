@@ -5,7 +5,8 @@
 // A use lies between the moment when it was asked for and the moment when the answer came. It is stored at the latest time
 // that it can have: the asking plus `slack`, and an answer that comes later than that does not count. So of two uses whose
 // stored times are a period apart, the uses themselves are: no window of the period's length holds more than `max`.
-// A clock that is behind the newest time stored counts as being there.
+// A clock that is behind the newest time stored counts as being there. Where the server reports remaining ttls, its clock
+// says how long ago the value was stored: a client's clock is trusted only within some seconds of that.
 // Above 1000 uses times are rounded up to a thousandth of the period, so that the value stays small.
 #pragma once
 
@@ -25,6 +26,8 @@ struct SlidingLimit {
 
   // A twentieth of the period, at least 2 ms and at most a second.
   std::chrono::milliseconds slack() const;
+  // For which the value is stored, counted from the newest use in it.
+  std::chrono::milliseconds kept() const { return period + std::chrono::seconds(2); }
 };
 
 class SlidingUses {
@@ -40,6 +43,8 @@ class SlidingUses {
     std::chrono::milliseconds stored_at{};  // UNIX time, if allowed
     std::chrono::milliseconds retry_after{};
   };
+  // `now`, corrected by the server's clock: `ttl` is what is left of kept().
+  WallTime corrected(const SlidingLimit& limit, WallTime now, std::optional<std::chrono::seconds> ttl) const;
   // Asked at `now`. Counts `cost` uses if they are allowed; forgets what has left the window.
   Answer ask(const SlidingLimit& limit, WallTime now, std::uint64_t cost);
   // Takes back what ask() counted.

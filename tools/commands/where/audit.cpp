@@ -13,6 +13,7 @@
 #include "tools/cli/output.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/commands/where/live_keys.hpp"
 
 namespace mcds {
 
@@ -99,16 +100,18 @@ void Audit::count_those_right() {
 
 bool Audit::read() {
   Progress progress(session_.clock(), "keys");
-  const auto results = LiveDump(session_).results([&](const LiveKey& key) {
+  const auto results = LiveDump::results(session_, placement_.pool(), [&](const LiveKey& key) {
     take(key);
     progress.advance();
     return true;
   });
+  const bool complete = std::all_of(results.begin(), results.end(),
+                                    [](const LiveKeysOfServer& result) { return result.complete; });
+  if (complete) static_cast<void>(report_unlisted(session_, placement_.pool(), results));
   const bool once = std::all_of(results.begin(), results.end(),
                                 [](const LiveKeysOfServer& result) { return result.by_table; });
   if (once) count_those_right();
-  return std::all_of(results.begin(), results.end(),
-                     [](const LiveKeysOfServer& result) { return result.complete; });
+  return complete;
 }
 
 ExitStatus Audit::run() {
@@ -126,7 +129,8 @@ ExitStatus Audit::run() {
   for (const Listing& listing : listings_) bytes_ += listing.bytes;
   line.number("size_bytes", bytes_);
   if (!pairs_.empty()) line.objects("pairs", pairs()).objects("examples", examples_);
-  session_.output().answer(line, status == ExitStatus::ok ? "ok" : "problem");
+  probe_.print_summary(line, status);
+  if (probe_.is_mostly_elsewhere()) warn_of_another_client(session_, placement_);
   return status;
 }
 

@@ -147,6 +147,43 @@ void print_candidates(Session& session, const std::vector<Candidate>& candidates
   }
 }
 
+// A second client that wrote many of the keys again elsewhere: the first one explains every key all the same. Adds it.
+std::vector<Writer> writer_of_others(std::vector<Candidate>& candidates, const Pool& pool,
+                                     const PlacementOptions& placing, const Sightings& sightings) {
+  const Sightings others = other_copies(candidates.front(), pool, placing, sightings);
+  if (others.size() * 20 < sightings.size()) return {};
+  const auto of_others = guess_profiles(pool, placing, others);
+  if (of_others.empty() || !is_certain(of_others)) return {};
+  const auto explained = static_cast<double>(candidates.front().explained);
+  const auto added = static_cast<double>(of_others.front().explained);
+  candidates.push_back(of_others.front());
+  return {{0, explained / (explained + added)}, {candidates.size() - 1, added / (explained + added)}};
+}
+
+// The pool with localhost for 127.0.0.1, and the reverse: clients hash the name as it is written.
+Pool spelled_otherwise(Pool pool) {
+  for (Server& server : pool) {
+    if (server.host == "localhost" || server.host == "127.0.0.1")
+      server.host = server.host == "localhost" ? "127.0.0.1" : "localhost";
+  }
+  return pool;
+}
+
+// What finds the client if only the spelling is wrong; empty: nothing does.
+std::string spelling_hint(const Pool& pool, const PlacementOptions& placing, const Sightings& sightings) {
+  const Pool other = spelled_otherwise(pool);
+  if (other == pool) return "";
+  const auto candidates = guess_profiles(other, placing, sightings);
+  if (candidates.empty() || !is_certain(candidates)) return "";
+  const auto changed =
+      std::mismatch(pool.begin(), pool.end(), other.begin(),
+                    [](const Server& one, const Server& another) { return one.host == another.host; });
+  return "the client that wrote these keys calls " + changed.first->host + " " + changed.second->host +
+         ": with that spelling " + std::string(candidates.front().profiles.front()) + " explains " +
+         std::to_string(candidates.front().explained) + " of " + std::to_string(sightings.size()) +
+         " keys; list the servers as the client does";
+}
+
 std::string why_not(const std::vector<Candidate>& candidates, const std::vector<Writer>& writers,
                     std::size_t keys) {
   const Candidate& best = candidates.front();
@@ -166,6 +203,22 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
 
 }  // namespace
 
+void warn_of_another_client(Session& session, const Placement& placement) {
+  const Pool& pool = placement.pool();
+  if (pool.size() < 2) return;
+  PlacementOptions placing = session.placement_options();
+  placing.resolver = remembering(placing.resolver);
+  const Sightings sightings = live_sample(session, pool, usual_sample, false);
+  const auto candidates =
+      sightings.empty() ? std::vector<Candidate>() : guess_profiles(pool, placing, sightings);
+  const bool found = !candidates.empty() && is_certain(candidates);
+  session.output().warning("most live keys are not where " + std::string(placement.profile()) + " looks; " +
+                           (found ? "they are where " + std::string(candidates.front().profiles.front()) +
+                                        " puts them: give --as " +
+                                        std::string(candidates.front().profiles.front())
+                                  : "mcds where --guess looks for the client that wrote them"));
+}
+
 ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (options.sample == std::uint64_t{0}) throw InvalidInput("--sample must be at least 1");
   const Pool& pool = session.placement()->pool();
@@ -181,11 +234,16 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   }
   PlacementOptions placing = session.placement_options();
   placing.resolver = remembering(placing.resolver);
-  const auto candidates = guess_profiles(pool, placing, sightings);
-  const auto writers = writers_of(candidates);
+  auto candidates = guess_profiles(pool, placing, sightings);
+  auto writers = writers_of(candidates);
+  if (writers.empty() && is_certain(candidates))
+    writers = writer_of_others(candidates, pool, placing, sightings);
   print_candidates(session, candidates, writers, sightings.size());
   const bool certain = is_certain(candidates) && writers.empty();
-  if (!certain) session.output().warning(why_not(candidates, writers, sightings.size()));
+  if (!certain) {
+    const std::string spelling = writers.empty() ? spelling_hint(pool, placing, sightings) : std::string();
+    session.output().warning(spelling.empty() ? why_not(candidates, writers, sightings.size()) : spelling);
+  }
   return worse(read, certain ? ExitStatus::ok : ExitStatus::no);
 }
 

@@ -61,17 +61,12 @@ void warn(Session& session, const Pool& pool, const std::vector<LiveKeysOfServer
   }
 }
 
-LiveKeysOptions reading(Session& session) {
-  const ConnectOptions connect = session.connect_options();
-  return {connect.timeout, connect.connect_timeout, connect.tls, connect.login, {}};
-}
-
 }  // namespace
 
 Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns) {
   const std::size_t share = std::max<std::uint64_t>(1, (wanted + pool.size() - 1) / pool.size());
   std::vector<Sightings> of_servers(pool.size());
-  const auto results = read_live_keys(pool, reading(session), session.clock(), [&](const LiveKey& key) {
+  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
     of_servers[key.server].push_back({std::string(key.key), {key.server}});
     return of_servers[key.server].size() < share;
   });
@@ -80,16 +75,16 @@ Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, 
   return merged(interleaved(std::move(of_servers)));
 }
 
-std::vector<std::string> all_live_keys(Session& session, const KeySelection& selection, ExitStatus& status) {
-  const Pool& pool = session.placement()->pool();
+std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
+                                       ExitStatus& status) {
   std::unordered_set<std::string> known;
   std::vector<std::string> keys;
-  const auto results = LiveDump(session).results([&](const LiveKey& key) {
+  const auto results = LiveDump::results(session, pool, [&](const LiveKey& key) {
     if (selection.has(key.key) && known.emplace(key.key).second) keys.emplace_back(key.key);
     return true;
   });
   expect_some(pool, results);
-  status = worse(status, report_unlisted(session, results));
+  status = worse(status, report_unlisted(session, pool, results));
   return keys;
 }
 

@@ -28,8 +28,11 @@ struct Findings {
 
 namespace {
 
-// So many keys' values are in memory at once, from every server that has them.
-constexpr std::size_t keys_per_trip = 16;
+// The keys whose values are in memory at once, from every server that has them: as many as the last ones' sizes let fit.
+constexpr std::size_t first_trip = 16, longest_trip = 512;
+constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
+// Those that are looked at again together, and answered in their order.
+constexpr std::size_t window_keys = 2048;
 using std::chrono_literals::operator""ms;
 
 ExitStatus status_of(Verdict verdict) {
@@ -55,6 +58,7 @@ ExitStatus status_of(const Findings& findings) {
 }
 
 void add_item(JsonObject& line, const KeyCopy& copy) {
+  if (copy.md5.empty()) return;  // known from a list; it was not read
   line.number("size_bytes", copy.size_bytes).number("flags", copy.flags);
   if (copy.age.ttl && copy.age.ttl->count() < 0) line.raw("ttl_s", "null");
   if (copy.age.ttl && copy.age.ttl->count() >= 0)
@@ -113,7 +117,7 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
     JsonObject row;
     row.bytes("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
     row.bytes("owner", findings.role_of(copy.server)).bytes("copy", state_word(copy));
-    if (copy.found()) {
+    if (copy.found() && !copy.md5.empty()) {
       row.number("size_bytes", copy.size_bytes);
       add_seconds(row, "ttl_s", copy.age.ttl);
       add_seconds(row, "idle_s", copy.age.idle);
@@ -126,7 +130,8 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
   }
 }
 
-void print(Session& session, const Findings& findings) {
+// `names`: the bare answer is the key, in a list of those that are not ok.
+void print(Session& session, const Findings& findings, bool names) {
   const char* verdict = name_of(verdict_of(findings.copies, findings.owners, findings.compares));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
   JsonObject line = placed_line(session, findings.placement, findings.key, findings.place);
@@ -136,7 +141,7 @@ void print(Session& session, const Findings& findings) {
   line.bytes("verdict", verdict);
   if (!findings.compares) line.boolean("compared", false);
   line.objects("copies", copies);
-  session.output().answer(line, verdict);
+  names ? session.output().answer_name(line, findings.key) : session.output().answer(line, verdict);
 }
 
 // The servers are asked by one name.
@@ -155,14 +160,31 @@ Probe::Probe(Session& session, const WhereOptions& options, const Placements& pl
     : session_(session),
       options_(options),
       placements_(placements),
-      cluster_(session.connect_to(placements.front())) {}
+      cluster_(session.connect_to(placements.front())),
+      trip_(first_trip) {}
 
 ExitStatus Probe::add(const std::string& key) {
   keys_.push_back(key);
-  return keys_.size() == keys_per_trip ? run() : ExitStatus::ok;
+  return keys_.size() == window_keys ? run() : ExitStatus::ok;
 }
 
 std::vector<KeyCopies> Probe::ask(std::span<const std::string> keys) {
+  std::vector<KeyCopies> all;
+  for (std::size_t from = 0; from < keys.size();) {
+    const auto some = keys.subspan(from, std::min(trip_, keys.size() - from));
+    std::size_t bytes = 1;
+    for (KeyCopies& copies : ask_once(some)) {
+      for (const KeyCopy& copy : copies) bytes += copy.size_bytes;
+      all.push_back(std::move(copies));
+    }
+    from += some.size();
+    trip_ =
+        std::clamp(bytes_per_trip * some.size() / bytes, std::size_t{1}, std::min(trip_ * 4, longest_trip));
+  }
+  return all;
+}
+
+std::vector<KeyCopies> Probe::ask_once(std::span<const std::string> keys) {
   std::vector<std::string> wire_keys;
   for (const std::string& key : keys)
     wire_keys.push_back(wire_key_of(placements_.front()->owners_of(key), key));
@@ -199,8 +221,8 @@ ExitStatus Probe::run() {
 }
 
 void Probe::gather(std::span<const std::string> keys, PruneEvidence& evidence) {
-  for (std::size_t from = 0; from < keys.size(); from += keys_per_trip) {
-    const auto some = keys.subspan(from, std::min(keys_per_trip, keys.size() - from));
+  for (std::size_t from = 0; from < keys.size(); from += window_keys) {
+    const auto some = keys.subspan(from, std::min(window_keys, keys.size() - from));
     const std::vector<KeyCopies> copies = ask(some);
     for (std::size_t i = 0; i < some.size(); ++i) {
       const PlacedKey part = placed(some[i], session_.key_prefix());
@@ -222,7 +244,7 @@ ExitStatus Probe::finish(const Placement& placement, const std::string& key, con
   strays_ += findings.strays.size();
   for (const RemovedCopy& copy : findings.removed) ++removals_[copy.removal];
   if (options_.live) return count(findings);
-  print(session_, findings);
+  print(session_, findings, false);
   return status_of(findings);
 }
 
@@ -231,8 +253,21 @@ ExitStatus Probe::count(const Findings& findings) {
   // Gone since it was listed.
   if (verdict == Verdict::missing) return ExitStatus::ok;
   ++counts_[verdict];
-  if (options_.list && verdict != Verdict::ok) print(session_, findings);
+  if (options_.list && verdict != Verdict::ok) print(session_, findings, true);
   return status_of(findings);
+}
+
+bool Probe::is_mostly_elsewhere() const {
+  constexpr std::uint64_t enough = 12;
+  std::uint64_t keys = 0;
+  for (const auto& [verdict, count] : counts_) keys += count;
+  const auto misplaced = counts_.find(Verdict::misplaced);
+  return misplaced != counts_.end() && keys >= enough && misplaced->second * 2 > keys;
+}
+
+void Probe::print_summary(const JsonObject& summary, ExitStatus status) const {
+  if (options_.list && session_.output().mode() == OutputMode::value) return;
+  session_.output().answer(summary, status == ExitStatus::ok ? "ok" : "problem");
 }
 
 JsonObject Probe::summary() const {

@@ -34,13 +34,18 @@ class Probe {
   // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life of its own,
   // only elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
+  // Whether more than half of what was counted is nowhere where the client looks.
+  bool is_mostly_elsewhere() const;
   // What was counted of --live.
   JsonObject summary() const;
   // What --prune did.
   RemovalSummary::Removed removed() const;
+  // Its bare form is a verdict; with --list it is omitted, for the keys are the answer.
+  void print_summary(const JsonObject& summary, ExitStatus status) const;
 
  private:
   std::vector<KeyCopies> ask(std::span<const std::string> keys);
+  std::vector<KeyCopies> ask_once(std::span<const std::string> keys);
   void look_again(std::vector<KeyCopies>& copies);
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
@@ -50,6 +55,7 @@ class Probe {
   const Placements& placements_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
+  std::size_t trip_;  // keys
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;

@@ -19,7 +19,6 @@ constexpr std::uint64_t evidence_sample = 200;
 
 void check(const WhereOptions& options, const Placements& placements) {
   if (options.list && !options.live) throw InvalidInput("--list needs --live");
-  if (options.live && placements.size() > 1) throw InvalidInput("give one profile with --live");
   if (!options.prune) return;
   if (options.yes == options.dry_run) {
     throw InvalidInput("--prune removes copies; add --dry-run to see which, or --yes to remove them");
@@ -85,7 +84,7 @@ std::vector<std::string> all_keys(Session& session, const WhereOptions& options,
     }
     return sample;
   }
-  if (options.live) return all_live_keys(session, options.selected.of(session), status);
+  if (options.live) return all_live_keys(session, pool, options.selected.of(session), status);
   std::vector<std::string> keys;
   status = for_each_key(
       session, placements, options,
@@ -114,7 +113,7 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
   status = worse(status, probe.run());
   const char* bare = status == ExitStatus::ok ? "ok" : "problem";
   if (!options.prune)
-    session.output().answer(probe.summary(), bare);
+    probe.print_summary(probe.summary(), status);
   else if (options.live)
     summary.print(probe.summary(), probe.removed(), bare);
   else
@@ -126,6 +125,12 @@ ExitStatus probe_in_two_passes(Session& session, const WhereOptions& options, co
 
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements) {
   check(options, placements);
+  if (options.live && placements.size() > 1) {
+    ExitStatus status = ExitStatus::ok;
+    for (const auto& placement : placements)
+      status = worse(status, where_probe(session, options, Placements{placement}));
+    return status;
+  }
   if (options.live && !options.prune && !options.sample) {
     // The servers' lists say where keys are; else each key is asked for everywhere.
     Audit audit(session, options, placements);
