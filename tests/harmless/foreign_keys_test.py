@@ -66,6 +66,7 @@ def one_server(path):
     lines = b"".join(line for line in listed.splitlines(True) if b'"precious"' not in line)
     done = run(path, "item", "remove", "-", "-y", text=lines)
     check(done.returncode == 0 and there(path) == {PLAIN}, f"item remove: {done}, left {there(path)}")
+    run(path, "item", "remove", PLAIN.decode())
 
 
 def two_servers(paths):

@@ -177,9 +177,10 @@ class Printer {
   }
 
  private:
-  ExitStatus missing_name() {
-    if (session_.output().mode() == OutputMode::json)
-      session_.output().answer(start_answer(kind_, options_).boolean("found", false), {});
+  // Not among the elements: a reader takes every line of the answer for one.
+  ExitStatus missing_name() const {
+    session_.output().incomplete(start_answer(kind_, options_).boolean("found", false),
+                                 "there is no " + std::string(kind_.structure) + " named " + options_.name);
     return as_missing(options_);
   }
   // What is missing in a partial fetch.
