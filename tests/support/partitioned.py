@@ -7,11 +7,11 @@ import time
 
 from history import Op
 from proxy import Proxy
-from real_servers import start_memcached
+from real_servers import connected, start_memcached
 
 PATIENCE = 60  # seconds after which a command hangs
 GROUPS = 12  # of clients with sockets of their own
-USUAL = "1s"  # timeout of a client whose requests arrive or are refused
+USUAL, LONG = "1s", "20s"  # timeouts of a client whose requests arrive or are refused, and of one that is halted
 
 
 class World:
@@ -36,14 +36,18 @@ class World:
             process.wait()
         self.folder.cleanup()
 
-    def begin(self, group, words, timeout=USUAL, copies=None):
-        """A command that runs; end() waits for it."""
+    def begin(self, group, words, timeout=USUAL, copies=None, given=""):
+        """A command that runs, with `given` as its standard input; end() waits for it."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
         environment.update(HOME=self.folder.name, MCDS_PLANTED=os.environ.get("MCDS_PLANTED", ""), MCDS_SERVERS=",".join(
             f"m{i}=unix:{link.path}" for i, link in enumerate(self.links[group])))
         op = Op(group, words, None, time.monotonic())
-        op.process = subprocess.Popen([self.mcds, "--timeout", timeout, "--connect-timeout", timeout, "--copies", str(copies or self.copies),
-                                       *words], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as stdin:
+            stdin.write(given)
+            stdin.seek(0)
+            options = ["--timeout", timeout, "--connect-timeout", timeout, "--copies", str(copies or self.copies)]
+            op.process = subprocess.Popen([self.mcds, *options, *words], env=environment, stdin=stdin, stdout=subprocess.PIPE,
+                                          stderr=subprocess.PIPE)
         return op
 
     def end(self, op):
@@ -53,8 +57,42 @@ class World:
         op.out, op.err = out.decode("utf-8", "backslashreplace"), err.decode("utf-8", "backslashreplace")
         return op
 
-    def run(self, group, words, timeout=USUAL, copies=None):
-        return self.end(self.begin(group, words, timeout, copies))
+    def run(self, group, words, timeout=USUAL, copies=None, given=""):
+        return self.end(self.begin(group, words, timeout, copies, given))
+
+    def begin_halted(self, group, words, piece, lacking=(), **more):
+        """A command that stands before its piece-th request, whatever the server, until go_on(); or has ended before. It does not reach
+        the servers it lacks."""
+        links = self.links[group]
+        for number, link in enumerate(links):
+            self.proxy.plan(link, "hold", piece)
+            if number in lacking:
+                self.proxy.set_mode(link, "refuse")
+        op = self.begin(group, words, LONG, **more)
+        while op.process.poll() is None and not any(link.held for link in links):
+            time.sleep(0.0005)
+        return op
+
+    def go_on(self, op):
+        for link in self.links[op.worker]:
+            self.proxy.let_go(link)
+        self.end(op)
+        self.reach_all(op.worker)
+        return op
+
+    def cut(self, group, servers):
+        """Its clients reach the others only."""
+        for number, link in enumerate(self.links[group]):
+            self.proxy.plan(link)
+            if number in servers:
+                self.proxy.set_mode(link, "refuse")
+
+    def flush(self):
+        for path in self.paths:
+            with connected(path) as file:
+                file.write(b"flush_all\r\n")
+                file.flush()
+                file.readline()
 
     def reach_all(self, group):
         for link in self.links[group]:

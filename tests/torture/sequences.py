@@ -6,7 +6,7 @@ import time
 from partitioned import USUAL
 from subjects import KINDS, said
 
-LONG, SHORT = "20s", "120ms"  # timeouts: of a client that is halted, of one whose requests are late
+SHORT = "120ms"  # timeout of a client whose requests are late
 
 
 class Sequence:
@@ -76,13 +76,7 @@ class Sequence:
 
     def halt(self, words, piece, left):
         """The command stands before its piece-th round trip until `left` others have run."""
-        group = self.free.pop(0)
-        links = self.world.links[group]
-        for link in links:
-            self.world.proxy.plan(link, "hold", piece)
-        op = self.world.begin(group, words, LONG)
-        while op.process.poll() is None and not any(link.held for link in links):
-            time.sleep(0.0005)
+        op = self.world.begin_halted(self.free.pop(0), words, piece)
         if op.process.poll() is None:
             self.halted.append((op, left))
             self.lines.append(f"  {' '.join(words)} halts before request {piece}")
@@ -90,11 +84,8 @@ class Sequence:
             self.go_on(op)
 
     def go_on(self, op):
-        for link in self.world.links[op.worker]:
-            self.world.proxy.let_go(link)
         self.halted = [(one, left) for one, left in self.halted if one is not op]
-        self.record(self.world.end(op), {})
-        self.world.reach_all(op.worker)
+        self.record(self.world.go_on(op), {})
         self.free.append(op.worker)
 
     def arrive(self):
