@@ -76,6 +76,29 @@ TEST_CASE("guess: a key on two servers is explained by either") {
   CHECK(best.explained == 200);
 }
 
+TEST_CASE(
+    "guess: copies that a second client wrote again elsewhere are found, though the first explains every "
+    "key") {
+  auto sightings = placed_by("dalli", 400);
+  const auto second = make_placement("gomemcache", pool_of_three());
+  std::size_t elsewhere = 0;
+  for (std::size_t i = 0; i < 400; i += 2) {
+    const std::size_t server = second->server_of(sightings[i].key);
+    if (server == sightings[i].servers.front()) continue;
+    sightings[i].servers.push_back(server);
+    ++elsewhere;
+  }
+  const auto candidates = guess_profiles(pool_of_three(), {}, sightings);
+  CHECK(contains(candidates.front(), "dalli"));
+  CHECK(candidates.front().explained == 400);
+  const auto others = other_copies(candidates.front(), pool_of_three(), {}, sightings);
+  CHECK(others.size() == elsewhere);
+  const auto of_others = guess_profiles(pool_of_three(), {}, others);
+  CHECK(is_certain(of_others));
+  CHECK(contains(of_others.front(), "gomemcache"));
+  CHECK(other_copies(candidates.front(), pool_of_three(), {}, placed_by("dalli", 400)).empty());
+}
+
 TEST_CASE("guess: a tie is never told apart") {
   auto sightings = placed_by("gomemcache", 2);
   sightings[0].servers = {0, 1, 2};

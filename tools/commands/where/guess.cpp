@@ -141,8 +141,9 @@ void print_candidates(Session& session, const std::vector<Candidate>& candidates
   };
   for (const Writer& writer : writers) print(writer.candidate, share_of(writer.share));
   for (std::size_t i = 0; i < candidates.size() && shown < most_shown; ++i) {
-    if (std::none_of(writers.begin(), writers.end(),
-                     [&](const Writer& writer) { return writer.candidate == i; }))
+    if (std::none_of(writers.begin(), writers.end(), [&](const Writer& writer) {
+          return candidates[writer.candidate].profiles.front() == candidates[i].profiles.front();
+        }))
       print(i, std::nullopt);
   }
 }
