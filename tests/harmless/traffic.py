@@ -102,7 +102,8 @@ class Traffic:
                 due = max(due + pause, time.monotonic() - pause)
                 time.sleep(max(0, due - time.monotonic()))
                 began = time.monotonic()
-                connection.sendall(b"get key:%012d\r\n" % numbers.randrange(keys))
+                # Many, so that a lock on any part of the table is met.
+                connection.sendall(b"get" + b"".join(b" key:%012d" % numbers.randrange(keys) for _ in range(50)) + b"\r\n")
                 answer = b""
                 while not answer.endswith(b"END\r\n"):
                     answer += connection.recv(4096)
