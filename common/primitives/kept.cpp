@@ -167,8 +167,10 @@ std::uint32_t Kept::wait_for_change(const Recopying::Seen& seen) {
       since = context_.clock.steady();
     }
     if (time - begun > longest_wait || !why.empty()) {
-      throw Contention("the " + structure_ + " '" + name_ + "' is being put into " + in_words(now->mark.to) +
-                       "; try again" + why);
+      const std::size_t to = now->mark.to;
+      std::string what = to == 0 ? "dropped" : "put into ";
+      if (to != 0) what += in_words(to);
+      throw Contention("the " + structure_ + " '" + name_ + "' is being " + what + "; try again" + why);
     }
   }
 }

@@ -13,7 +13,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t asked_copies = 2;
 constexpr int most_writes = 3;  // while replies get lost
 
 Contention overtaken() {
@@ -41,8 +40,7 @@ std::optional<RecopyMark> decode_recopy_mark(std::string_view value) {
   if (mark.from_unmarked) words[1].remove_suffix(1);
   const auto from = parse_u64(words[1]);
   const auto to = parse_u64(words[2]);
-  const auto possible = [](const auto& copies) { return copies && *copies >= 1 && *copies <= most_copies; };
-  if (!possible(from) || !possible(to)) return std::nullopt;
+  if (!from || *from == 0 || *from > most_copies || !to || *to > most_copies) return std::nullopt;
   mark.from = static_cast<std::size_t>(*from);
   mark.to = static_cast<std::size_t>(*to);
   mark.mover = words[3];
@@ -52,7 +50,7 @@ std::optional<RecopyMark> decode_recopy_mark(std::string_view value) {
 
 Recopying::Recopying(const Context& context, std::string_view structure, std::string_view name)
     : context_(context), key_(structure_key(context, structure, name)) {
-  key_.insert(context.key_prefix.size() + structure.size(), "0");
+  key_.insert(context.key_prefix.size() + structure.size(), 1, '0');
 }
 
 Context Recopying::in_copies(std::size_t copies) const {
@@ -61,18 +59,21 @@ Context Recopying::in_copies(std::size_t copies) const {
   return context;
 }
 
-// It is in two copies at least, or nowhere.
+// It is in two copies at least, if there are two servers.
+std::size_t Recopying::asked_copies() const {
+  return std::min<std::size_t>(context_.cluster.placement().pool().size(), 2);
+}
+
 std::vector<Request> Recopying::asks() const {
   std::vector<Request> batch;
-  if (context_.cluster.placement().pool().size() < asked_copies) return batch;
-  for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked_copies))
+  for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked_copies()))
     batch.push_back(Request::gets(key_).on(server));
   return batch;
 }
 
 std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) const {
-  if (replies.size() < asked_copies) return std::nullopt;
-  const VersionedItem item = Versions(in_copies(replies.size())).item_of(key_, replies);
+  if (replies.size() < asked_copies()) return std::nullopt;
+  const VersionedItem item = versions_of(in_copies(replies.size())).item_of(key_, replies);
   const auto failed = [](const VersionedCopy& copy) { return copy.failure.has_value(); };
   if (std::all_of(item.copies.begin(), item.copies.end(), failed)) raise(*item.copies[0].failure);
   const VersionedCopy* newest = nullptr;
@@ -86,9 +87,9 @@ std::optional<Recopying::Seen> Recopying::seen(std::span<const Reply> replies) c
 }
 
 std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies) const {
-  if (replies.size() < asked_copies) return std::nullopt;
+  if (replies.size() < asked_copies()) return std::nullopt;
   std::optional<std::uint32_t> last;
-  for (const VersionedCopy& copy : Versions(in_copies(replies.size())).item_of(key_, replies).copies) {
+  for (const VersionedCopy& copy : versions_of(in_copies(replies.size())).item_of(key_, replies).copies) {
     if (copy.removed) last = std::max(last.value_or(0), copy.number);
   }
   return last;
@@ -96,11 +97,11 @@ std::optional<std::uint32_t> Recopying::last_done(std::span<const Reply> replies
 
 std::optional<Recopying::Seen> Recopying::look() const {
   const std::vector<Request> batch = asks();
-  if (batch.empty()) return std::nullopt;
   auto first = seen(context_.cluster.execute(batch));
   if (!first) return std::nullopt;
   // A mover that had no answer from some may have left its word in others only.
-  const Versions versions(in_copies(std::max({first->mark.from, first->mark.to, asked_copies})));
+  const Versions versions =
+      versions_of(in_copies(std::max({first->mark.from, first->mark.to, asked_copies()})));
   std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
   const VersionedItem& item = items.front();
   // Silence does not mean that it is gone.
@@ -126,7 +127,7 @@ void Recopying::begin(std::size_t from, bool from_unmarked, std::size_t to) {
 void Recopying::take_over(const Seen& left) {
   mark_ = left.mark;
   taken_over_ = true;
-  const auto items = Versions(safe_context()).read(std::span(&key_, 1));
+  const auto items = versions_of(safe_context()).read(std::span(&key_, 1));
   if (!items.front().live() || items.front().newest()->number != left.number) throw overtaken();
   written_ = items.front().newest()->value;
   const auto newest = decode_recopy_mark(*written_);
@@ -160,7 +161,7 @@ void Recopying::settle() const {
 void Recopying::put(const RecopyMark& next, Writing writing) {
   const bool removed = writing == Writing::removal;
   const std::string value = removed ? "" : encode(next);
-  const Versions versions(safe_context());
+  const Versions versions = versions_of(safe_context());
   for (int attempt = 0;; ++attempt) {
     std::vector<VersionedItem> items = versions.read(std::span(&key_, 1));
     VersionedItem& item = items.front();
@@ -169,8 +170,9 @@ void Recopying::put(const RecopyMark& next, Writing writing) {
     }
     const VersionedCopy* newest = item.newest();
     // Clients ask for the first two copies. What another one alone has is left from a change that was done.
-    const bool asked = std::any_of(item.copies.begin(), item.copies.begin() + asked_copies,
-                                   [](const VersionedCopy& copy) { return copy.live(); });
+    const bool asked =
+        std::any_of(item.copies.begin(), item.copies.begin() + static_cast<std::ptrdiff_t>(asked_copies()),
+                    [](const VersionedCopy& copy) { return copy.live(); });
     const bool there = item.live() && (asked || writing != Writing::first);
     // An attempt whose reply was lost may have done it, in some copies or in all.
     const bool ours =

@@ -2,8 +2,9 @@
 //
 // Key layout
 //   <namespace><structure>0:<name>   the mark `M1 <from> <to> <mover> *<checksum>` and, behind a line feed, what is on
-//                                    its way; in as many copies as the larger number, as in versions.hpp; gone when the
-//                                    change is done. <from> is a number, with `u` behind it for keys of before 0.2.
+//                                    its way; in as many copies as the larger number, and in two at least if there are two
+//                                    servers, as in versions.hpp; gone when the change is done. <from> is a number, with
+//                                    `u` behind it for keys of before 0.2.
 // The protocol
 //   1 The mover writes the mark, and waits for 2 s: every client that looked for the mark earlier and did not find it has
 //     ended what it looked for.
@@ -11,6 +12,10 @@
 //     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete; stores it under
 //     the new keys; then the next piece. What was changed before it could be removed is read again.
 //   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells clients that a change was done.
+//   To drop a structure is a change to no copies: the same mark, with 0 for <to>, and the same wait; then every piece is removed
+//   from the old keys, and nothing is stored. Under the old keys nothing remains, not even a word that it was removed: a word
+//   that expires would take later appends with it. So a request that is executed more than an hour late may leave something
+//   that nobody names.
 //   A client that finds something missing, be it the structure, an element or one of several copies, looks for the mark before
 //   it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits until it is gone, then looks
 //   again: who gives the new number goes on, who gives the old one is refused with the new. A mark that has not changed for
@@ -55,9 +60,9 @@ namespace mcds {
 struct RecopyMark {
   std::size_t from = 1;
   bool from_unmarked = false;  // it is under keys of before 0.2, which do not say a number
-  std::size_t to = 1;
-  std::string mover = {};   // another for every one
-  std::string moving = {};  // what is on its way
+  std::size_t to = 1;          // 0: it is being dropped
+  std::string mover = {};      // another for every one
+  std::string moving = {};     // what is on its way
 };
 
 std::string encode(const RecopyMark& mark);
@@ -75,7 +80,7 @@ class Recopying {
   // Throws InvalidInput for a name that no key can contain.
   Recopying(const Context& context, std::string_view structure, std::string_view name);
 
-  // For clients: what asks for it (nothing if the pool has a single server), and what the replies say; nullopt: there is none.
+  // For clients: what asks for it, and what the replies say; nullopt: there is none.
   // A copy that missed its removal counts too. Throws NotApplied if nobody answers who would have it.
   std::vector<Request> asks() const;
   struct Seen {
@@ -107,12 +112,16 @@ class Recopying {
   // Where nobody looks, each mover elsewhere.
   std::string staging_key(std::string_view mover) const { return key_ + ":" + std::string(mover); }
   // In as many copies as the mark.
-  Context safe_context() const { return in_copies(std::max(mark_.from, mark_.to)); }
+  Context safe_context() const { return in_copies(std::max({mark_.from, mark_.to, asked_copies()})); }
   Context old_context() const { return in_copies(mark_.from); }
   Context new_context() const { return in_copies(mark_.to); }
 
  private:
   Context in_copies(std::size_t copies) const;
+  std::size_t asked_copies() const;
+  Versions versions_of(const Context& context) const {
+    return Versions(context, Versions::Single::versioned);
+  }
   enum class Writing { first, next, removal };
   void put(const RecopyMark& next, Writing writing);
 

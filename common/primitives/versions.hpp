@@ -113,10 +113,13 @@ struct VersionedWrite {
 
 class Versions {
  public:
-  explicit Versions(const Context& context) : context_(context) {}
+  // Whether a single copy has versions, too.
+  enum class Single { plain, versioned };
+  explicit Versions(const Context& context, Single single = Single::plain)
+      : context_(context), single_(single) {}
 
   // False: there is one copy, which is what it says and no more. Who writes then need not read before.
-  bool in_use() const { return context_.copies > 1; }
+  bool in_use() const { return context_.copies > 1 || single_ == Single::versioned; }
 
   std::vector<VersionedItem> read(std::span<const std::string> keys) const;
   // read in two steps.
@@ -137,6 +140,7 @@ class Versions {
   Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
 
   Context context_;
+  Single single_;
 };
 
 }  // namespace mcds

@@ -37,4 +37,9 @@ ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std:
   return ExitStatus::ok;
 }
 
+ExitStatus answer_dropped(Session& session, JsonObject answer, bool dropped) {
+  session.output().answer(answer.boolean("dropped", dropped), dropped ? "1" : "0");
+  return dropped ? ExitStatus::ok : ExitStatus::no;
+}
+
 }  // namespace mcds

@@ -20,4 +20,7 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
 // The answer of the verb recopy: {…,"copies":3,"copies_before":1,"changed":true}; `found`: false: there is no such thing.
 ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before);
 
+// The answer of the verb drop: {…,"dropped":true}; exit 1 if there was nothing.
+ExitStatus answer_dropped(Session& session, JsonObject answer, bool dropped);
+
 }  // namespace mcds

@@ -363,6 +363,11 @@ ExitStatus recopy(Session& session, const ArrayOptions& options) {
   return answer_recopied(session, start_answer(options), recopied.found, recopied.from);
 }
 
+ExitStatus drop(Session& session, const ArrayOptions& options) {
+  return answer_dropped(session, start_answer(options),
+                        Array(session.context_with_copies(), options.name).drop());
+}
+
 ExitStatus where(Session& session, const ArrayOptions& options) {
   return print_where(session, Array(session.context_with_copies(), options.name).keys());
 }
@@ -456,6 +461,8 @@ void declare_array(Command& command) {
   declare(command, options, recopy, "recopy",
           "from now on keep the array in --copies copies; nothing is lost")
       .example("mcds array recopy jobs --copies 2");
+  declare(command, options, drop, "drop", "end the array: nothing of it remains on the servers")
+      .example("mcds array drop jobs");
   declare(command, options, where, "where", "print the array's keys and their servers")
       .example("mcds array where jobs");
 }

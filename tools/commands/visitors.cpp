@@ -169,6 +169,13 @@ ExitStatus value(Session& session, const Options& options) {
   return ExitStatus::ok;
 }
 
+ExitStatus drop(Session& session, const Options& options) {
+  JsonObject answer;
+  answer.bytes("visitors", options.name);
+  return answer_dropped(session, std::move(answer),
+                        Visitors::drop(session.context_with_copies(), options.name));
+}
+
 ExitStatus where(Session& session, const Options& options) {
   return print_where(session, visitors_to_read(session, options).keys());
 }
@@ -203,6 +210,11 @@ void declare_visitors(Command& command) {
               "also print a number with normally distributed noise of P percent, for display",
               &options->jitter)
       .action([options](Session& session) { return value(session, *options); });
+
+  command.verb("drop", "remove the counts of this and the last period")
+      .example("mcds visitors drop site")
+      .argument("NAME", "the visitors", &options->name)
+      .action([options](Session& session) { return drop(session, *options); });
 
   Verb& where_verb = command.verb("where", "print the keys of this and the last period, and their servers");
   where_verb.example("mcds visitors where site");

@@ -123,6 +123,9 @@ class Array {
   };
   Recopied recopy();
 
+  // Ends it, in either encoding: the servers keep nothing of it; as recopy, to no copies. False: there was none.
+  bool drop();
+
   // The existing keys, of the first copy that answers.
   std::vector<PlacedKey> keys() const;
 
@@ -163,6 +166,7 @@ class Array {
 
   static void complete_recopy(const Context& context, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);
+  static void end(Recopying& recopying, const std::string& name, const Journal::Options& options);
   static void move(Recopying& recopying, const std::string& name, const Journal::Options& options);
 
   Journal journal() const { return {context_, kept_.key(), options_}; }

@@ -177,10 +177,44 @@ void Array::move(Recopying& recopying, const std::string& name, const Journal::O
   recopying.finish();
 }
 
+void Array::end(Recopying& recopying, const std::string& name, const Journal::Options& options) {
+  Context keys = recopying.old_context();
+  if (recopying.mark().from_unmarked) keys.copies = 1;
+  const std::string key = copied_key(keys, "array", name);
+  const Replicas copies(recopying.old_context());
+  recopying.settle();
+  for (int round = 0;; ++round) {
+    if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
+    const auto held = expect_all(
+        copies.each([&](std::size_t copy) { return Journal(copies.at(copy), key, options).hold(); }));
+    const auto found = [](const Journal::Held& one) { return one.contents.found; };
+    if (std::none_of(held.begin(), held.end(), found)) break;
+    // Not by one who was taken over from: the roots may be another array's by now.
+    recopying.check();
+    expect_all(copies.each([&](std::size_t copy) {
+      return !held[copy].contents.found || Journal(copies.at(copy), key, options).let_go(held[copy]);
+    }));
+  }
+  recopying.finish();
+}
+
+bool Array::drop() {
+  // One that was left by who died is completed by looking.
+  bool found = Recopying(context_, "array", name_).look().has_value();
+  for (auto places = kept_.places(); !places.empty(); places = kept_.places(), found = true) {
+    Recopying recopying(context_, "array", name_);
+    recopying.begin(places.front().copies, places.front().unmarked, 0);
+    end(recopying, name_, options_);
+  }
+  const Reply json = expect(context_.cluster, context_.cluster.execute(Request::remove(json_key())));
+  return found || json.outcome == Outcome::deleted;
+}
+
 void Array::complete_recopy(const Context& context, const std::string& name, const Journal::Options& options,
                             const Recopying::Seen& left) {
   Recopying recopying(context, "array", name);
   recopying.take_over(left);
+  if (recopying.mark().to == 0) return end(recopying, name, options);
   move(recopying, name, options);
 }
 

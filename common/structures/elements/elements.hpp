@@ -139,6 +139,10 @@ class Elements {
   };
   Recopied recopy();
 
+  // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the servers keep nothing
+  // of it; as recopy, to no copies. False: there was none.
+  bool drop();
+
   // Asks whether there is an index first, for one of an earlier version.
   std::vector<std::string> index_keys() const;
   std::string key_of(std::string_view name) const;
@@ -149,7 +153,9 @@ class Elements {
   struct Change;  // of the number of copies, with the three that follow: recopier.hpp
   class Passage;
   class Takeover;
+  class Walk;
   class Recopier;
+  class Dropper;
   static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);
   bool lists_nothing(const Kept::Place& place) const;

@@ -52,7 +52,70 @@ std::size_t Elements::Change::server_of(const Elements& side, std::string_view n
   return safe.cluster.placement().server_of(side.key_of(name));
 }
 
-class Elements::Recopier {
+// The walk over an index, and its end.
+class Elements::Walk {
+ public:
+  // What each copy lists, shard by shard, given together. False: something is lost in every copy.
+  static bool each_shard(const Elements& side, Recopying& recopying,
+                         const std::function<void(const std::vector<std::string>& names)>& take) {
+    auto looks = expect_all(side.copies_.each([&](std::size_t copy) { return side.indexes_[copy]->look(); }));
+    ElementIndex::Look::reconcile(looks);
+    bool whole = true;
+    for (std::size_t shard = 0; shard < index_shards; ++shard) {
+      const auto lists =
+          expect_all(side.copies_.each([&](std::size_t copy) { return looks[copy].take(shard); }));
+      recopying.keep_alive();
+      for (const auto& names : lists) take(names);
+      const auto any = [&](ElementIndex::Look::Shard state) {
+        return std::any_of(looks.begin(), looks.end(),
+                           [&](const auto& look) { return look.state(shard) == state; });
+      };
+      whole = whole && (any(ElementIndex::Look::Shard::whole) || !any(ElementIndex::Look::Shard::lost));
+    }
+    return whole;
+  }
+
+  // What removes an index as it is now, for each copy, the manifest last.
+  using Removals = std::vector<std::vector<Request>>;
+  static Removals parts_of(const Elements& side) {
+    Removals removals(side.copies_.size());
+    expect_all(side.copies_.each([&](std::size_t copy) {
+      std::vector<Request> gets;
+      for (std::string& key : side.indexes_[copy]->keys()) gets.push_back(Request::gets(std::move(key)));
+      std::reverse(gets.begin(), gets.end());
+      Cluster& cluster = side.copies_.at(copy).cluster;
+      const auto replies = cluster.execute(gets);
+      for (std::size_t i = 0; i < gets.size(); ++i) {
+        if (expect_read(cluster, replies[i]).outcome == Outcome::hit)
+          removals[copy].push_back(Request::remove_if(gets[i].key, replies[i].cas));
+      }
+    }));
+    return removals;
+  }
+
+  static void remove_parts(const Elements& side, const Removals& removals) {
+    expect_all(side.copies_.each([&](std::size_t copy) {
+      Context& context = side.copies_.at(copy);
+      for (const Request& request : removals[copy]) {
+        const auto contents = Journal(context, request.key, side.options_).read();
+        const Reply reply = context.cluster.execute(request);
+        if (reply.failed()) expect(context.cluster, reply);
+        std::vector<Request> batch;
+        for (const std::string& segment : contents.segments)
+          batch.push_back(Request::remove(segment).lying_with(request.key));
+        if (reply.outcome == Outcome::deleted && !batch.empty())
+          static_cast<void>(context.cluster.execute(batch));
+      }
+    }));
+  }
+
+  static bool is_empty(const Removals& removals) {
+    return std::all_of(removals.begin(), removals.end(),
+                       [](const auto& requests) { return requests.empty(); });
+  }
+};
+
+class Elements::Recopier : private Walk {
  public:
   Recopier(Recopying& recopying, const std::string& structure, const std::string& name,
            const Journal::Options& options)
@@ -125,25 +188,14 @@ class Elements::Recopier {
 
   // Those that the old index lists and that were not met before.
   std::vector<std::string> new_names() {
-    auto looks = expect_all(
-        change_.from.copies_.each([&](std::size_t copy) { return change_.from.indexes_[copy]->look(); }));
-    ElementIndex::Look::reconcile(looks);
     std::vector<std::string> found;
-    for (std::size_t shard = 0; shard < index_shards; ++shard) {
-      const auto lists =
-          expect_all(change_.from.copies_.each([&](std::size_t copy) { return looks[copy].take(shard); }));
-      change_.recopying.keep_alive();
-      for (const auto& names : lists) {
-        for (const std::string& name : names) {
-          if (known_.insert(name).second) found.push_back(name);
-        }
-      }
-      const auto any = [&](ElementIndex::Look::Shard state) {
-        return std::any_of(looks.begin(), looks.end(),
-                           [&](const auto& look) { return look.state(shard) == state; });
-      };
-      damaged_ = damaged_ || (any(ElementIndex::Look::Shard::lost) && !any(ElementIndex::Look::Shard::whole));
-    }
+    const bool whole =
+        each_shard(change_.from, change_.recopying, [&](const std::vector<std::string>& names) {
+          for (const std::string& name : names) {
+            if (known_.insert(name).second) found.push_back(name);
+          }
+        });
+    damaged_ = damaged_ || !whole;
     names_.insert(names_.end(), found.begin(), found.end());
     return found;
   }
@@ -165,49 +217,14 @@ class Elements::Recopier {
     }));
   }
 
-  // What removes an index as it is now, for each copy, the manifest last.
-  using Removals = std::vector<std::vector<Request>>;
-  static Removals parts_of(const Elements& side) {
-    Removals removals(side.copies_.size());
-    expect_all(side.copies_.each([&](std::size_t copy) {
-      std::vector<Request> gets;
-      for (std::string& key : side.indexes_[copy]->keys()) gets.push_back(Request::gets(std::move(key)));
-      std::reverse(gets.begin(), gets.end());
-      Cluster& cluster = side.copies_.at(copy).cluster;
-      const auto replies = cluster.execute(gets);
-      for (std::size_t i = 0; i < gets.size(); ++i) {
-        if (expect_read(cluster, replies[i]).outcome == Outcome::hit)
-          removals[copy].push_back(Request::remove_if(gets[i].key, replies[i].cas));
-      }
-    }));
-    return removals;
-  }
-
   // Each part once all that it lists is known. True: there is none left.
   bool remove_index() {
     const Removals removals = parts_of(change_.from);
-    const auto none = [](const auto& requests) { return requests.empty(); };
-    if (std::all_of(removals.begin(), removals.end(), none)) return true;
+    if (is_empty(removals)) return true;
     change_.list(new_names());
     passage_.move(std::exchange(names_, {}), nullptr);
     remove_parts(change_.from, removals);
     return false;
-  }
-
-  static void remove_parts(const Elements& side, const Removals& removals) {
-    expect_all(side.copies_.each([&](std::size_t copy) {
-      Context& context = side.copies_.at(copy);
-      for (const Request& request : removals[copy]) {
-        const auto contents = Journal(context, request.key, side.options_).read();
-        const Reply reply = context.cluster.execute(request);
-        if (reply.failed()) expect(context.cluster, reply);
-        std::vector<Request> batch;
-        for (const std::string& segment : contents.segments)
-          batch.push_back(Request::remove(segment).lying_with(request.key));
-        if (reply.outcome == Outcome::deleted && !batch.empty())
-          static_cast<void>(context.cluster.execute(batch));
-      }
-    }));
   }
 
   Change change_;
@@ -217,11 +234,69 @@ class Elements::Recopier {
   bool damaged_ = false;            // something of the old index is lost in every copy
 };
 
+// Every element that the index lists, then the index, as long as it is what was read. Clients that find one of them missing
+// wait, so what is not there stays so.
+class Elements::Dropper : private Walk {
+ public:
+  Dropper(Recopying& recopying, const std::string& structure, const std::string& name,
+          const Journal::Options& options)
+      : recopying_(recopying), side_(recopying.old_context(), structure, name, options) {
+    if (!recopying.mark().from_unmarked) return;
+    side_.kept_.use_unmarked();
+    side_.take_keys();
+  }
+
+  void run() {
+    recopying_.settle();
+    for (int round = 0;; ++round) {
+      const Removals removals = parts_of(side_);
+      if (is_empty(removals)) break;
+      if (round == Change::most_rounds) throw Contention("other clients keep changing it; try again");
+      each_shard(side_, recopying_, [this](const std::vector<std::string>& names) { remove(names); });
+      // Not by one who has taken over, and was overtaken.
+      recopying_.check();
+      remove_parts(side_, removals);
+    }
+  }
+
+ private:
+  void remove(const std::vector<std::string>& names) {
+    for (std::size_t first = 0; first < names.size(); first += Change::names_at_once) {
+      recopying_.keep_alive();
+      std::vector<Request> removals;
+      for (std::size_t i = first; i < std::min(names.size(), first + Change::names_at_once); ++i)
+        removals.push_back(Request::remove(side_.key_of(names[i])));
+      const CopyReplies replies = execute_copies(side_.context_, removals);
+      for (std::size_t i = 0; i < removals.size(); ++i) {
+        for (const Reply& reply : replies[i]) static_cast<void>(expect(side_.context_.cluster, reply));
+      }
+    }
+  }
+
+  Recopying& recopying_;
+  Elements side_;
+};
+
+bool Elements::drop() {
+  // One that was left by who died is completed by looking.
+  bool found = Recopying(context_, structure_, name_).look().has_value();
+  for (auto places = kept_.places(); !places.empty(); places = kept_.places(), found = true) {
+    Recopying recopying(context_, structure_, name_);
+    recopying.begin(places.front().copies, places.front().unmarked, 0);
+    Dropper(recopying, structure_, name_, options_).run();
+    recopying.finish();
+  }
+  return found;
+}
+
 void Elements::complete_recopy(const Context& context, const std::string& structure, const std::string& name,
                                const Journal::Options& options, const Recopying::Seen& left) {
   Recopying recopying(context, structure, name);
   recopying.take_over(left);
-  Recopier(recopying, structure, name, options).run();
+  if (recopying.mark().to == 0)
+    Dropper(recopying, structure, name, options).run();
+  else
+    Recopier(recopying, structure, name, options).run();
   recopying.finish();
 }
 

@@ -60,7 +60,10 @@ EventLog::EventLog(Context context, std::string_view name, RingShape shape)
       name_(name),
       kept_(
           context_, "eventlog", name, ":conf",
-          [](const auto& one, const auto& other) { return share_a_shape(one, other); }, {},
+          [](const auto& one, const auto& other) { return share_a_shape(one, other); },
+          [context = context_, name = std::string(name)](const Recopying::Seen& left) {
+            LogRecopy(context, name).complete_drop(left);
+          },
           [&clock = context_.clock](std::span<const std::string> confs, std::size_t copies) {
             return has_left(confs, copies, clock.wall());
           }),
@@ -194,6 +197,13 @@ EventLog::Recopied EventLog::recopy() {
     if (ours) return {.found = true, .from = from.copies};
   }
   throw Contention("others change the number of copies of the eventlog '" + name_ + "'; try again");
+}
+
+bool EventLog::drop() {
+  // Another's, or one that was left, comes to its end first.
+  const bool begun = Recopying(context_, "eventlog", name_).look().has_value();
+  static_cast<void>(kept_.places());
+  return LogRecopy(context_, name_).drop() || begun;
 }
 
 bool EventLog::is_kept(WallTime at) const {

@@ -219,6 +219,9 @@ class EventLog {
   };
   Recopied recopy();
 
+  // Ends the log in every number of copies: nothing of it is left. False: there was none.
+  bool drop();
+
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
   // The keys a put now would use, and those of the readable window that can exist; then those of the former rings that are

@@ -1,8 +1,10 @@
 #include "common/structures/eventlog/recopy.hpp"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/replicas.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
@@ -14,6 +16,8 @@ namespace {
 
 constexpr std::size_t largest_filler = std::size_t{512} << 10;
 constexpr std::size_t smallest_filler = 16;
+constexpr std::int64_t directories_per_trip = 16;
+constexpr int most_drop_rounds = 100;
 constexpr int most_fill_rounds = 4;  // an item much larger than usual is not filled
 
 // What is put by who looked before the log had left may still get into the chunk after the next.
@@ -146,6 +150,103 @@ void LogRecopy::close_chunk(const Context& copy, const LogKeys& keys, std::int64
       if (copy.cluster.execute(batch).back().outcome != Outcome::stored) break;
     }
   }
+}
+
+// Every one that the log may be kept in.
+std::vector<LogNumber> LogRecopy::numbers() const {
+  std::vector<LogNumber> all;
+  const std::size_t most = std::min(context_.cluster.placement().pool().size(), most_copies);
+  for (std::size_t copies = 1; copies <= most; ++copies) all.push_back({copies});
+  if (most > 1) all.push_back({most, true});
+  return all;
+}
+
+// `<number>/<C>x<N>` lines, as conf keys name former rings.
+std::string LogRecopy::rings_in_use() const {
+  std::set<std::string> rings;
+  for (const LogNumber& number : numbers()) {
+    for (const InUse& one : read(number, true)) {
+      if (RingShape::parse(one.what)) rings.insert(number.text() + '/' + one.what);
+      if (one.what.find('/') != std::string::npos) rings.insert(one.what);
+    }
+  }
+  std::string lines;
+  for (const std::string& ring : rings) append_all(lines, {ring, "\n"});
+  return lines;
+}
+
+bool LogRecopy::drop() const {
+  if (rings_in_use().empty()) return false;
+  Recopying recopying(context_, "eventlog", name_);
+  recopying.begin(1, false, 0);
+  end(recopying);
+  return true;
+}
+
+void LogRecopy::complete_drop(const Recopying::Seen& left) const {
+  Recopying recopying(context_, "eventlog", name_);
+  recopying.take_over(left);
+  end(recopying);
+}
+
+void LogRecopy::end(Recopying& recopying) const {
+  // Before the conf keys go, which name the rings.
+  if (recopying.mark().moving.empty()) recopying.write(rings_in_use());
+  for (const LogNumber& number : numbers()) {
+    for (const Reply& reply : execute_copies(number.in(context_), Request::remove(conf_key(number))))
+      static_cast<void>(expect(context_.cluster, reply));
+  }
+  recopying.settle();
+  const std::string lines = recopying.mark().moving;
+  for (const std::string_view line : split(lines, '\n')) {
+    const std::size_t slash = line.find('/');
+    if (slash == std::string_view::npos) continue;
+    const auto number = LogNumber::parse(line.substr(0, slash));
+    const auto shape = RingShape::parse(line.substr(slash + 1));
+    if (number && shape) remove_ring(recopying, *number, *shape);
+  }
+  recopying.finish();
+}
+
+void LogRecopy::remove_ring(Recopying& recopying, const LogNumber& number, const RingShape& shape) const {
+  const Replicas copies(number.in(context_));
+  const LogKeys keys(number.key(context_, name_), shape);
+  const std::int64_t now = shape.chunk_of(context_.clock.wall());
+  const std::int64_t last = (now + 2) / chunks_per_directory;
+  for (std::int64_t group = (now - shape.chunks - 2) / chunks_per_directory; group <= last;) {
+    recopying.check();
+    const std::int64_t end = std::min(group + directories_per_trip, last + 1);
+    expect_all(copies.each([&](std::size_t copy) {
+      const Context& context = copies.at(copy);
+      for (std::int64_t one = group; one < end; ++one) {
+        int round = 0;
+        while (!remove_directory(context, keys, one)) {
+          if (++round == most_drop_rounds)
+            throw Contention("other clients keep writing to the log; try again");
+        }
+      }
+    }));
+    group = end;
+  }
+}
+
+// With the parts that it names. False: it has been written since.
+bool LogRecopy::remove_directory(const Context& copy, const LogKeys& keys, std::int64_t group) const {
+  const std::string key = keys.directory(group);
+  const Reply found = copy.cluster.execute(Request::gets(key));
+  if (expect_read(copy.cluster, found).outcome != Outcome::hit) return true;
+  LogDirectory directory;
+  directory.add(found.value);
+  std::vector<Request> removals;
+  for (std::int64_t chunk = group * chunks_per_directory; chunk < (group + 1) * chunks_per_directory;
+       ++chunk) {
+    for (const auto& [part, incarnation] : directory.named(chunk, WallTime::max()))
+      removals.push_back(keys.of_part(Request::remove(keys.part(part)), part));
+  }
+  for (const Reply& reply : copy.cluster.execute(removals)) static_cast<void>(expect(copy.cluster, reply));
+  const Reply removed =
+      copy.cluster.execute(found.cas.value == 0 ? Request::remove(key) : Request::remove_if(key, found.cas));
+  return expect(copy.cluster, removed).outcome != Outcome::exists;
 }
 
 // Whether nothing can have been missed in a look that found nothing.

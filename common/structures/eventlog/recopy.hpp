@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/primitives/context.hpp"
+#include "common/primitives/recopying.hpp"
 #include "common/structures/eventlog/conf.hpp"
 
 namespace mcds {
@@ -21,6 +22,11 @@ class LogRecopy {
   // The other steps, as far as they are not done, for who left `from` last. Throws if the new conf key cannot be written:
   // with `everywhere` in every copy, otherwise in any.
   void complete(const LogNumber& from, bool everywhere) const;
+  // Ends the log: its conf keys, so that who starts a chunk looks for the mark and waits; then every part that a directory
+  // names, and the directories. False: there was none. What no directory names ends with its ring.
+  bool drop() const;
+  // Goes on with what a client left that died.
+  void complete_drop(const Recopying::Seen& left) const;
   // Throws if a server that may have a conf key of the log does not answer.
   void expect_answers() const;
 
@@ -29,6 +35,11 @@ class LogRecopy {
   std::vector<InUse> taken_over(std::span<const InUse> conf, const LogMove& move) const;
   bool write(const LogNumber& number, std::span<const InUse> lines, bool everywhere) const;
   void close(const LogNumber& number, std::span<const InUse> conf) const;
+  std::vector<LogNumber> numbers() const;
+  std::string rings_in_use() const;
+  void end(Recopying& recopying) const;
+  void remove_ring(Recopying& recopying, const LogNumber& number, const RingShape& shape) const;
+  bool remove_directory(const Context& copy, const LogKeys& keys, std::int64_t group) const;
   void close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const;
   std::string conf_key(const LogNumber& number) const { return number.key(context_, name_) + ":conf"; }
 

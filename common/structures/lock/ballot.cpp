@@ -198,7 +198,7 @@ std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
     if (!take.fence()) continue;
     level += *take.fence() == largest ? 1 : 0;
     if (*take.fence() == largest) continue;
-    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence(), largest, Exptime::never())
+    batch.push_back(Request::incr_or_create(fence_key_, largest - *take.fence(), largest, fence_end(largest))
                         .on(take.server()));
   }
   if (level >= majority()) return largest;

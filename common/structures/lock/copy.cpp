@@ -86,9 +86,16 @@ std::vector<Request> AcquireCopy::requests() const {
   return {};
 }
 
+Exptime fence_end(std::uint64_t microseconds) {
+  constexpr std::uint64_t week_s = 7 * 24 * 3600;
+  return Exptime::absolute(static_cast<std::int64_t>(microseconds / 1'000'000 + week_s))
+      .value_or(Exptime::never());
+}
+
 Request AcquireCopy::fence_request() const {
   const auto now = std::max<std::int64_t>(plan_.clock.wall().time_since_epoch().count(), 1);
-  return Request::incr_or_create(plan_.fence_key, 1, static_cast<std::uint64_t>(now), Exptime::never())
+  const auto first = static_cast<std::uint64_t>(now);
+  return Request::incr_or_create(plan_.fence_key, 1, first, fence_end(first))
       .lying_with(plan_.key)
       .on(plan_.server);
 }

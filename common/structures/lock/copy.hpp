@@ -44,6 +44,10 @@ struct AddTokens {
 };
 std::string new_lock_token(Random& random);
 
+// When a fence that began with this number ends: a week behind the moment that the number is, so that the present time, with
+// which the next begins, is above all that were drawn.
+Exptime fence_end(std::uint64_t microseconds);
+
 // The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means ours, one
 // that was spent is exchanged for it by cas.
 class AcquireCopy final : public LockExchange {

@@ -332,6 +332,31 @@ Lock::Freed Lock::force_release() {
   return release_copies(std::nullopt, unstamped());
 }
 
+Lock::Forgotten Lock::forget(const Context& context, std::string_view name) {
+  std::vector<Request> keys, fences;
+  for (std::size_t slot = 0; slot < most_lock_slots; ++slot) {
+    const Lock lock = of_slot(context, name, slot, default_longest_ttl);
+    for (const std::size_t server : lock.servers()) {
+      keys.push_back(Request::get(lock.key_).on(server));
+      fences.push_back(Request::gets(lock.fence_key_).on(server));
+    }
+  }
+  // The fences first: one that a new holder draws then has another cas.
+  const std::vector<Reply> drawn = context.cluster.execute(fences);
+  for (const Reply& reply : context.cluster.execute(keys)) {
+    if (expect_read(context.cluster, reply).outcome == Outcome::hit) return Forgotten::held;
+  }
+  std::vector<Request> removals;
+  for (std::size_t i = 0; i < drawn.size(); ++i) {
+    if (expect_read(context.cluster, drawn[i]).outcome != Outcome::hit) continue;
+    removals.push_back(Request::remove_if(fences[i].key, drawn[i].cas).on(*fences[i].server));
+  }
+  for (const Reply& reply : context.cluster.execute(removals)) {
+    if (expect(context.cluster, reply).outcome == Outcome::exists) return Forgotten::held;
+  }
+  return removals.empty() ? Forgotten::nothing : Forgotten::forgotten;
+}
+
 std::vector<Lock::Shown> Lock::show(const Context& context, std::span<const std::string> names) {
   std::vector<Lock> locks;
   for (const std::string& name : names) locks.emplace_back(context, name);

@@ -4,7 +4,8 @@
 // Key layout
 //   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
 //     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z",…}
-//   lock:<name>:fence = decimal digits            no exptime; on the server of lock:<name>
+//   lock:<name>:fence = decimal digits            exptime: a week behind the microsecond that it began with; on the server
+//                                                 of lock:<name>
 //     lock:nightly:fence = 1795234747290139
 //   The token is 16 hex digits, the first of which is a letter, so incr cannot treat the value as a number.
 //   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
@@ -19,8 +20,8 @@
 //   - Only a value with our token is renewed or removed, by its cas unique. Each add has its own token: an
 //     add without a reply may be applied at any time, so the next add uses another one.
 //   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
-//     arrives before the deadline, while no one else holds the lock. A lost fence restarts at the current
-//     time in microseconds, above every earlier value. Exceptions: clocks further apart than the fence was
+//     arrives before the deadline, while no one else holds the lock. A fence that is lost, or has ended,
+//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further apart than the fence was
 //     old; a delayed request that re-creates it with an old time.
 //
 // With several copies
@@ -151,6 +152,11 @@ class Lock {
   Freed release(std::string_view token);
   // Regardless of its holder.
   Freed force_release();
+
+  // Removes what remains of a lock that nobody holds: its fences, those of its slots too. The next fence begins with the
+  // present time, above all earlier ones. A fence that is drawn at this moment stays.
+  enum class Forgotten { forgotten, held, nothing };
+  static Forgotten forget(const Context& context, std::string_view name);
 
   struct Shown {
     std::string name;

@@ -137,6 +137,33 @@ Duration Visitors::period_in_use(const Context& context, std::string_view name) 
   throw InvalidInput("--period: this name is counted with the periods " + list + "; give one of them");
 }
 
+bool Visitors::drop(const Context& context, std::string_view name) {
+  const Visitors usual(context, name, usual_period);
+  const WallTime now = context.clock.wall();
+  std::vector<std::string> keys{usual.conf_};
+  const auto add = [&](const Visitors& one) {
+    const std::int64_t period = one.period_of(now);
+    for (std::int64_t near = period - 2; near <= period + 2; ++near) keys.push_back(one.key_of(near));
+  };
+  add(usual);
+  for (const Reply& conf : execute_copies(context, Request::get(usual.conf_))) {
+    for (const InUse& one : parse_in_use(expect_read(context.cluster, conf).value, now)) {
+      const auto seconds = parse_u64(one.what);
+      if (seconds && *seconds != 0 && *seconds < longest_period_s)
+        add(Visitors(context, name, std::chrono::seconds(*seconds)));
+    }
+  }
+  std::vector<Request> removals;
+  for (std::string& key : keys) removals.push_back(Request::remove(std::move(key)));
+  bool found = false;
+  const CopyReplies replies = execute_copies(context, removals);
+  for (std::size_t i = 0; i < removals.size(); ++i) {
+    for (const Reply& reply : replies[i])
+      found = expect(context.cluster, reply).outcome == Outcome::deleted || found;
+  }
+  return found;
+}
+
 void Visitors::use_period_at(WallTime at) {
   const std::int64_t running = period_of(context_.clock.wall());
   const std::int64_t period = period_of(at);

@@ -105,6 +105,10 @@ class Visitors {
   // The period in use under this name; the usual one if none is. Throws InvalidInput, which names them, when there are several.
   static Duration period_in_use(const Context& context, std::string_view name);
 
+  // Removes what is counted now, with every period in use, and the record of these. What says that an id was counted goes with
+  // its period, by itself. False: there was nothing.
+  static bool drop(const Context& context, std::string_view name);
+
   Duration period() const { return std::chrono::seconds(period_s_); }
   // The active and the shadow counter's keys now.
   std::vector<std::string> keys() const;

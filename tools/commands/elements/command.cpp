@@ -117,6 +117,11 @@ ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptio
   return missing ? as_missing(options) : ExitStatus::ok;
 }
 
+ExitStatus drop(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  const bool dropped = elements_of(session, kind, options).drop();
+  return answer_dropped(session, start_answer(kind, options), dropped);
+}
+
 ExitStatus recopy(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   const Elements::Recopied recopied = elements_of(session, kind, options).recopy();
   return answer_recopied(session, start_answer(kind, options), recopied.found, recopied.from);
@@ -265,6 +270,8 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)
       .example("mcds " + structure + " recopy " + name + " --copies 2");
+  declare("drop", "end the " + structure + ": nothing of it remains on the servers", drop)
+      .example("mcds " + structure + " drop " + name);
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
       .optional_argument(words, element + "s whose keys to show", &options->words);

@@ -168,6 +168,13 @@ ExitStatus recopy(Session& session, const EventlogOptions& options) {
   return answer_recopied(session, std::move(answer), recopied.found, recopied.from);
 }
 
+ExitStatus drop(Session& session, const EventlogOptions& options) {
+  JsonObject answer;
+  answer.bytes("eventlog", options.name);
+  return answer_dropped(session, std::move(answer),
+                        EventLog(session.context_with_copies(), options.name, RingShape{}).drop());
+}
+
 using Options = std::shared_ptr<EventlogOptions>;
 
 Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
@@ -251,6 +258,10 @@ void declare_eventlog(Command& command) {
       .example("mcds eventlog recopy deploys --copies 2")
       .argument("NAME", "the log", &options->name)
       .action([options](Session& session) { return recopy(session, *options); });
+  command.verb("drop", "end the log: nothing of it remains on the servers")
+      .example("mcds eventlog drop deploys")
+      .argument("NAME", "the log", &options->name)
+      .action([options](Session& session) { return drop(session, *options); });
   Verb& where_verb = command.verb("where", "print the log's keys and their servers");
   where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
   with_shape(where_verb, options, "default: as the log is, else 1m").action([options](Session& session) {

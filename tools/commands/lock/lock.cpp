@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/cli/copy_list.hpp"
@@ -156,6 +157,26 @@ ExitStatus show_slots(Session& session, const LockOptions& options, const std::s
   return status;
 }
 
+ExitStatus forget(Session& session, const LockOptions& options) {
+  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
+    ExitStatus worst = ExitStatus::ok;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const auto done = attempt([&] { return Lock::forget(session.context_with_copies(), names[i]); });
+      if (done.failure()) {
+        fail(i, *done.failure());
+        continue;
+      }
+      const bool yes = done.value() == Lock::Forgotten::forgotten;
+      JsonObject line = answer_for(names[i]);
+      line.boolean("forgotten", yes);
+      if (!yes) line.bytes("reason", done.value() == Lock::Forgotten::held ? "held" : "missing");
+      session.output().answer(line, yes ? "1" : "0");
+      worst = worse(worst, yes ? ExitStatus::ok : ExitStatus::no);
+    }
+    return worst;
+  });
+}
+
 ExitStatus show(Session& session, const LockOptions& options) {
   return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
     ExitStatus worst = ExitStatus::ok;
@@ -280,6 +301,12 @@ void declare_looking(Command& command) {
       .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
               &showing->slots);
   act(show_verb, showing, show);
+  auto forgetting = std::make_shared<LockOptions>();
+  Verb& forget_verb = command.verb("forget", "remove the fences of locks that nobody holds");
+  forget_verb.example("mcds lock forget job-4711")
+      .argument("NAME", "the locks; - reads one per line", &forgetting->names)
+      .dash();
+  act(forget_verb, forgetting, forget);
   auto finding = std::make_shared<LockOptions>();
   Verb& where_verb = command.verb("where", "print the key and server of a lock");
   where_verb.example("mcds lock where nightly")

@@ -1,0 +1,207 @@
+// Structures that are ended: nothing of them remains, whoever dies meanwhile.
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/base/json.hpp"
+#include "common/structures/array/array.hpp"
+#include "common/structures/elements/elements.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/lock/lock.hpp"
+#include "common/structures/visitors/visitors.hpp"
+#include "tests/support/move_world.hpp"
+
+namespace mcds {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
+
+std::vector<std::string> left_in(MemoryCluster& memory) {
+  std::vector<std::string> keys;
+  for (std::size_t server = 0; server < memory.size(); ++server) {
+    std::vector<std::string> all;
+    for (const auto& [key, item] : memory.server(server).items()) all.push_back(key);
+    for (const std::string& key : all) {
+      if (memory.server(server).peek(key)) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string line;
+  for (const std::string& text : texts) line += text + ' ';
+  return line;
+}
+
+void fill(const Context& context, const std::string& structure, const std::string& name, std::size_t count) {
+  std::vector<Element> elements;
+  for (std::size_t i = 0; i < count; ++i) elements.push_back({std::to_string(i), "value"});
+  for (const ElementResult& result : Elements(context, structure, name, small).set(elements))
+    CHECK(!result.failure);
+}
+
+void fill_array(const Context& context, const std::string& name, std::size_t count) {
+  Array array(context, name, small);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::vector<std::string> one{quote_bytes("element " + std::to_string(i))};
+    array.change(one, {});
+  }
+}
+
+struct Shape {
+  std::size_t servers, copies;
+};
+
+}  // namespace
+
+TEST_CASE("drop: an hour later the servers are empty, whatever was made and used") {
+  for (const auto& [servers, copies] : {Shape{1, 1}, Shape{3, 1}, Shape{3, 2}, Shape{5, 3}}) {
+    CAPTURE(servers);
+    CAPTURE(copies);
+    test::World world(servers, copies);
+    for (const std::string structure : {"table", "hash"}) {
+      fill(world.context, structure, "used", 300);
+      Elements elements(world.context, structure, "used", small);
+      elements.remove(std::vector<std::string>{"7", "8"});
+      if (structure == "hash") elements.clear();
+      CHECK(elements.drop());
+      CHECK(!elements.drop());
+    }
+    fill_array(world.context, "used", 100);
+    CHECK(Array(world.context, "used", small).drop());
+    CHECK(!Array(world.context, "used", small).drop());
+    if (copies == 1) {
+      Array(world.context, "json").replace({}, ArrayEncoding::json);
+      CHECK(Array(world.context, "json").drop());
+    }
+    for (int i = 0; i < 20; ++i) {
+      EventLog(world.context, "used", RingShape{}).put("event", EventData::text);
+      world.clock.advance(30s);
+    }
+    CHECK(EventLog(world.context, "used", RingShape{}).drop());
+    CHECK(!EventLog(world.context, "used", RingShape{}).drop());
+    Visitors(world.context, "used", 10s).hit();
+    Visitors(world.context, "used", 300s).hit();
+    CHECK(Visitors::drop(world.context, "used"));
+    CHECK(!Visitors::drop(world.context, "used"));
+    world.clock.advance(1h + 3s);
+    CHECK(joined(left_in(world.memory)) == "");
+  }
+}
+
+TEST_CASE("drop: what is made under the same name afterwards is another, and whole") {
+  for (const auto& [servers, copies] : {Shape{1, 1}, Shape{4, 1}, Shape{4, 2}}) {
+    CAPTURE(servers);
+    CAPTURE(copies);
+    test::World world(servers, copies);
+    for (int round = 0; round < 3; ++round) {
+      fill(world.context, "hash", "cfg", 50);
+      std::size_t found = 0;
+      const auto listing =
+          Elements(world.context, "hash", "cfg", small).fetch([&](Elements::Found&) { ++found; });
+      CHECK(listing.complete());
+      CHECK(found == 50);
+      CHECK(Elements(world.context, "hash", "cfg", small).drop());
+      EventLog log(world.context, "log", RingShape{});
+      log.put("event", EventData::text);
+      CHECK(EventLog(world.context, "log", RingShape{}).drop());
+    }
+  }
+}
+
+// Another client that finds something missing completes it, and then makes its own.
+TEST_CASE("drop: killed at any trip, and the next client finds none of it or all of its own") {
+  for (const auto& [servers, copies] : {Shape{1, 1}, Shape{4, 1}, Shape{4, 2}}) {
+    for (int trips = 0; trips < 40; ++trips) {
+      CAPTURE(servers);
+      CAPTURE(copies);
+      CAPTURE(trips);
+      test::World world(servers, copies);
+      fill(world.others, "table", "t", 30);
+      fill_array(world.others, "a", 30);
+      EventLog(world.others, "e", RingShape{}).put("old", EventData::text);
+      const auto killed = [&](const auto& act) {
+        int left = trips;
+        test::Killing dying(world.memory, left);
+        try {
+          act(Context{dying, world.clock, world.random, {}, copies});
+        } catch (const test::Killed&) {
+        }
+      };
+      killed([](const Context& context) { Elements(context, "table", "t", small).drop(); });
+      killed([](const Context& context) { Array(context, "a", small).drop(); });
+      killed([](const Context& context) { EventLog(context, "e", RingShape{}).drop(); });
+      const std::vector<Element> mine{{"mine", "1"}};
+      CHECK(!Elements(world.others, "table", "t", small).set(mine).front().failure);
+      bool found = false;
+      const auto listing = Elements(world.others, "table", "t", small).fetch([&](Elements::Found& one) {
+        found = found || one.name == "mine";
+      });
+      CHECK(listing.complete());
+      CHECK(found);
+      const std::vector<std::string> element{quote_bytes("mine")};
+      Array(world.others, "a", small).change(element, {});
+      const auto contents = Array(world.others, "a", small).fetch();
+      CHECK(contents.complete());
+      CHECK(contents.elements.back() == element.front());
+      EventLog(world.others, "e", RingShape{}).put("mine", EventData::text);
+      CHECK(Elements(world.others, "table", "t", small).drop());
+      CHECK(Array(world.others, "a", small).drop());
+      CHECK(EventLog(world.others, "e", RingShape{}).drop());
+      world.clock.advance(1h + 3s);
+      CHECK(joined(left_in(world.memory)) == "");
+    }
+  }
+}
+
+TEST_CASE("lock: a thousand names used once leave nothing, a week after their fences began") {
+  for (const std::size_t copies : {1, 3}) {
+    test::World world(3, copies);
+    world.clock.advance(30min);  // servers vote once they are older than any lock
+    std::uint64_t last = 0;
+    for (int i = 0; i < 1000; ++i) {
+      Lock lock(world.context, "job-" + std::to_string(i));
+      const auto answer = lock.acquire({.ttl = 10s, .holder = {}, .fence = true});
+      REQUIRE(answer.lease);
+      CHECK(*answer.lease->fence > last);
+      lock.release(*answer.lease);
+    }
+    CHECK(left_in(world.memory).size() >= 1000);
+    // One that is in use is drawn from after its end as before, and grows.
+    for (int day = 0; day < 30; ++day) {
+      const auto answer = Lock(world.context, "often").acquire({.ttl = 10s, .holder = {}, .fence = true});
+      REQUIRE(answer.lease);
+      CHECK(*answer.lease->fence > last);
+      last = *answer.lease->fence;
+      Lock(world.context, "often").release(*answer.lease);
+      world.clock.advance(24h);
+    }
+    world.clock.advance(192h);
+    auto left = left_in(world.memory);
+    std::erase_if(left, [](const std::string& key) { return key.starts_with("lockserver:"); });
+    CHECK(joined(left) == "");
+  }
+}
+
+TEST_CASE("lock: forget removes the fences of what nobody holds") {
+  test::World world;
+  Lock lock(world.context, "job");
+  const auto answer = lock.acquire({.ttl = 10s, .holder = {}, .fence = true});
+  REQUIRE(answer.lease);
+  CHECK(Lock::forget(world.context, "job") == Lock::Forgotten::held);
+  lock.release(*answer.lease);
+  CHECK(Lock::forget(world.context, "job") == Lock::Forgotten::forgotten);
+  CHECK(Lock::forget(world.context, "job") == Lock::Forgotten::nothing);
+  CHECK(left_in(world.memory).empty());
+  world.clock.advance(1s);
+  const auto next = lock.acquire({.ttl = 10s, .holder = {}, .fence = true});
+  REQUIRE(next.lease);
+  CHECK(*next.lease->fence > *answer.lease->fence);
+}
+
+}  // namespace mcds
