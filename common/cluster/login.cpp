@@ -36,7 +36,8 @@ void check(const Login& login) {
 std::string login_request(const Login& login) {
   const bool as_key = login.form == Login::Form::user_key;
   const std::string value = as_key ? login.password : login.user + ' ' + login.password;
-  const std::string key = as_key ? login.user + " 0 0 " : std::string(ascii_key) + " 0 -1 ";
+  std::string key = as_key ? login.user : std::string(ascii_key);
+  key += as_key ? " 0 0 " : " 0 -1 ";
   return "set " + key + std::to_string(value.size()) + "\r\n" + value + "\r\n";
 }
 
