@@ -2,53 +2,50 @@
 
 #include <algorithm>
 
-#include "tools/cli/line_batch.hpp"
+#include "common/base/bytes.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr std::size_t window_names = 2048;
-
-class NameLines final : public LineBatch {
- public:
-  NameLines(Session& session, const NameTasks& tasks)
-      : LineBatch(session, false, Answers::each_line), tasks_(tasks) {}
-
- private:
-  void take(std::string line) override {
-    if (line.empty()) return;
-    checked([&] { tasks_.check(line); });
-    names_.push_back(std::move(line));
-    numbers_.push_back(line_number());
-    if (names_.size() >= window_names) send();
-  }
-
-  void send() override {
-    if (names_.empty()) return;
-    note(tasks_.act(names_, [&](std::size_t i, const Failure& failure) { fail(failure, numbers_[i]); }));
-    names_.clear();
-    numbers_.clear();
-  }
-
-  const NameTasks& tasks_;
-  std::vector<std::string> names_;
-  std::vector<std::size_t> numbers_;
-};
+Batch<std::string> batch_of(const NameTasks& tasks) {
+  Batch<std::string> batch;
+  batch.parse = [&tasks](std::string line) -> std::optional<std::string> {
+    if (line.empty()) return std::nullopt;
+    tasks.check(line);
+    return line;
+  };
+  batch.run = [&tasks](Window<std::string>& window) {
+    window.note(
+        tasks.act(window.items, [&](std::size_t i, const Failure& failure) { window.fail(i, failure); }));
+    return Answers();
+  };
+  batch.most_items = 2048;
+  return batch;
+}
 
 }  // namespace
 
 ExitStatus for_names(Session& session, const std::vector<std::string>& names, const NameTasks& tasks) {
-  if (names == std::vector<std::string>{"-"}) return NameLines(session, tasks).run();
+  const Batch<std::string> batch = batch_of(tasks);
+  if (names == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
   if (std::find(names.begin(), names.end(), "-") != names.end())
     throw InvalidInput("- reads all names from standard input; give no other names");
-  ExitStatus failed = ExitStatus::ok;
-  const ExitStatus status = tasks.act(names, [&](std::size_t i, const Failure& failure) {
-    session.output().error_of(names[i], names, failure);
-    failed = worse(failed, status_of(failure.code()));
-  });
-  return worse(status, failed);
+  return batch.of_words(session, names, names);
+}
+
+NamedNumber name_and_number(std::string line, std::uint64_t otherwise, const char* form) {
+  const std::size_t end = line.find_first_of(" \t");
+  if (end == std::string::npos) return {std::move(line), otherwise};
+  const std::size_t begin = std::min(line.find_first_not_of(" \t", end), line.size());
+  const auto number = parse_u64(std::string_view(line).substr(begin));
+  if (!number)
+    throw Failure(ErrorCode::bad_data,
+                  std::string("the text after the name is not a whole number; write ") + form);
+  line.resize(end);
+  return {std::move(line), *number};
 }
 
 }  // namespace mcds

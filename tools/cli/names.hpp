@@ -1,6 +1,7 @@
 // How a verb handles several names: the words of its command line, or for `-` the lines of standard input.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -26,5 +27,12 @@ struct NameTasks {
 
 // The worst of all names, failed ones included. Lines are taken a window at a time.
 ExitStatus for_names(Session& session, const std::vector<std::string>& names, const NameTasks& tasks);
+
+struct NamedNumber {
+  std::string name;
+  std::uint64_t number;
+};
+// A line `NAME` or `NAME NUMBER`, with `otherwise` for a missing number. Throws Failure(bad_data), which tells the `form`.
+NamedNumber name_and_number(std::string line, std::uint64_t otherwise, const char* form);
 
 }  // namespace mcds

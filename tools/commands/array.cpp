@@ -2,15 +2,17 @@
 #include "common/structures/array/array.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <limits>
 #include <memory>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/item_size.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -99,69 +101,52 @@ ExitStatus answer_step(Session& session, const ArrayOptions& options, const Arra
   return ExitStatus::ok;
 }
 
-// Values of standard input, added or deleted in batches; each batch is one atomic change.
-class LineChanger final : public LineBatch {
- public:
-  LineChanger(Session& session, const ArrayOptions& options, Change kind)
-      : LineBatch(session, options.fail_fast, Answers::once),
-        options_(options),
-        adds_(kind == Change::add),
-        encoding_(encoding_of(session, options)),
-        array_(session.context_with_copies(), options.name) {}
+Batch<std::string> element_batch(const ArrayOptions& options) {
+  Batch<std::string> batch;
+  batch.parse = [&options](const std::string& line) { return element_of(options, line); };
+  batch.most_items = std::numeric_limits<std::size_t>::max();
+  batch.bytes_of = [](const std::string& element) { return element.size() + line_overhead; };
+  batch.most_bytes = batch_bytes;
+  return batch;
+}
 
-  ExitStatus run_and_answer() {
-    run();
-    JsonObject answer = start_answer(options_);
-    answer.number("adds", adds_ ? done_ : 0).number("deletes", adds_ ? 0 : done_).number("failed", failed());
-    answer.boolean("created", created_);
-    session_.output().answer(answer, std::to_string(done_));
-    if (!adds_ && !found_ && line_number() != 0) note(ExitStatus::no);
-    return worst();
-  }
-
- private:
-  void take(std::string line) override {
-    std::string element = element_of(options_, line);
-    if (staged_bytes_ + element.size() > batch_bytes) send();
-    if (staged_.empty()) first_line_ = line_number();
-    staged_bytes_ += element.size() + line_overhead;
-    staged_.push_back(std::move(element));
-  }
-
-  void send() override {
+// Values of standard input, added or deleted in windows; each window is one atomic change.
+ExitStatus change_lines(Session& session, const ArrayOptions& options, Change kind) {
+  const auto encoding = encoding_of(session, options);
+  const bool adds = kind == Change::add;
+  Array array(session.context_with_copies(), options.name);
+  std::uint64_t changed = 0;
+  bool created = false;
+  bool found = false;
+  const auto change = [&](std::span<const std::string> elements) {
+    const std::span<const std::string> none;
+    const auto step = array.change(adds ? elements : none, adds ? none : elements, encoding, options.lock);
+    created = created || step.created;
+    found = found || step.found;
+    if (step.found) changed += elements.size();
+  };
+  Batch<std::string> batch = element_batch(options);
+  batch.run = [&](const Window<std::string>& window) {
     std::size_t done = 0;
     try {
-      in_pieces(staged_.size(), [&](std::size_t first, std::size_t last) {
-        change(std::span(staged_).subspan(first, last - first));
+      in_pieces(window.items.size(), [&](std::size_t first, std::size_t last) {
+        change(std::span(window.items).subspan(first, last - first));
         done = last;
       });
     } catch (const Failure& failure) {
-      fail_together(failure, first_line_ + done, staged_.size() - done);
+      window.fail_from(done, failure);
     }
-    staged_.clear();
-    staged_bytes_ = 0;
-  }
-
-  void change(std::span<const std::string> elements) {
-    const std::span<const std::string> none;
-    const auto changed =
-        array_.change(adds_ ? elements : none, adds_ ? none : elements, encoding_, options_.lock);
-    created_ = created_ || changed.created;
-    found_ = found_ || changed.found;
-    if (changed.found) done_ += elements.size();
-  }
-
-  const ArrayOptions& options_;
-  bool adds_;
-  std::optional<ArrayEncoding> encoding_;
-  Array array_;
-  Elements staged_;
-  std::size_t staged_bytes_ = 0;
-  std::size_t first_line_ = 0;
-  std::uint64_t done_ = 0;
-  bool created_ = false;
-  bool found_ = false;
-};
+    return Answers();
+  };
+  const LinesDone lines = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
+  JsonObject answer = start_answer(options);
+  answer.number("adds", adds ? changed : 0)
+      .number("deletes", adds ? 0 : changed)
+      .number("failed", lines.failed);
+  answer.boolean("created", created);
+  session.output().answer(answer, std::to_string(changed));
+  return !adds && !found && lines.lines != 0 ? worse(lines.worst, ExitStatus::no) : lines.worst;
+}
 
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
@@ -171,12 +156,12 @@ ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, con
 }
 
 ExitStatus add(Session& session, const ArrayOptions& options) {
-  if (from_input(options)) return LineChanger(session, options, Change::add).run_and_answer();
+  if (from_input(options)) return change_lines(session, options, Change::add);
   return change_in_one_step(session, options, elements_of(options, options.values), {});
 }
 
 ExitStatus remove(Session& session, const ArrayOptions& options) {
-  if (from_input(options)) return LineChanger(session, options, Change::remove).run_and_answer();
+  if (from_input(options)) return change_lines(session, options, Change::remove);
   return change_in_one_step(session, options, {}, elements_of(options, options.values));
 }
 
@@ -187,34 +172,26 @@ ExitStatus change(Session& session, const ArrayOptions& options) {
                             elements_of(options, options.remove));
 }
 
-// All lines are one step: all of them are read first, and none is used if one is invalid.
-class ElementLines final : public LineBatch {
- public:
-  ElementLines(Session& session, const ArrayOptions& options)
-      : LineBatch(session, true, Answers::once), options_(options) {}
-  Elements elements;
-
- private:
-  void take(std::string line) override { elements.push_back(element_of(options_, line)); }
-  void send() override {}
-
-  const ArrayOptions& options_;
-};
-
 ExitStatus replace(Session& session, const ArrayOptions& options) {
   const auto encoding = encoding_of(session, options);
-  ElementLines lines(session, options);
+  Elements elements;
   if (from_input(options)) {
-    if (const ExitStatus status = lines.run(); status != ExitStatus::ok) return status;
-    if (lines.elements.empty() && !options.allow_empty) {
+    // All lines are one step: all of them are read first, and none is used if one is invalid.
+    Batch<std::string> batch = element_batch(options);
+    batch.run = [&](Window<std::string>& window) {
+      std::move(window.items.begin(), window.items.end(), std::back_inserter(elements));
+      return Answers();
+    };
+    const LinesDone lines = batch.of_lines(session, {.fail_fast = true, .answers_each = false});
+    if (lines.worst != ExitStatus::ok) return lines.worst;
+    if (elements.empty() && !options.allow_empty) {
       throw Failure(
           ErrorCode::bad_data,
           "standard input was empty and nothing was replaced; use --allow-empty to empty the array");
     }
   } else {
-    lines.elements = elements_of(options, options.values);
+    elements = elements_of(options, options.values);
   }
-  const Elements& elements = lines.elements;
   const auto changed =
       Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
   JsonObject answer = start_answer(options);

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "common/base/bytes.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/names.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
@@ -18,7 +18,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t window_lines = 1024;
 constexpr std::uint64_t largest_exact_json = std::uint64_t{1} << 53;
 
 struct CounterOptions {
@@ -74,83 +73,41 @@ IncrOptions incr_options(const CounterOptions& options) {
   return {options.ttl, options.initial, options.exact, options.plain};
 }
 
-// `NAME` or `NAME DELTA`.
-Increment parse_line(const std::string& line) {
-  const auto space = line.find_first_of(" \t");
-  if (space == std::string::npos) return {line, 1};
-  const auto delta = parse_u64(std::string_view(line).substr(line.find_first_not_of(" \t", space)));
-  if (!delta)
-    throw Failure(ErrorCode::bad_data,
-                  "the text after the name is not a whole number; write NAME or NAME DELTA");
-  return {line.substr(0, space), *delta};
+void answer_increments(Session& session, const Window<Increment>& window, const IncrementResults& results) {
+  for (const IncrementResult& result : results.of_names) {
+    if (!result.value) continue;
+    session.output().answer(increment_line(session, result.name, result.delta, *result.value),
+                            std::to_string(result.value->value));
+  }
+  for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
+    const auto& failure = results.of_names[results.of_lines[i]].failure;
+    if (failure) window.fail(i, *failure);
+  }
 }
 
 // Increments from standard input: equal names of one window are one increment.
-class IncrementLines final : public LineBatch {
- public:
-  IncrementLines(Session& session, const CounterOptions& options)
-      : LineBatch(session, options.fail_fast, Answers::each_line),
-        options_(options),
-        counter_(counter_of(session, options)) {}
-
- private:
-  void take(std::string line) override {
-    if (line.empty()) return;
-    Increment increment = parse_line(line);
-    checked([&] { return counter_.key_of(increment.name); });
-    increments_.push_back(std::move(increment));
-    numbers_.push_back(line_number());
-    if (increments_.size() >= window_lines) begin();
-  }
-
-  void send() override {
-    begin();
-    finish();
-  }
-
-  // The answers to a window are printed while the next one is in flight.
-  void begin() {
-    if (increments_.empty()) return;
-    Window next{counter_.begin_incr(increments_, incr_options(options_)), std::move(numbers_)};
-    finish();
-    begun_.emplace(std::move(next));
-    increments_.clear();
-    numbers_.clear();
-  }
-
-  void finish() {
-    if (!begun_) return;
-    Window window = std::move(*begun_);
-    begun_.reset();
-    const IncrementResults results = window.increments.finish();
-    for (const IncrementResult& result : results.of_names) {
-      if (!result.value) continue;
-      session_.output().answer(increment_line(session_, result.name, result.delta, *result.value),
-                               std::to_string(result.value->value));
-    }
-    for (std::size_t i = 0; i < results.of_lines.size(); ++i) {
-      const auto& failure = results.of_names[results.of_lines[i]].failure;
-      if (failure) fail(*failure, window.numbers[i]);
-    }
-  }
-
-  struct Window {
-    Counter::Incrementing increments;
-    std::vector<std::size_t> numbers;  // of its lines
+ExitStatus incr_lines(Session& session, const CounterOptions& options) {
+  Counter counter = counter_of(session, options);
+  const IncrOptions how = incr_options(options);
+  Batch<Increment> batch;
+  batch.parse = [&](std::string line) -> std::optional<Increment> {
+    if (line.empty()) return std::nullopt;
+    NamedNumber increment = name_and_number(std::move(line), 1, "NAME or NAME DELTA");
+    static_cast<void>(counter.key_of(increment.name));
+    return Increment{std::move(increment.name), increment.number};
   };
-
-  const CounterOptions& options_;
-  Counter counter_;
-  std::vector<Increment> increments_;
-  std::vector<std::size_t> numbers_;
-  std::optional<Window> begun_;
-};
+  batch.run = [&](const Window<Increment>& window) -> Answers {
+    const auto sent = std::make_shared<Counter::Incrementing>(counter.begin_incr(window.items, how));
+    return [&session, &window, sent] { answer_increments(session, window, sent->finish()); };
+  };
+  return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+}
 
 ExitStatus incr(Session& session, const CounterOptions& options) {
   if (options.name == "-") {
     if (options.delta)
       throw InvalidInput("with -, the deltas come from standard input: one NAME DELTA per line");
-    return IncrementLines(session, options).run();
+    return incr_lines(session, options);
   }
   const std::uint64_t delta = options.delta.value_or(1);
   const CounterValue value = counter_of(session, options).incr(options.name, delta, incr_options(options));

@@ -4,8 +4,9 @@
 
 #include "common/base/bytes.hpp"
 #include "common/structures/counter/counter.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
-#include "tools/cli/line_batch.hpp"
+#include "tools/cli/names.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -21,7 +22,7 @@ struct LimitOptions {
   std::string if_down;
 };
 
-// One use, or one line of them.
+// One use, or lines of them.
 class Limiter {
  public:
   Limiter(Session& session, const LimitOptions& options)
@@ -31,30 +32,49 @@ class Limiter {
                  options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters) {
     if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
     if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
+    rule_ = {*options.max, options.period, options.sliding, options.peek};
   }
 
   // Throws what keeps it from being answered, unless --if-down answers.
-  ExitStatus answer(const std::string& name, std::uint64_t cost) {
-    try {
-      return print(name, ask(name, cost));
-    } catch (const Failure& failure) {
-      const bool nobody = failure.code() == ErrorCode::unavailable ||
-                          failure.code() == ErrorCode::unknown_outcome ||
-                          failure.code() == ErrorCode::refused || failure.code() == ErrorCode::try_again;
-      if (options_.if_down.empty() || !nobody) throw;
-      return print_despite(name, failure);
-    }
+  ExitStatus answer(const LimitUse& use) {
+    counter_.check_limit(use, rule_);
+    const LimitResult result = counter_.limit(std::span(&use, 1), rule_).front();
+    if (result.failure && !answers_despite(*result.failure)) raise(*result.failure);
+    return print(use.name, result);
+  }
+
+  Batch<LimitUse> batch() {
+    Batch<LimitUse> batch;
+    batch.parse = [this](std::string line) -> std::optional<LimitUse> {
+      if (line.empty()) return std::nullopt;
+      NamedNumber use = name_and_number(std::move(line), options_.cost, "NAME or NAME COST");
+      counter_.check_limit({use.name, use.number}, rule_);
+      return LimitUse{std::move(use.name), use.number};
+    };
+    batch.run = [this](const Window<LimitUse>& window) {
+      const auto results = counter_.limit(window.items, rule_);
+      for (std::size_t i = 0; i < results.size(); ++i) {
+        if (results[i].failure && !answers_despite(*results[i].failure))
+          window.fail(i, *results[i].failure);
+        else
+          window.note(print(window.items[i].name, results[i]));
+      }
+      return Answers();
+    };
+    return batch;
   }
 
  private:
-  LimitResult ask(const std::string& name, std::uint64_t cost) {
-    if (options_.sliding)
-      return counter_.limit_sliding(name, *options_.max, options_.period, cost, options_.peek);
-    return options_.peek ? counter_.peek_limit(name, *options_.max, options_.period, cost)
-                         : counter_.limit(name, *options_.max, options_.period, cost);
+  // Whether --if-down answers for the server.
+  bool answers_despite(const Failure& failure) const {
+    const bool nobody = failure.code() == ErrorCode::unavailable ||
+                        failure.code() == ErrorCode::unknown_outcome ||
+                        failure.code() == ErrorCode::refused || failure.code() == ErrorCode::try_again;
+    return nobody && !options_.if_down.empty();
   }
 
   ExitStatus print(const std::string& name, const LimitResult& result) {
+    if (result.failure) return print_despite(name, *result.failure);
     JsonObject line = start(name, result.allowed);
     line.number("used", result.used).number("max", *options_.max);
     if (options_.peek) line.boolean("peek", true);
@@ -90,42 +110,15 @@ class Limiter {
 
   Session& session_;
   const LimitOptions& options_;
+  LimitRule rule_;
   Counter counter_;
 };
 
-// `NAME` or `NAME COST`: one answer per line, in their order.
-class LimitLines final : public LineBatch {
- public:
-  LimitLines(Session& session, const LimitOptions& options)
-      : LineBatch(session, options.fail_fast, Answers::each_line),
-        cost_(options.cost),
-        limiter_(session, options) {}
-
- private:
-  void take(std::string line) override {
-    if (line.empty()) return;
-    const std::size_t space = line.find_first_of(" \t");
-    std::uint64_t cost = cost_;
-    if (space != std::string::npos) {
-      const std::size_t number = line.find_first_not_of(" \t", space);
-      const auto given = parse_u64(std::string_view(line).substr(std::min(number, line.size())));
-      if (!given)
-        throw Failure(ErrorCode::bad_data,
-                      "the text after the name is not a whole number; write NAME or NAME COST");
-      cost = *given;
-      line.resize(space);
-    }
-    note(checked([&] { return limiter_.answer(line, cost); }));
-  }
-  void send() override {}
-
-  std::uint64_t cost_;
-  Limiter limiter_;
-};
-
 ExitStatus limit(Session& session, const LimitOptions& options) {
-  if (options.name == "-") return LimitLines(session, options).run();
-  return Limiter(session, options).answer(options.name, options.cost);
+  Limiter limiter(session, options);
+  const Batch<LimitUse> batch = limiter.batch();
+  if (options.name == "-") return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  return limiter.answer({options.name, options.cost});
 }
 
 }  // namespace

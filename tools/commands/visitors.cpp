@@ -7,9 +7,9 @@
 #include "common/base/bytes.hpp"
 #include "common/base/result.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -18,8 +18,6 @@
 namespace mcds {
 
 namespace {
-
-constexpr std::size_t ids_per_batch = 1000;
 
 struct Options {
   std::string name;
@@ -77,46 +75,27 @@ void answer_hit(Session& session, const Options& options, const Visitors& visito
   session.output().answer(answer, bare);
 }
 
-// Ids from standard input, a batch of them in one round trip.
-class VisitorLines final : public LineBatch {
- public:
-  VisitorLines(Session& session, const Options& options, Visitors& visitors)
-      : LineBatch(session, options.fail_fast, Answers::each_line), options_(options), visitors_(visitors) {}
-
- private:
-  void take(std::string line) override {
-    if (ids_.empty()) first_line_ = line_number();
-    ids_.push_back(std::move(line));
-    if (ids_.size() == ids_per_batch) send();
-  }
-
-  void send() override {
-    if (ids_.empty()) return;
-    const auto hits = visitors_.hit(ids_);
-    for (std::size_t i = 0; i < hits.size(); ++i) {
-      try {
-        if (hits[i].failure) raise(*hits[i].failure);
-        answer_hit(session_, options_, visitors_, hits[i], ids_[i]);
-      } catch (const Failure& failure) {
-        if (failure.code() == ErrorCode::output_failed) throw;
-        fail(failure, first_line_ + i);
-      }
-    }
-    ids_.clear();
-  }
-
-  const Options& options_;
-  Visitors& visitors_;
-  std::vector<std::string> ids_;
-  std::size_t first_line_ = 0;
-};
+// Ids from standard input, a window of them in one round trip.
+ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitors) {
+  Batch<std::string> batch;
+  batch.parse = [](std::string line) { return line; };
+  batch.run = [&](const Window<std::string>& window) {
+    answer_each(window, visitors.hit(window.items), [&](const std::string& id, const Visitors::IdHit& hit) {
+      answer_hit(session, options, visitors, hit, id);
+      return ExitStatus::ok;
+    });
+    return Answers();
+  };
+  batch.most_items = 1000;
+  return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+}
 
 ExitStatus hit(Session& session, const Options& options) {
   Visitors visitors = visitors_to_hit(session, options);
   if (!options.id) {
     answer_hit(session, options, visitors, visitors.hit(), std::nullopt);
   } else if (*options.id == "-") {
-    return VisitorLines(session, options, visitors).run();
+    return hit_lines(session, options, visitors);
   } else {
     const std::string id = value_of(*options.id);
     answer_hit(session, options, visitors, visitors.hit(id), id);

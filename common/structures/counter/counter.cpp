@@ -16,7 +16,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_side_by_side = 128;
 constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal ones
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 

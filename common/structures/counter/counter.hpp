@@ -118,12 +118,25 @@ struct SetResult {
   std::vector<CopyOutcome> copies = {};
 };
 
+// What a limit allows, for all uses of a batch.
+struct LimitRule {
+  std::uint64_t max = 0;
+  Duration period{};
+  bool sliding = false, peek = false;
+};
+
+struct LimitUse {
+  std::string name;
+  std::uint64_t cost = 1;
+};
+
 struct LimitResult {
   bool allowed = false;
   std::uint64_t used = 0;   // in this window, with this one
   Duration retry_after{0};  // until the window ends, or enough uses have left it
   std::size_t server = 0;
   std::vector<CopyOutcome> copies = {};
+  std::optional<Failure> failure = {};  // in a batch; then the rest says nothing
 };
 
 struct CounterRemoval {
@@ -141,6 +154,8 @@ class Counter {
     counters,
     whole_keys
   };  // whole_keys: NAME is the memcached key of an application's counter
+
+  static constexpr std::size_t most_side_by_side = 128;  // names whose verbs need several trips
 
   explicit Counter(const Context& context, Names names = Names::counters)
       : context_(context), names_(names) {}
@@ -166,6 +181,11 @@ class Counter {
   // At most `max` uses in any window of `period`, wherever it begins. One copy only. Throws Contention too.
   LimitResult limit_sliding(const std::string& name, std::uint64_t max, Duration period,
                             std::uint64_t cost = 1, bool peek = false);
+  // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order; those of
+  // different names share their trips, and so do all of one name that cost 1 once it was counted in this batch.
+  std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
+  // Throws InvalidInput for a use that the rule cannot count.
+  void check_limit(const LimitUse& use, const LimitRule& rule) const;
   std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
   std::string key_of(const std::string& name) const;
@@ -181,14 +201,18 @@ class Counter {
                               const IncrOptions& options);
   void incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const;
 
-  // Of one aligned window of a limit.
+  // One aligned window of a limit.
   struct LimitWindow {
-    std::string key;
+    std::string suffix;  // of a name's key
     WallTime end, now;
     std::chrono::milliseconds period;
   };
-  void check_limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) const;
-  LimitWindow limit_window(const std::string& name, Duration period) const;
+  LimitWindow limit_window(Duration period) const;
+  // One trip; those of one name must not depend on each other's refusal.
+  std::vector<LimitResult> count_uses(std::span<const LimitUse> uses, const LimitRule& rule);
+  std::vector<LimitResult> ask_side_by_side(std::span<const LimitUse> uses, const LimitRule& rule) const;
+  LimitResult use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
+                         std::span<const Reply> replies) const;
 
   CounterReading merge(const std::string& name, const std::string& key, std::span<const Reply> replies);
   CounterValue best_of(std::span<const Reply> replies) const;

@@ -1,9 +1,13 @@
 // mcds counter limit: aligned windows, one counter each; and the sliding window, one record.
 #include <algorithm>
+#include <numeric>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/side_by_side.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/sliding.hpp"
@@ -16,47 +20,123 @@ constexpr int late_attempts = 20;  // at an answer that comes in time
 
 }  // namespace
 
-void Counter::check_limit(const std::string& name, std::uint64_t max, Duration period,
-                          std::uint64_t cost) const {
-  check_counter_value(max, "--max");
-  if (cost == 0 || cost > max)
+void Counter::check_limit(const LimitUse& use, const LimitRule& rule) const {
+  check_counter_value(rule.max, "--max");
+  if (use.cost == 0 || use.cost > rule.max)
     throw InvalidInput("--cost must be at least 1 and at most --max; a higher cost is never allowed");
-  if (period < std::chrono::milliseconds(1)) throw InvalidInput("--per must be at least 1ms");
-  if (key_of(name).size() > 200) throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
+  if (rule.period < std::chrono::milliseconds(1)) throw InvalidInput("--per must be at least 1ms");
+  if (key_of(use.name).size() > 200)
+    throw InvalidInput("the key is too long for a limit; at most 200 bytes fit");
 }
 
-Counter::LimitWindow Counter::limit_window(const std::string& name, Duration period) const {
+Counter::LimitWindow Counter::limit_window(Duration period) const {
   const auto period_ms = std::chrono::duration_cast<std::chrono::milliseconds>(period);
   const WallTime now = context_.clock.wall();
   const auto window = now.time_since_epoch() / period_ms;
-  std::string key =
-      key_of(name) + ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
-  return {std::move(key), WallTime((window + 1) * period_ms), now, period_ms};
+  std::string suffix = ":limit:" + std::to_string(period_ms.count()) + ':' + std::to_string(window);
+  return {std::move(suffix), WallTime((window + 1) * period_ms), now, period_ms};
 }
 
-LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
-  check_limit(name, max, period, cost);
-  const LimitWindow window = limit_window(name, period);
-  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
-  const Exptime exptime = Exptime::at(window.end + std::chrono::seconds(2) + window.period / 2, window.now);
-  const auto replies = execute_copies(context_, Request::incr_or_create(window.key, cost, cost, exptime));
-  if (std::none_of(replies.begin(), replies.end(), is_stored)) fail_counter(context_, name, telling(replies));
+LimitResult Counter::use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
+                                std::span<const Reply> replies) const {
+  if (std::none_of(replies.begin(), replies.end(), is_stored))
+    fail_counter(context_, use.name, telling(replies));
   CounterValue uses = best_of(replies);
   // An answer that took so long that the window's key may have expired before the request arrived allows
   // nothing.
   const bool late = context_.clock.wall() >= window.end + window.period / 2;
-  const bool allowed = uses.value <= max && !late;
+  const bool allowed = uses.value <= rule.max && !late;
+  const std::uint64_t used = allowed ? uses.value : std::min(uses.value - use.cost, rule.max);
+  return {.allowed = allowed,
+          .used = used,
+          .retry_after = late ? Duration(0) : window.end - window.now,
+          .server = uses.server,
+          .copies = std::move(uses.copies)};
+}
+
+std::vector<LimitResult> Counter::count_uses(std::span<const LimitUse> uses, const LimitRule& rule) {
+  const LimitWindow window = limit_window(rule.period);
+  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+  const Exptime exptime = Exptime::at(window.end + std::chrono::seconds(2) + window.period / 2, window.now);
+  std::vector<Request> requests;
+  requests.reserve(uses.size());
+  for (const LimitUse& use : uses)
+    requests.push_back(
+        Request::incr_or_create(key_of(use.name) + window.suffix, use.cost, use.cost, exptime));
+  const CopyReplies replies = execute_copies(context_, requests);
+  std::vector<LimitResult> results(uses.size());
   // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
-  if (!allowed && cost > 1) execute_copies(context_, Request::decr(window.key, cost));
-  const std::uint64_t used = allowed ? uses.value : std::min(uses.value - cost, max);
-  return {allowed, used, late ? Duration(0) : window.end - window.now, uses.server, std::move(uses.copies)};
+  std::vector<Request> refunds;
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    keep_failure(results[i], [&] {
+      results[i] = use_result(uses[i], rule, window, replies[i]);
+      if (!results[i].allowed && uses[i].cost > 1)
+        refunds.push_back(Request::decr(requests[i].key, uses[i].cost));
+    });
+  }
+  if (!refunds.empty()) execute_copies(context_, refunds);
+  return results;
+}
+
+std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const LimitRule& rule) {
+  std::vector<LimitResult> results(uses.size());
+  std::vector<std::size_t> left(uses.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  std::unordered_set<std::string_view> counted;
+  while (!left.empty()) {
+    enum class Turn { open, over };  // whether more uses of the name, each of cost 1, may join this trip
+    std::unordered_map<std::string_view, Turn> turns;
+    std::vector<LimitUse> now;
+    std::vector<std::size_t> of_now, later;
+    for (const std::size_t i : left) {
+      const LimitUse& use = uses[i];
+      const bool small = use.cost == 1 && counted.contains(use.name) && !rule.sliding && !rule.peek;
+      const auto [turn, first] = turns.try_emplace(use.name, Turn::open);
+      const bool joins = first || (small && turn->second == Turn::open);
+      if (!small || !joins) turn->second = Turn::over;
+      if (joins) now.push_back(use);
+      (joins ? of_now : later).push_back(i);
+    }
+    auto done = rule.sliding || rule.peek ? ask_side_by_side(now, rule) : count_uses(now, rule);
+    for (std::size_t i = 0; i < done.size(); ++i) results[of_now[i]] = std::move(done[i]);
+    for (const std::size_t i : of_now) counted.insert(uses[i].name);
+    left = std::move(later);
+  }
+  return results;
+}
+
+std::vector<LimitResult> Counter::ask_side_by_side(std::span<const LimitUse> uses,
+                                                   const LimitRule& rule) const {
+  std::vector<LimitResult> results(uses.size());
+  for (std::size_t from = 0; from < uses.size(); from += most_side_by_side) {
+    const auto some = uses.subspan(from, std::min(uses.size() - from, most_side_by_side));
+    const SideBySide runs(context_, some.size());
+    runs.each([&](std::size_t i) {
+      Counter counter(runs.at(i), names_);
+      const auto& [name, cost] = some[i];
+      keep_failure(results[from + i], [&] {
+        results[from + i] = rule.sliding ? counter.limit_sliding(name, rule.max, rule.period, cost, rule.peek)
+                                         : counter.peek_limit(name, rule.max, rule.period, cost);
+      });
+    });
+  }
+  return results;
+}
+
+LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
+  const LimitUse use{name, cost};
+  const LimitRule rule{max, period};
+  check_limit(use, rule);
+  LimitResult result = std::move(count_uses(std::span(&use, 1), rule).front());
+  if (result.failure) raise(*result.failure);
+  return result;
 }
 
 LimitResult Counter::peek_limit(const std::string& name, std::uint64_t max, Duration period,
                                 std::uint64_t cost) {
-  check_limit(name, max, period, cost);
-  const LimitWindow window = limit_window(name, period);
-  const auto replies = execute_copies(context_, Request::get(window.key));
+  check_limit({name, cost}, {max, period});
+  const LimitWindow window = limit_window(period);
+  const auto replies = execute_copies(context_, Request::get(key_of(name) + window.suffix));
   std::uint64_t used = 0;
   bool answered = false;
   for (const Reply& reply : replies) {
@@ -71,7 +151,7 @@ LimitResult Counter::peek_limit(const std::string& name, std::uint64_t max, Dura
 
 LimitResult Counter::limit_sliding(const std::string& name, std::uint64_t max, Duration period,
                                    std::uint64_t cost, bool peek) {
-  check_limit(name, max, period, cost);
+  check_limit({name, cost}, {max, period});
   refuse_with_copies("limit --sliding");
   const SlidingLimit limit{max, std::chrono::duration_cast<std::chrono::milliseconds>(period)};
   const std::string key = key_of(name) + ":limit:" + std::to_string(limit.period.count()) + ":sliding";

@@ -40,16 +40,16 @@ std::string loss_message(const ElementsKind& kind, const Elements::Listing& list
 
 ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   const Elements elements = elements_of(session, kind, options);
-  const ElementBatch batch{
-      bare_element, [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
+  const auto batch = element_batch(
+      [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
       [&](const Element& element, const ElementResult& result) {
         JsonObject answer = element_answer(kind, options, element.name);
         answer.boolean("removed", result.yes).bytes("server", session.server_address(result.server));
         add_copies(answer, session, result.copies);
         session.output().answer(answer, result.yes ? "1" : "0");
         return result.yes ? ExitStatus::ok : ExitStatus::no;
-      }};
-  return batch.of_words(session, options);
+      });
+  return run_words(session, options, batch);
 }
 
 // Nobody has ever set an element, or the whole index is lost.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/structures/elements/elements.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 
@@ -37,18 +38,13 @@ using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
 JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
                           const std::string& element);
 
-// A verb over many elements. Arguments are all checked before anything is sent; lines of standard input fail
-// one by one.
-struct ElementBatch {
-  // From a line of standard input; throws Failure.
-  std::function<Element(std::string line)> parse;
-  std::function<std::vector<ElementResult>(std::span<const Element>)> run;
-  std::function<ExitStatus(const Element&, const ElementResult&)> answer;
-
-  ExitStatus of_words(Session& session, const ElementsOptions& options) const;
-  ExitStatus of(Session& session, std::vector<Element> elements) const;
-  ExitStatus of_lines(Session& session, const ElementsOptions& options) const;
-};
+// A verb over many elements: what asks for a window of them, and what prints one answer.
+using AskElements = std::function<std::vector<ElementResult>(std::span<const Element>)>;
+using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
+Batch<Element> element_batch(AskElements ask, AnswerElement answer);
+// The words of the command line, which are all checked before anything is sent, or for `-` the lines of standard input.
+ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch);
+ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements);
 
 std::vector<std::string> names_of(std::span<const Element> elements);
 // A line or word that is nothing but an element's name.

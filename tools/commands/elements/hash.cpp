@@ -19,7 +19,7 @@ Element checked(Element element) {
 }
 
 // FIELD<TAB>VALUE.
-Element of_line(const std::string& line) {
+Element of_tab_line(const std::string& line) {
   const auto tab = line.find('\t');
   if (tab == std::string::npos)
     throw Failure(ErrorCode::bad_data,
@@ -44,29 +44,31 @@ Element of_json_line(const std::string& line) {
   return checked({std::move(*field), std::move(*value)});
 }
 
-ElementBatch setter(Session& session, const ElementsOptions& options, Hash& hash) {
-  return {options.json ? std::function<Element(std::string)>(of_json_line) : of_line,
-          [&](std::span<const Element> window) { return hash.set(window, options.relist); },
-          [&](const Element& field, const ElementResult& result) {
-            JsonObject answer = element_answer(kind, options, field.name);
-            answer.boolean("created", result.yes).bytes("server", session.server_address(result.server));
-            add_copies(answer, session, result.copies);
-            session.output().answer(answer, result.yes ? "1" : "0");
-            return ExitStatus::ok;
-          }};
+ExitStatus answer_set(Session& session, const ElementsOptions& options, const Element& field,
+                      const ElementResult& result) {
+  JsonObject answer = element_answer(kind, options, field.name);
+  answer.boolean("created", result.yes).bytes("server", session.server_address(result.server));
+  add_copies(answer, session, result.copies);
+  session.output().answer(answer, result.yes ? "1" : "0");
+  return ExitStatus::ok;
 }
 
 ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(session.context_with_copies(), options.name);
-  const ElementBatch batch = setter(session, options, hash);
-  if (options.words.size() == 1 && options.words.front() == "-") return batch.of_lines(session, options);
+  auto batch =
+      element_batch([&](std::span<const Element> window) { return hash.set(window, options.relist); },
+                    [&](const Element& field, const ElementResult& result) {
+                      return answer_set(session, options, field, result);
+                    });
+  batch.parse = options.json ? of_json_line : of_tab_line;
+  if (options.words == std::vector<std::string>{"-"}) return run_words(session, options, batch);
   if (options.json) throw InvalidInput("--json applies to lines of standard input; give - instead of fields");
   if (options.words.size() % 2 != 0)
     throw InvalidInput("each field needs a value; give FIELD VALUE …, or - for standard input");
   std::vector<Element> fields;
   for (std::size_t i = 0; i < options.words.size(); i += 2)
     fields.push_back(checked({value_of(options.words[i]), value_of(options.words[i + 1])}));
-  return batch.of(session, std::move(fields));
+  return run_elements(session, batch, std::move(fields));
 }
 
 ExitStatus get(Session& session, const ElementsOptions& options) {
@@ -85,9 +87,9 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
     alone ? output.answer_bytes(answer, result.value) : output.answer(answer, result.value);
     return ExitStatus::ok;
   };
-  const ElementBatch batch{
-      bare_element, [&](std::span<const Element> window) { return hash.get(names_of(window)); }, answer_one};
-  return batch.of_words(session, options);
+  return run_words(
+      session, options,
+      element_batch([&](std::span<const Element> window) { return hash.get(names_of(window)); }, answer_one));
 }
 
 }  // namespace

@@ -16,16 +16,16 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
                    std::vector<ElementResult> (*ask)(Table&, const std::vector<std::string>&,
                                                      const ElementsOptions&)) {
   Table table(session.context_with_copies(), options.name);
-  const ElementBatch batch{
-      bare_element, [&](std::span<const Element> window) { return ask(table, names_of(window), options); },
-      [&](const Element& member, const ElementResult& result) {
-        JsonObject answer = element_answer(kind, options, member.name);
-        answer.boolean(word, result.yes).bytes("server", session.server_address(result.server));
-        add_copies(answer, session, result.copies);
-        session.output().answer(answer, result.yes ? "1" : "0");
-        return result.yes ? ExitStatus::ok : otherwise;
-      }};
-  return batch.of_words(session, options);
+  const auto batch =
+      element_batch([&](std::span<const Element> window) { return ask(table, names_of(window), options); },
+                    [&](const Element& member, const ElementResult& result) {
+                      JsonObject answer = element_answer(kind, options, member.name);
+                      answer.boolean(word, result.yes).bytes("server", session.server_address(result.server));
+                      add_copies(answer, session, result.copies);
+                      session.output().answer(answer, result.yes ? "1" : "0");
+                      return result.yes ? ExitStatus::ok : otherwise;
+                    });
+  return run_words(session, options, batch);
 }
 
 ExitStatus add(Session& session, const ElementsOptions& options) {

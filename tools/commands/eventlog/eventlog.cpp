@@ -1,12 +1,13 @@
 // mcds eventlog: the command line, put, info and where; the algorithm is in common/structures/eventlog/eventlog.hpp.
 #include "common/structures/eventlog/eventlog.hpp"
 
+#include <limits>
 #include <memory>
 
 #include "common/base/units.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/cli/where_keys.hpp"
@@ -17,29 +18,47 @@ namespace mcds {
 
 namespace {
 
+constexpr std::size_t window_bytes = std::size_t{1} << 20;
+
 std::optional<WallTime> time_of(Session& session, const EventlogOptions& options) {
   if (!options.at) return std::nullopt;
   return parse_time(*options.at, session.clock().wall(), "--at");
 }
 
-// What of standard input's lines is put, and what is not.
-class LinePutter final : public LineBatch {
+// Lines that are put, and what has become of those before.
+class LinePutter {
  public:
-  LinePutter(Session& session, const EventlogOptions& options, EventLog& log)
-      : LineBatch(session, options.fail_fast, Answers::once),
-        log_(log),
-        kind_(options.json ? EventData::json : EventData::text),
-        at_(time_of(session, options)) {}
+  LinePutter(EventLog& log, EventData kind, std::optional<WallTime> at) : log_(log), kind_(kind), at_(at) {}
 
-  void describe(JsonObject& answer) const {
-    answer.number("events", events_).number("failed", failed());
+  void put(const Window<std::string>& window) {
+    std::size_t first = 0;  // of those that are staged
+    for (std::size_t i = 0; i < window.items.size(); ++i) {
+      try {
+        auto id = log_.stage(window.items[i], kind_, at_);
+        if (!id) {
+          flush(window, first);
+          id = log_.stage(window.items[i], kind_, at_);
+        }
+        if (log_.staged() == 1) {
+          first = i;
+          first_staged_ = id;
+        }
+      } catch (const Failure& failure) {
+        window.fail(i, failure);
+      }
+    }
+    flush(window, first);
+  }
+
+  void describe(Session& session, JsonObject& answer, std::uint64_t failed) const {
+    answer.number("events", events_).number("failed", failed);
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
+    add_copies(answer, session, copies_);
   }
   std::uint64_t events() const { return events_; }
-  // Each copy, with the first failure it had.
-  const std::vector<CopyOutcome>& copies() const { return copies_; }
 
  private:
+  // Of each copy the first failure stays.
   void note_copies(std::vector<CopyOutcome> copies) {
     for (std::size_t i = 0; i < copies_.size() && i < copies.size(); ++i) {
       if (copies_[i].failure) copies[i] = copies_[i];
@@ -47,50 +66,49 @@ class LinePutter final : public LineBatch {
     copies_ = std::move(copies);
   }
 
-  void take(std::string line) override {
-    auto id = log_.stage(line, kind_, at_);
-    if (!id) {
-      send();
-      id = log_.stage(line, kind_, at_);
-    }
-    if (log_.staged() == 1) first_line_ = line_number();
-    if (log_.staged() == 1) first_staged_ = id;
-  }
-
-  void send() override {
+  void flush(const Window<std::string>& window, std::size_t first) {
     const std::size_t count = log_.staged();
     if (count == 0) return;
+    const auto fail = [&](std::size_t from, const Failure& failure) {
+      for (std::size_t i = from; i < count; ++i) window.fail(first + i, failure);
+    };
     try {
       EventLog::Flushed flushed = log_.flush();
       note_copies(std::move(flushed.copies));
       events_ += flushed.events;
       if (!first_) first_ = first_staged_;
       last_ = flushed.last;
-      if (flushed.failure)
-        fail_together(*flushed.failure, first_line_ + flushed.events, count - flushed.events);
+      if (flushed.failure) fail(flushed.events, *flushed.failure);
     } catch (const Failure& failure) {
-      fail_together(failure, first_line_, count);
+      fail(0, failure);
     }
   }
 
   EventLog& log_;
   EventData kind_;
   std::optional<WallTime> at_;
-  std::size_t first_line_ = 0;
   std::optional<EventId> first_staged_, first_, last_;
   std::uint64_t events_ = 0;
   std::vector<CopyOutcome> copies_;
 };
 
 ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog& log) {
-  LinePutter putter(session, options, log);
-  const ExitStatus status = putter.run();
+  LinePutter putter(log, options.json ? EventData::json : EventData::text, time_of(session, options));
+  Batch<std::string> batch;
+  batch.parse = [](std::string line) { return line; };
+  batch.run = [&](const Window<std::string>& window) {
+    putter.put(window);
+    return Answers();
+  };
+  batch.most_items = std::numeric_limits<std::size_t>::max();
+  batch.bytes_of = [](const std::string& line) { return line.size() + sizeof line; };
+  batch.most_bytes = window_bytes;
+  const LinesDone done = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
   JsonObject answer;
   answer.bytes("eventlog", options.name);
-  putter.describe(answer);
-  add_copies(answer, session, putter.copies());
+  putter.describe(session, answer, done.failed);
   session.output().answer(answer, std::to_string(putter.events()));
-  return status;
+  return done.worst;
 }
 
 ExitStatus put(Session& session, const EventlogOptions& options) {

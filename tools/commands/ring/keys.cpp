@@ -3,8 +3,8 @@
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/key_names.hpp"
+#include "tools/cli/batch.hpp"
 #include "tools/cli/key_rules.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
@@ -13,39 +13,41 @@ namespace mcds {
 
 namespace {
 
-class RingKeyLines final : public LineBatch {
- public:
-  RingKeyLines(Session& session, const std::string& file, const TakeRingKey& take)
-      : LineBatch(session, false, Answers::once, file), take_(take) {}
-
- private:
-  void take(std::string line) override {
-    RingKey key;
-    if (key_in_json(line)) {
-      const auto size = json_field(line, "size_bytes");
-      if (size) key.bytes = parse_u64(*size);
-    } else if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
-      key.bytes = parse_u64(std::string_view(line).substr(tab + 1));
-      if (!key.bytes)
-        throw Failure(ErrorCode::bad_data,
-                      "the text after the tab is not a size in bytes; write KEY or KEY<TAB>BYTES");
-      line.resize(tab);
-    }
-    const std::string whole = checked([&] {
-      return KeyRules{session_.key_prefix(), {}, false}.of_line(line, session_.options().null);
-    });
-    key.key = whole;
-    take_(key);
-  }
-  void send() override {}
-
-  const TakeRingKey& take_;
+struct KeyAndBytes {
+  std::string key;
+  std::optional<std::uint64_t> bytes;
 };
+
+// KEY, KEY<TAB>BYTES, or a JSON object as our commands print it.
+KeyAndBytes of_key_line(std::string line) {
+  std::optional<std::uint64_t> bytes;
+  if (key_in_json(line)) {
+    if (const auto size = json_field(line, "size_bytes")) bytes = parse_u64(*size);
+  } else if (const std::size_t tab = line.find('\t'); tab != std::string::npos) {
+    bytes = parse_u64(std::string_view(line).substr(tab + 1));
+    if (!bytes)
+      throw Failure(ErrorCode::bad_data,
+                    "the text after the tab is not a size in bytes; write KEY or KEY<TAB>BYTES");
+    line.resize(tab);
+  }
+  return {std::move(line), bytes};
+}
 
 }  // namespace
 
 ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take) {
-  return RingKeyLines(session, file, take).run();
+  const KeyRules rules{session.key_prefix(), {}, false};
+  Batch<KeyAndBytes> batch;
+  batch.parse = [&](std::string line) {
+    KeyAndBytes key = of_key_line(std::move(line));
+    key.key = rules.of_line(key.key, session.options().null);
+    return key;
+  };
+  batch.run = [&](const Window<KeyAndBytes>& window) {
+    for (const auto& [key, bytes] : window.items) take({key, bytes, {}});
+    return Answers();
+  };
+  return batch.of_lines(session, {.answers_each = false, .file = file}).worst;
 }
 
 ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {

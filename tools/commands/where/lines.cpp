@@ -1,41 +1,26 @@
 // Keys from standard input, for the questions of `mcds where` that are asked of many.
+#include "tools/cli/batch.hpp"
 #include "tools/cli/key_rules.hpp"
-#include "tools/cli/line_batch.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
 
-namespace {
-
-class KeyLines final : public LineBatch {
- public:
-  KeyLines(Session& session, const KeyRules& rules, const TakeKey& take, const SendKeys& send)
-      : LineBatch(session, false, Answers::each_line), rules_(rules), take_(take), send_(send) {}
-
- private:
-  void take(std::string line) override {
-    note(take_(checked([&] { return rules_.of_line(line, session_.options().null); })));
-  }
-  void send() override { note(send_()); }
-
-  const KeyRules& rules_;
-  const TakeKey& take_;
-  const SendKeys& send_;
-};
-
-}  // namespace
-
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send) {
   const KeyRules rules{session.key_prefix(), placements, options.probe || options.prune || options.guess};
+  Batch<std::string> batch;
+  batch.parse = [&](const std::string& line) { return rules.of_line(line, session.options().null); };
+  batch.run = [&](const Window<std::string>& window) {
+    for (const std::string& key : window.items) window.note(take(key));
+    window.note(send());
+    return Answers();
+  };
   const auto& keys = options.keys;
-  if (keys == std::vector<std::string>{"-"}) return KeyLines(session, rules, take, send).run();
+  if (keys == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
   std::vector<std::string> whole;
   for (const std::string& key : keys) whole.push_back(rules.checked(key));
-  ExitStatus status = ExitStatus::ok;
-  for (const std::string& key : whole) status = worse(status, take(key));
-  return worse(status, send());
+  return batch.of_words(session, std::move(whole), keys);
 }
 
 }  // namespace mcds

@@ -43,7 +43,7 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 using TakeKey = std::function<ExitStatus(const std::string& key)>;
 using SendKeys = std::function<ExitStatus()>;
 // where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of what
-// `take` and `send` return; send is called at the end, and whenever more input has to be waited for. A key that is none
+// `take` and `send` return; send is called behind each window of keys. A key that is none
 // (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send);

@@ -1,0 +1,105 @@
+#include "tools/cli/batch.hpp"
+
+#include <malloc.h>
+#include <unistd.h>
+
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Each window takes and frees the same few MiB: given back to the system in between, they come back page by page.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 32 << 20);
+}
+
+}  // namespace
+
+BatchLines::BatchLines(Session& session, LineOptions options)
+    : session_(session),
+      options_(std::move(options)),
+      lines_(options_.file, session.options().null ? '\0' : '\n'),
+      started_(session.clock().steady()) {
+  keep_freed_memory();
+  session.hold_for_the_sick();
+  lines_.stop_at(session.clock(), session.deadline());
+  const bool shown = options_.answers_each && isatty(STDOUT_FILENO) != 0;
+  if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
+}
+
+LinesDone BatchLines::each(const std::function<void(std::string)>& take, const std::function<void()>& send) {
+  session_.output().buffered(true);
+  try {
+    read(take, send);
+  } catch (const Failure& failure) {
+    if (failure.code() != ErrorCode::output_failed) finish(send);
+    throw;
+  }
+  finish(send);
+  return {worst_, lines_.number(), failed_};
+}
+
+void BatchLines::read(const std::function<void(std::string)>& take, const std::function<void()>& send) {
+  std::uint64_t bytes = 0;
+  while (auto line = lines_.next()) {
+    bytes += line->size() + 1;
+    try {
+      take(std::move(*line));
+    } catch (const Failure& failure) {
+      if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
+      fail(failure, lines_.number());
+    }
+    if (progress_) progress_->advance(1, bytes);
+    if (!lines_.ready()) {
+      send();
+      pause();
+    }
+    if (options_.fail_fast && worst_ > ExitStatus::no) return;
+  }
+}
+
+// What has been found out is shown before more input is waited for.
+void BatchLines::pause() {
+  session_.output().flush();
+  if (failed_ == 0) return;
+  if (progress_) progress_->hide();
+  session_.output().tell_new_errors();
+}
+
+void BatchLines::finish(const std::function<void()>& send) {
+  send();
+  session_.output().flush();
+  session_.output().buffered(false);
+  if (progress_) progress_->hide();
+  session_.output().tell_errors();
+  if (isatty(STDERR_FILENO) != 0) session_.output().note(summary());
+}
+
+std::string BatchLines::summary() const {
+  const double seconds = std::chrono::duration<double>(session_.clock().steady() - started_).count();
+  std::string text = "mcds: " + std::to_string(lines_.number()) + " lines";
+  if (failed_ > 0) text += ", " + std::to_string(failed_) + " failed";
+  text += ", " + std::to_string(static_cast<std::uint64_t>(seconds * 10) / 10) + '.' +
+          std::to_string(static_cast<std::uint64_t>(seconds * 10) % 10) + " s";
+  if (seconds > 0) {
+    text += ", " +
+            std::to_string(static_cast<std::uint64_t>(static_cast<double>(lines_.number()) / seconds)) +
+            " lines/s";
+  }
+  return text;
+}
+
+void BatchLines::fail(const Failure& failure, std::size_t line) {
+  session_.output().failed_lines(failure, line);
+  ++failed_;
+  note(status_of(failure.code()));
+}
+
+void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,
+               const Failure& failure) {
+  session.output().error_of(words[i], words, failure);
+}
+
+}  // namespace mcds

@@ -1,0 +1,224 @@
+// Many items for one verb: the words of its command line, or the lines of standard input or of a file.
+//
+//   const Batch<Element> batch{.parse = bare_element, .run = [&](Window<Element>& window) {
+//     answer_each(window, table.has(names_of(window.items)), print);
+//     return Answers();
+//   }};
+//   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+//
+// A verb says what a line means and what to do with a window of items. Reading, windows, line numbers, failures,
+// progress and the exit status are the same for all verbs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/errors.hpp"
+#include "tools/cli/exit_status.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/progress.hpp"
+
+namespace mcds {
+
+class Session;
+
+// Prints the answers to a window that is in flight. Empty: they are printed already.
+using Answers = std::function<void()>;
+
+// Items that are sent together. It lives until its answers are printed.
+template <typename Item>
+class Window {
+ public:
+  using Fail = std::function<void(std::size_t i, const Failure& failure)>;
+  using Note = std::function<void(ExitStatus status)>;
+  Window(Fail fail, Note note) : fail_(std::move(fail)), note_(std::move(note)) {}
+
+  std::vector<Item> items;
+
+  // Reports the failure of the i-th item.
+  void fail(std::size_t i, const Failure& failure) const { fail_(i, failure); }
+  // Of the i-th item and all behind it.
+  void fail_from(std::size_t i, const Failure& failure) const {
+    for (; i < items.size(); ++i) fail_(i, failure);
+  }
+  void note(ExitStatus status) const { note_(status); }
+
+ private:
+  Fail fail_;
+  Note note_;
+};
+
+// For results that have a `failure`, one for each item: reports it, or notes what `answer` returns.
+template <typename Item, typename Results, typename Answer>
+void answer_each(const Window<Item>& window, const Results& results, const Answer& answer) {
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (results[i].failure)
+      window.fail(i, *results[i].failure);
+    else
+      window.note(answer(window.items[i], results[i]));
+  }
+}
+
+struct LineOptions {
+  bool fail_fast = false;  // stop at the first line that fails; what was taken before it is sent all the same
+  bool answers_each = true;  // a terminal that shows an answer to each line needs no progress beside
+  std::string file = "-";
+};
+
+struct LinesDone {
+  ExitStatus worst = ExitStatus::ok;
+  std::uint64_t lines = 0, failed = 0;
+};
+
+// The lines of a batch and what becomes of them. A line that fails is reported by its number, with others of the same
+// cause; the others go on.
+class BatchLines {
+ public:
+  BatchLines(Session& session, LineOptions options);
+
+  // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input cannot be
+  // read to its end. A Failure that `take` throws is that line's, but for those of usage and output, which end the batch.
+  LinesDone each(const std::function<void(std::string line)>& take, const std::function<void()>& send);
+
+  // Of the line being taken, from 1.
+  std::size_t number() const { return lines_.number(); }
+  void fail(const Failure& failure, std::size_t line);
+  void note(ExitStatus status) { worst_ = worse(worst_, status); }
+
+ private:
+  void read(const std::function<void(std::string line)>& take, const std::function<void()>& send);
+  void pause();
+  void finish(const std::function<void()>& send);
+  std::string summary() const;
+
+  Session& session_;
+  LineOptions options_;
+  LineReader lines_;
+  SteadyTime started_;
+  std::optional<Progress> progress_;
+  ExitStatus worst_ = ExitStatus::ok;
+  std::uint64_t failed_ = 0;
+};
+
+// Throws what `check` throws as a failure of a line: a misuse on the command line is bad data on standard input.
+template <typename Check>
+auto of_line(const Check& check) {
+  try {
+    return check();
+  } catch (const InvalidInput& failure) {
+    throw Failure(ErrorCode::bad_data, failure.what());
+  }
+}
+
+// How the failures of words are reported: by the word.
+void fail_word(Session& session, const std::vector<std::string>& words, std::size_t i,
+               const Failure& failure);
+
+template <typename Item>
+struct Batch {
+  // nullopt: a line to pass over. Throws Failure or InvalidInput for a bad line.
+  std::function<std::optional<Item>(std::string line)> parse;
+  // Sends the window's items. A Failure that it throws is that of all its items.
+  std::function<Answers(Window<Item>& window)> run;
+  // A window is sent before it has more than that.
+  std::size_t most_items = 1024;
+  std::function<std::size_t(const Item&)> bytes_of = {};
+  std::size_t most_bytes = std::size_t{4} << 20;
+
+  // In windows; the answers to one are printed while the next is in flight.
+  LinesDone of_lines(Session& session, LineOptions options) const;
+  // All as one window; `words` name the items. What `run` throws ends it.
+  ExitStatus of_words(Session& session, std::vector<Item> items, const std::vector<std::string>& words) const;
+};
+
+// One pass over the lines.
+template <typename Item>
+class BatchRun {
+ public:
+  BatchRun(const Batch<Item>& batch, Session& session, LineOptions options)
+      : batch_(batch), lines_(session, std::move(options)) {}
+
+  LinesDone run() {
+    return lines_.each([this](std::string line) { take(std::move(line)); },
+                       [this] {
+                         send();
+                         print();
+                       });
+  }
+
+ private:
+  void take(std::string line) {
+    auto item = of_line([&] { return batch_.parse(std::move(line)); });
+    if (!item) return;
+    const std::size_t bytes = batch_.bytes_of ? batch_.bytes_of(*item) : 0;
+    if (bytes_ + bytes > batch_.most_bytes) send();
+    if (!filling_) begin();
+    filling_->items.push_back(std::move(*item));
+    numbers_->push_back(lines_.number());
+    bytes_ += bytes;
+    if (filling_->items.size() >= batch_.most_items) send();
+  }
+
+  void begin() {
+    numbers_ = std::make_shared<std::vector<std::size_t>>();
+    filling_ = std::make_unique<Window<Item>>(
+        [this, numbers = numbers_](std::size_t i, const Failure& failure) {
+          lines_.fail(failure, (*numbers)[i]);
+        },
+        [this](ExitStatus status) { lines_.note(status); });
+    bytes_ = 0;
+  }
+
+  void send() {
+    if (!filling_) return;
+    const auto window = std::shared_ptr<Window<Item>>(std::move(filling_));
+    bytes_ = 0;
+    Answers answers;
+    try {
+      answers = batch_.run(*window);
+    } catch (const Failure& failure) {
+      if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
+      window->fail_from(0, failure);
+    }
+    print();
+    if (answers) in_flight_ = [window, answers] { answers(); };
+  }
+
+  void print() {
+    if (const Answers answers = std::exchange(in_flight_, {})) answers();
+  }
+
+  const Batch<Item>& batch_;
+  BatchLines lines_;
+  std::unique_ptr<Window<Item>> filling_;
+  std::shared_ptr<std::vector<std::size_t>> numbers_;  // of the lines in `filling_`
+  std::size_t bytes_ = 0;                              // in it
+  Answers in_flight_;
+};
+
+template <typename Item>
+LinesDone Batch<Item>::of_lines(Session& session, LineOptions options) const {
+  return BatchRun<Item>(*this, session, std::move(options)).run();
+}
+
+template <typename Item>
+ExitStatus Batch<Item>::of_words(Session& session, std::vector<Item> items,
+                                 const std::vector<std::string>& words) const {
+  ExitStatus worst = ExitStatus::ok;
+  Window<Item> window(
+      [&](std::size_t i, const Failure& failure) {
+        fail_word(session, words, i, failure);
+        worst = worse(worst, status_of(failure.code()));
+      },
+      [&](ExitStatus status) { worst = worse(worst, status); });
+  window.items = std::move(items);
+  if (const Answers answers = run(window)) answers();
+  return worst;
+}
+
+}  // namespace mcds
