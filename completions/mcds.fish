@@ -6,7 +6,9 @@ function __mcds_complete
             case '!files'
                 __fish_complete_path (commandline -ct)
             case '!command *'
-                __fish_complete_subcommand --commandline $words[(math (string split ' ' -- $line)[2] + 2)..-1]
+                # A number, before it is calculated with.
+                set -l number (string match -r '^!command ([0-9]+)$' -- $line)[2]
+                test -n "$number"; and __fish_complete_subcommand --commandline $words[(math $number + 2)..-1]
             case '*'
                 echo $line
         end

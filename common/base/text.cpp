@@ -10,11 +10,21 @@ namespace mcds {
 namespace {
 
 constexpr char del = 0x7f;
-constexpr char c1_lead = '\xc2';  // C1 controls are c2 80 … c2 9f
 
-bool is_c1(std::string_view text) {
-  return text.size() >= 2 && text[0] == c1_lead && static_cast<unsigned char>(text[1]) >= 0x80 &&
-         static_cast<unsigned char>(text[1]) < 0xa0;
+// Of the character at the start, which is neither ASCII nor longer than three bytes; 0: another.
+unsigned short_character(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  if ((byte(0) & 0xe0) == 0xc0 && (byte(1) & 0xc0) == 0x80) return (byte(0) & 0x1f) << 6 | (byte(1) & 0x3f);
+  if ((byte(0) & 0xf0) == 0xe0 && (byte(1) & 0xc0) == 0x80 && (byte(2) & 0xc0) == 0x80)
+    return (byte(0) & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+  return 0;
+}
+
+// C1 controls, what ends a line or a paragraph, and what changes the direction of the text around it.
+bool controls(unsigned character) {
+  return (character >= 0x80 && character < 0xa0) || character == 0x061c || character == 0x200e ||
+         character == 0x200f || (character >= 0x2028 && character <= 0x202e) ||
+         (character >= 0x2066 && character <= 0x2069);
 }
 
 void append_hex2(std::string& out, unsigned char byte) {
@@ -31,21 +41,22 @@ std::size_t character_size(std::string_view text) {
   return 0;
 }
 
-// Of the control character at the start, its escape as JSON has it.
-std::optional<std::string> escape_of(std::string_view text) {
+// Of the control character at the start, its escape as JSON has it, and its size.
+struct Escape {
+  std::string text;
+  std::size_t size;
+};
+std::optional<Escape> escape_of(std::string_view text) {
   const auto byte = static_cast<unsigned char>(text.front());
   if (byte < 0x20) {
     const std::string quoted = json_quote(text.substr(0, 1));
-    return quoted.substr(1, quoted.size() - 2);
+    return Escape{quoted.substr(1, quoted.size() - 2), 1};
   }
-  std::string escape = "\\u00";
-  if (text.front() == del) {
-    append_hex2(escape, byte);
-  } else if (is_c1(text)) {
-    append_hex2(escape, static_cast<unsigned char>(text[1]));
-  } else {
-    return std::nullopt;
-  }
+  const unsigned character = text.front() == del ? byte : short_character(text);
+  if (text.front() != del && !controls(character)) return std::nullopt;
+  Escape escape{"\\u", character < 0x80 ? 1U : character < 0x800 ? 2U : 3U};
+  append_hex2(escape.text, static_cast<unsigned char>(character >> 8));
+  append_hex2(escape.text, static_cast<unsigned char>(character & 0xff));
   return escape;
 }
 
@@ -76,7 +87,8 @@ std::string visible(std::string_view text) {
       shown += "\\x";
       append_hex2(shown, static_cast<unsigned char>(text.front()));
     } else {
-      shown += escape_of(text).value_or(std::string(text.substr(0, size)));
+      const auto escape = escape_of(text);
+      shown += escape ? escape->text : std::string(text.substr(0, size));
     }
     text.remove_prefix(std::max<std::size_t>(size, 1));
   }
@@ -84,9 +96,10 @@ std::string visible(std::string_view text) {
 }
 
 void make_json_visible(std::string& out, std::size_t start) {
-  constexpr std::string_view marks = "\x7f\xc2";
-  if (out.find(marks[0], start) == std::string::npos && out.find(marks[1], start) == std::string::npos)
-    return;
+  // How DEL, C1 and the other controls begin.
+  constexpr std::string_view marks = "\x7f\xc2\xd8\xe2";
+  const auto begins = [&](char mark) { return out.find(mark, start) != std::string::npos; };
+  if (std::none_of(marks.begin(), marks.end(), begins)) return;
   const std::string json = out.substr(start);
   out.resize(start);
   std::string_view rest = json;
@@ -96,8 +109,8 @@ void make_json_visible(std::string& out, std::size_t start) {
     rest.remove_prefix(plain);
     if (rest.empty()) break;
     const auto escape = escape_of(rest);
-    out += escape.value_or(std::string(rest.substr(0, 1)));
-    rest.remove_prefix(escape && rest.front() != del ? 2 : 1);
+    out += escape ? std::string_view(escape->text) : rest.substr(0, 1);
+    rest.remove_prefix(escape ? escape->size : 1);
   }
 }
 

@@ -25,10 +25,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/cluster/health/run_limits.hpp"
-#include "common/cluster/login.hpp"
 #include "common/cluster/reply.hpp"
 #include "common/cluster/request.hpp"
-#include "common/cluster/tls/options.hpp"
 #include "common/placement/placement.hpp"
 
 namespace mcds {
@@ -81,8 +79,6 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest time to wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
-  TlsOptions tls = {};              // for the servers that use it
-  std::optional<Login> login = {};  // for all of them
   // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is kept.
   std::shared_ptr<const RunLimits> run = nullptr;
   // Called for every request that went to a server, with the reply.
@@ -92,10 +88,20 @@ struct ConnectOptions {
   SteadyTime latest(SteadyTime now, Duration longest) const {
     return run ? run->earlier(now + longest) : now + longest;
   }
+  // How long may be waited from now on, for what takes `longest` at most.
+  Duration left(const Clock& clock, Duration longest) const {
+    const SteadyTime now = clock.steady();
+    return std::max(latest(now, longest) - now, Duration::zero());
+  }
+  // Throws Failure(try_again) once the run's deadline has passed.
+  void check_deadline(const Clock& clock) const {
+    if (run && run->over(clock.steady()))
+      throw Failure(ErrorCode::try_again, "not finished before the deadline");
+  }
 };
 
-// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of TlsOptions are
-// read, when a server with TLS is first used (Failure: cannot_read, configuration, system).
+// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of the servers'
+// Credentials are read, when a server with TLS is first used (Failure: cannot_read, configuration, system).
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds

@@ -19,10 +19,9 @@ class Exchange {
   Exchange(const Server& endpoint, const ConnectOptions& options, const Clock& clock)
       : address_(endpoint.address()),
         clock_(clock),
-        deadline_(clock.steady() + options.timeout),
-        tls_(endpoint.tls ? std::make_unique<const tls::Context>(options.tls) : nullptr),
-        socket_(endpoint, tls_.get()) {
-    if (!socket_.start(options.connect_timeout)) throw unreachable();
+        deadline_(options.latest(clock.steady(), options.timeout)),
+        socket_(endpoint, tls_.of(endpoint)) {
+    if (!socket_.start(options.left(clock, options.connect_timeout))) throw unreachable();
     while (socket_.state() != State::open) {
       wait_for(socket_.connecting_events());
       if (socket_.finish_connecting() == State::closed) throw unreachable();
@@ -65,7 +64,7 @@ class Exchange {
   std::string address_;
   const Clock& clock_;
   SteadyTime deadline_;
-  std::unique_ptr<const tls::Context> tls_;
+  tls::Contexts tls_;
   meta::Socket socket_;
 };
 

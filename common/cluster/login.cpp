@@ -2,15 +2,26 @@
 
 #include <algorithm>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
 
 namespace {
 
+using Kind = ReplyFailure::Kind;
+
+constexpr std::size_t longest_line = 2048;
+constexpr const char* invalid_reply =
+    "the server sent an invalid reply to the login; is this a memcached server?";
+constexpr const char* check_login =
+    "; check --user, --password-file and --auth (ascii for memcached -Y, user-key for MemCachier)";
+
 // A server that wants no login takes the request for what it says: the value must expire at once, under a key that
 // nobody uses.
 constexpr std::string_view ascii_key = "mcds:login";
+// As long as a header of the binary protocol: a server of that answers nothing shorter.
+constexpr std::string_view asked_key = "mcds:what-server-is-this";
 
 bool has_control(std::string_view text) {
   return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
@@ -18,6 +29,11 @@ bool has_control(std::string_view text) {
 
 bool has_space(std::string_view text) {
   return text.find(' ') != std::string_view::npos;
+}
+
+bool is_error(std::string_view line) {
+  return line == "ERROR" || line.starts_with("ERROR ") || line.starts_with("ERROR:") ||
+         line.starts_with("CLIENT_ERROR") || line.starts_with("SERVER_ERROR");
 }
 
 }  // namespace
@@ -33,29 +49,103 @@ void check(const Login& login) {
     throw InvalidInput("the user is longer than 250 bytes, the limit of a login of the form user-key");
 }
 
-std::string login_request(const Login& login) {
-  const bool as_key = login.form == Login::Form::user_key;
-  const std::string value = as_key ? login.password : login.user + ' ' + login.password;
-  std::string key = as_key ? login.user : std::string(ascii_key);
-  key += as_key ? " 0 0 " : " 0 -1 ";
-  return "set " + key + std::to_string(value.size()) + "\r\n" + value + "\r\n";
-}
-
 bool wants_login(std::string_view line) {
   return line.starts_with("CLIENT_ERROR unauth");
 }
 
-LoginAnswer read_login_answer(std::string_view line) {
-  if (line == "STORED") return {true};
-  const bool rejected = wants_login(line) || line.starts_with("CLIENT_ERROR auth") ||
-                        line.starts_with("CLIENT_ERROR bad authentication");
-  if (rejected) {
-    return {false, ReplyFailure::Kind::denied,
-            "the server rejects the login; check --user, --password-file and --auth (ascii for memcached -Y, "
-            "user-key for MemCachier)"};
+LoginExchange::LoginExchange(const Login& login, bool asked)
+    : login_(login), stage_(login.form == Login::Form::ascii || asked ? Stage::log_in : Stage::ask) {}
+
+std::string_view LoginExchange::key() const {
+  return login_.form == Login::Form::ascii ? ascii_key : std::string_view(login_.user);
+}
+
+std::string LoginExchange::value() const {
+  return login_.form == Login::Form::ascii ? login_.user + ' ' + login_.password : login_.password;
+}
+
+std::string LoginExchange::words() const {
+  const std::string get = "get " + std::string(stage_ == Stage::ask ? asked_key : key()) + "\r\n";
+  if (stage_ == Stage::ask) return get;
+  if (stage_ == Stage::remove) return "delete " + std::string(key()) + "\r\n";
+  const std::string text = value();
+  const char* const exptime = login_.form == Login::Form::ascii ? "-1 " : "0 ";
+  return "set " + std::string(key()) + " 0 " + exptime + std::to_string(text.size()) + "\r\n" + text +
+         "\r\n" + get;
+}
+
+LoginExchange::Step LoginExchange::fail(ReplyFailure::Kind kind, std::string complaint) {
+  kind_ = kind;
+  complaint_ = std::move(complaint);
+  return Step::failed;
+}
+
+LoginExchange::Step LoginExchange::closed() {
+  if (stage_ == Stage::ask) return Step::reconnect;
+  return fail(Kind::denied, std::string("the server closed the connection on the login") + check_login);
+}
+
+LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& position) {
+  for (;;) {
+    if (stage_ == Stage::value) return read_value(input, position);
+    const std::size_t end = input.find('\n', position);
+    if (end == std::string_view::npos)
+      return input.size() - position > longest_line ? fail(Kind::refused, invalid_reply) : Step::need_more;
+    std::string_view line = input.substr(position, end - position);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    position = end + 1;
+    if (const Step step = read_line(line); step != Step::need_more) return step;
   }
-  return {false, ReplyFailure::Kind::refused,
-          "the server sent an invalid reply to the login; omit --user if it requires no login"};
+}
+
+// need_more: what comes is to be read.
+LoginExchange::Step LoginExchange::read_line(std::string_view line) {
+  if (line.starts_with("ERROR Too many open connections"))
+    return fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
+  if (stage_ == Stage::remove) {
+    return fail(Kind::denied,
+                "the server requires no login: it stored the login as an item, " +
+                    (line == "DELETED" ? "which was removed"
+                                       : "which could not be removed; remove " + std::string(key())) +
+                    "; omit --user");
+  }
+  if (is_error(line)) return read_error(line);
+  const bool is_value = line.starts_with("VALUE ");
+  if (stage_ == Stage::ask && (is_value || line == "END"))
+    return fail(Kind::denied,
+                "the server requires no login, and the password was not sent; omit --user, or check "
+                "the address");
+  if (stage_ == Stage::log_in && line == "STORED") {
+    stage_ = Stage::look;
+    return Step::need_more;
+  }
+  if (stage_ != Stage::look || (!is_value && line != "END")) return fail(Kind::refused, invalid_reply);
+  if (!is_value) return Step::done;
+  const auto size = parse_u64(line.substr(line.rfind(' ') + 1));
+  if (!size || *size > longest_line) return fail(Kind::refused, invalid_reply);
+  size_ = *size;
+  stage_ = Stage::value;
+  return Step::need_more;
+}
+
+// In whatever words: a server that requires a login says so to a read, and says to a login that it is wrong.
+LoginExchange::Step LoginExchange::read_error(std::string_view line) {
+  if (stage_ == Stage::ask) return Step::reconnect;
+  if (stage_ == Stage::look && line == "ERROR") return Step::done;  // it has no `get`
+  return fail(Kind::denied, std::string("the server rejects the login") + check_login);
+}
+
+// Of an item under the login's key: the login itself, or what an application stored.
+LoginExchange::Step LoginExchange::read_value(std::string_view input, std::size_t& position) {
+  constexpr std::string_view end = "\r\nEND\r\n";
+  if (input.size() - position < size_ + end.size()) return Step::need_more;
+  const std::string_view stored = input.substr(position, size_);
+  position += size_;
+  if (input.substr(position, end.size()) != end) return fail(Kind::refused, invalid_reply);
+  position += end.size();
+  if (stored != value()) return Step::done;
+  stage_ = Stage::remove;
+  return Step::send;
 }
 
 }  // namespace mcds

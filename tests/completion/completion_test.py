@@ -41,8 +41,42 @@ CASES = [
     ("mcds eventlog tail x --un", "--until", "--user"),
 ]
 
+# What a program in place of mcds says, and what a config may call its pools: text, and no code.
+HOSTILE = ["!command a[$(touch pwned)]", "!command $(touch pwned)", "!command 1+a[$(touch pwned)]", "`touch pwned`\t", "$(touch pwned)"]
+NAMES = ["!command 1", "!files", "$(touch pwned)", "two words", "bell\x07", "right-to-left\u202e"]
+
 # A command line whose own options are offered before the options of all commands.
 ORDER = ("mcds counter limit --", "--max", "--timeout")
+
+
+def evaluations(directory, environment, complete, mcds):
+    """What in the answers was evaluated, or could be once it is on the command line."""
+    failures = []
+    with open(os.path.join(directory, "hostile.conf"), "w", encoding="utf-8") as file:
+        file.write("".join(f"[pool {name}]\nservers = a\n" for name in NAMES))
+    offered = [line.split("\t")[0] for line in
+               subprocess.run([mcds, "__complete", "--config", "hostile.conf", "-P", ""], cwd=directory, env=environment,
+                              capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()]
+    if offered != ["$(touch pwned)", "two words"]:
+        failures.append(f"names of pools that control the shell or the terminal are offered: {offered}")
+    words = complete("mcds --config hostile.conf -P ").stdout.splitlines()
+    for word in words:
+        subprocess.run(["bash", "-c", f": {word}"], cwd=directory, check=False, timeout=20)
+    if len(words) != 2:
+        failures.append(f"names of pools are offered as {words}")
+    stand_in = os.path.join(directory, "bin")
+    os.mkdir(stand_in)
+    with open(os.path.join(stand_in, "mcds"), "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\ncat <<'END'\n" + "\n".join(HOSTILE) + "\nEND\n")
+    os.chmod(os.path.join(stand_in, "mcds"), 0o755)
+    path = environment["PATH"]
+    environment["PATH"] = stand_in + ":" + path
+    # With the function of bash-completion that is given the number, which may not be installed here.
+    complete("mcds lock run x -- ", SCRIPT.replace("\n_mcds\n", "\n_command_offset() { :; }\n_mcds\n"))
+    environment["PATH"] = path
+    if os.path.exists(os.path.join(directory, "pwned")):
+        failures.append("completion ran code from a name")
+    return failures
 
 
 def main():
@@ -55,8 +89,8 @@ def main():
         # The servers named here would hang every answer if completion asked them.
         environment = {"PATH": f"{build}/tools:/usr/bin:/bin", "HOME": directory, "STUB": stub, "MCDS_SERVERS": "192.0.2.1:11211"}
 
-        def complete(line):
-            return subprocess.run(["bash", "--norc", "-c", SCRIPT, "bash", line], cwd=directory, env=environment,
+        def complete(line, script=SCRIPT):
+            return subprocess.run(["bash", "--norc", "-c", script, "bash", line], cwd=directory, env=environment,
                                   capture_output=True, text=True, timeout=20, check=False)
 
         for line, wanted, unwanted in CASES:
@@ -64,6 +98,7 @@ def main():
             offered = done.stdout.splitlines()
             if wanted not in offered or unwanted in offered or done.stderr:
                 failures.append(f"{line!r}: offered {offered}, wanted {wanted!r} and not {unwanted!r} {done.stderr}")
+        failures += evaluations(directory, environment, complete, f"{build}/tools/mcds")
         # The shell sorts what it shows; mcds itself says what comes first.
         line, own, of_all = ORDER
         offered = [word.split("\t")[0] for word in

@@ -2,6 +2,9 @@
 // may refuse by a Failure; anything else that leaves it is a finding. What it takes must survive being written again.
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -16,15 +19,24 @@
 #include "common/base/units.hpp"
 #include "common/cluster/elasticache.hpp"
 #include "common/cluster/keys/live.hpp"
+#include "common/cluster/keys/watch.hpp"
+#include "common/cluster/login.hpp"
+#include "common/cluster/statistics.hpp"
+#include "common/cluster/wire/greeting.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
+#include "common/primitives/in_use.hpp"
 #include "common/primitives/journal/lines.hpp"
+#include "common/primitives/recopying.hpp"
 #include "common/structures/cache/record.hpp"
 #include "common/structures/counter/record.hpp"
+#include "common/structures/counter/sliding.hpp"
 #include "common/structures/elements/index.hpp"
+#include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/lock/copy.hpp"
+#include "common/structures/move/ledger.hpp"
 #include "tools/cli/config.hpp"
 #include "tools/cli/service_records.hpp"
 
@@ -136,7 +148,112 @@ inline void read_configuration(std::string_view text) {
   read_config(std::string(text), "file", config);
 }
 
-constexpr std::array<void (*)(std::string_view), 22> parsers{
+// What servers write while they are watched, and to `stats`.
+inline void read_watch(std::string_view text) {
+  std::string buffer;
+  const auto event = parse_watch_line(text, buffer);
+  if (event) must(!event->key.empty());
+  for (const char* name : {"STAT pid", "STAT curr_items", "", " "}) {
+    const auto value = statistic(text, name);
+    if (value) must(text.find(*value) != std::string_view::npos);
+    static_cast<void>(statistic_number(text, name));
+  }
+}
+
+// The first byte chooses the form of the login and whether it was asked for; the rest is what the server says, whole and in
+// pieces.
+inline void read_login(std::string_view text) {
+  if (text.empty()) return;
+  using Step = LoginExchange::Step;
+  const Login login{(text[0] & 1) == 0 ? Login::Form::ascii : Login::Form::user_key, "app", "pass"};
+  const auto answer = [&](std::size_t piece) {
+    LoginExchange exchange(login, (text[0] & 2) != 0);
+    const std::string said(text.substr(1));
+    std::size_t position = 0;
+    Step step = Step::need_more;
+    for (std::size_t size = 0; size < said.size() && step == Step::need_more; size += piece) {
+      step = exchange.read(std::string_view(said).substr(0, size + piece), position);
+      must(position <= said.size());
+    }
+    if (step == Step::failed)
+      must(!exchange.complaint().empty() &&
+           exchange.complaint().find("pass") == exchange.complaint().find("password"));
+    if (step == Step::need_more) must(exchange.closed() != Step::done);
+    return std::pair(step, exchange.words());
+  };
+  must(answer(1) == answer(text.size()));
+}
+
+inline void read_greeting(std::string_view text) {
+  if (text.empty()) return;
+  meta::Greeting greeting(static_cast<unsigned char>(text[0]));
+  Dialect dialect;
+  std::size_t position = 0;
+  const auto step = greeting.read(text.substr(1), position, dialect);
+  must(position < text.size());
+  if (step == meta::Greeting::Step::foreign) must(!greeting.complaint().empty());
+  for (const auto begin : {meta::Inquiry::Begin::greeting, meta::Inquiry::Begin::classic,
+                           meta::Inquiry::Begin::other_protocols}) {
+    meta::Inquiry inquiry(begin);
+    while (inquiry.next()) static_cast<void>(inquiry.read(text.substr(1), (text[0] & 1) != 0));
+  }
+}
+
+inline void read_sliding(std::string_view text) {
+  auto uses = SlidingUses::parse(text);
+  if (!uses) return;
+  must(SlidingUses::parse(uses->text()).has_value());
+  static_cast<void>(uses->newest());
+  static_cast<void>(
+      uses->ask({5, std::chrono::milliseconds(1000)}, WallTime(std::chrono::seconds(1'800'000'000)), 1));
+  static_cast<void>(uses->text());
+}
+
+inline void read_recopy_mark(std::string_view text) {
+  const auto mark = decode_recopy_mark(text);
+  if (!mark) return;
+  const auto again = decode_recopy_mark(encode(*mark));
+  must(again && again->from == mark->from && again->to == mark->to && again->mover == mark->mover &&
+       again->moving == mark->moving);
+}
+
+inline void read_ring(std::string_view text) {
+  if (const auto shape = RingShape::parse(text)) {
+    must(RingShape::parse(shape->text()) == shape);
+    static_cast<void>(shape->kept());
+    static_cast<void>(shape->expiry_of(shape->chunk_of(WallTime(std::chrono::seconds(1'800'000'000)))));
+  }
+  if (const auto name = PartName::parse(text)) must(PartName::parse(name->text()) == name->stored());
+  if (const auto number = LogNumber::parse(text)) must(LogNumber::parse(number->text()) == number);
+  static_cast<void>(LogMove::parse(text));
+  const auto conf = parse_in_use(text, WallTime{});
+  must(parse_in_use(in_use_value(conf), WallTime{}) == conf);
+  static_cast<void>(former_rings(conf));
+  static_cast<void>(last_move(conf));
+}
+
+// The journal of `ring move`, behind the line that names the move.
+inline void read_ledger(std::string_view text) {
+  using moving::Ledger;
+  static const int file = memfd_create("journal", 0);
+  static const std::string path = "/proc/self/fd/" + std::to_string(file);
+  static const bool begun = [] {
+    Ledger(path, "move").write();
+    return true;
+  }();
+  must(file >= 0 && begun);
+  constexpr off_t head = 64;
+  must(ftruncate(file, head) == 0);
+  must(pwrite(file, text.data(), text.size(), head) == static_cast<ssize_t>(text.size()));
+  Ledger ledger(path, "move");
+  for (std::size_t part = 0; part < ledger.parts(); ++part) {
+    ledger.load(part);
+    static_cast<void>(ledger.find(moving::hash_of("key")));
+  }
+  static_cast<void>(ledger.has_history());
+}
+
+constexpr std::array<void (*)(std::string_view), 29> parsers{
     read_json,
     [](std::string_view text) { must(canonical_json(canonical_json(text)) == canonical_json(text)); },
     read_event,
@@ -163,6 +280,13 @@ constexpr std::array<void (*)(std::string_view), 22> parsers{
       if (const auto payload = elasticache_payload(text)) static_cast<void>(parse_elasticache(*payload));
     },
     read_index,
+    read_watch,
+    read_login,
+    read_greeting,
+    read_sliding,
+    read_recopy_mark,
+    read_ring,
+    read_ledger,
 };
 
 // `text` as it is, and with the checksum that lets a mutation past the first check.

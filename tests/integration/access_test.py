@@ -219,6 +219,8 @@ def logins(directory, ca):
         fails("a wrong password", run("-s", a.plain, "--user", "app", "--password-file", wrong, *incr), 77, "rejects the login")
         fails("a wrong user", run("-s", a.plain, "--user", "somebody", "--password-file", secret, *incr), 77, "rejects the login")
         fails("the other form", run("-s", a.plain, *login, "--auth", "user-key", *incr), 77, "rejects the login", "--auth")
+        fails("the other form, keys", run("-s", f"{a.plain},{b.plain}", *login, "--auth", "user-key", *patience, "where", "--guess"), 77,
+              "rejects")
         fails("keys without a login", run("-s", f"{a.plain},{b.plain}", *patience, "where", "--guess"), 77, "requires a login")
         fails("keys with a wrong password", run("-s", f"{a.plain},{b.plain}", "--user", "app", "--password-file", wrong, *patience,
                                               "where", "--guess"), 77, "rejects the login")
@@ -240,6 +242,13 @@ def logins(directory, ca):
         with socket.create_connection(("127.0.0.1", server.port)) as connection:
             connection.sendall(b"get mcds:login\r\n")
             check(connection.recv(1000) == b"END\r\n", "a server that wants no login keeps the password")
+        for verb in (incr, [*patience, "where", "--guess"], [*patience, "servers"]):
+            servers = f"{server.plain},localhost:{server.port}"
+            done = run("-s", servers, *login, "--auth", "user-key", *verb)
+            check(done.returncode == 77 and "requires no login" in done.stdout + done.stderr, f"a server that wants no login: {done}")
+            with socket.create_connection(("127.0.0.1", server.port)) as connection:
+                connection.sendall(b"get app\r\n")
+                check(connection.recv(1000) == b"END\r\n", f"user-key, {verb}: a server that wants no login keeps the password")
     with Memcached(directory, "-Y", users, *tls_options(good, key)) as server:
         every_command("a login over TLS", "-s", server.tls, "--tls-ca", ca.file, *login)
         fails("no login over TLS", run("-s", server.tls, "--tls-ca", ca.file, *incr), 77, "requires a login")
@@ -279,12 +288,16 @@ def binary_only(directory):
 
 
 def user_key_login():
-    """As MemCachier documents it: the first command is a set of the user's name to the password."""
-    asked = []
+    """As MemCachier documents it: the first command is a set of the user's name to the password. A read before it is refused
+    in words of the server's own, or by closing."""
+    asked, refusals = [], iter([b"ERROR unauthenticated\r\n", b""])
 
     def serve(connection):
         expected = b"set app 0 0 %d\r\n%b\r\n" % (len(PASSWORD), PASSWORD.encode())
-        data = b""
+        data = connection.recv(1000)
+        if data.startswith(b"get "):
+            check(PASSWORD.encode() not in data and b"\r\n" == data[-2:] and data.count(b"\r\n") == 1, f"before the login: {data}")
+            return connection.sendall(next(refusals))
         while len(data) < len(expected):
             data += connection.recv(1000)
         asked.append(data)
@@ -302,10 +315,85 @@ def user_key_login():
 
     with Stub(serve) as stub:
         environment = {"MEMCACHIER_SERVERS": f"127.0.0.1:{stub.port}", "MEMCACHIER_USERNAME": "app", "MEMCACHIER_PASSWORD": PASSWORD}
-        done = run("--servers-from", "env:MEMCACHIER", *patience, "counter", "get", "n", **environment)
-        check(done.returncode == 1, f"env:MEMCACHIER: {done}")
+        for _ in range(2):
+            done = run("--servers-from", "env:MEMCACHIER", *patience, "counter", "get", "n", **environment)
+            check(done.returncode == 1, f"env:MEMCACHIER: {done}")
         check(all(b"set app 0 0 " in data for data in asked) and asked, f"env:MEMCACHIER: {asked}")
     fails("env: without servers", run("--servers-from", "env:MEMCACHEDCLOUD", "counter", "get", "n"), 78, "MEMCACHEDCLOUD_SERVERS")
+
+
+def a_login_that_is_stored_is_removed():
+    """By servers that refuse a read, and then take the login for an item; by one without expiry."""
+    def keeps(refuses):
+        items = {}
+
+        def serve(connection):
+            data = b""
+            while True:
+                more = connection.recv(1000)
+                if not more:
+                    return
+                data += more
+                while b"\r\n" in data:
+                    line, rest = data.split(b"\r\n", 1)
+                    words = line.split(b" ")
+                    if words[0] == b"set":
+                        size = int(words[4])
+                        if len(rest) < size + 2:
+                            break
+                        items[words[1]], rest = rest[:size], rest[size + 2:]
+                        connection.sendall(b"STORED\r\n")
+                    elif words[0] == b"get" and words[1] in items:
+                        value = items[words[1]]
+                        connection.sendall(b"VALUE %b 0 %d\r\n%b\r\nEND\r\n" % (words[1], len(value), value))
+                    elif words[0] == b"get":
+                        connection.sendall(b"SERVER_ERROR busy\r\n" if refuses else b"END\r\n")
+                    elif words[0] == b"delete":
+                        connection.sendall(b"DELETED\r\n" if items.pop(words[1], None) else b"NOT_FOUND\r\n")
+                    else:
+                        connection.sendall(b"ERROR\r\n")
+                    data = rest
+        return items, serve
+
+    for form, refuses in (("user-key", True), ("ascii", False)):
+        items, serve = keeps(refuses)
+        with Stub(serve) as stub:
+            done = run("-s", f"127.0.0.1:{stub.port}", *patience, "--auth", form, "counter", "incr", "n", MCDS_USER="app",
+                       MCDS_PASSWORD=PASSWORD)
+            fails(f"{form}: a login that is stored", done, 77, "removed")
+            check(not items, f"{form}: left behind: {items}")
+
+
+def denied_in_other_words():
+    """What a login is answered in words that we do not know, or by closing: nothing was applied."""
+    for what, answer in (("MemCachier", b"ERROR\r\n"), ("a proxy", b"SERVER_ERROR access denied\r\n"),
+                         ("words of its own", b"CLIENT_ERROR Username/password mismatch\r\n"), ("a colon", b"ERROR: auth\r\n"),
+                         ("closing", b"")):
+        def serve(connection, answer=answer):
+            if b"set mcds:login" in connection.recv(1000):
+                connection.sendall(answer)
+                if answer:
+                    connection.recv(1000)
+        with Stub(serve) as stub:
+            for verb in (["counter", "incr", "n"], ["hash", "set", "h", "f", "v"], ["lock", "acquire", "l"]):
+                done = run("-s", f"127.0.0.1:{stub.port}", *patience, *verb, MCDS_USER="app", MCDS_PASSWORD=PASSWORD)
+                fails(f"denied by {what}, {verb}", done, 77, "login")
+
+
+def names_that_are_none(directory, ca):
+    """A name that OpenSSL would take for no name, or for any: nothing is checked against it, so it is refused."""
+    wrong, key = ca.certificate("another", "DNS:host.elsewhere.example")
+    with Memcached(directory, *tls_options(wrong, key)) as server:
+        get = ["--tls-ca", ca.file, *patience, "counter", "get", "n"]
+        for name in (".", "", "%x", "..", ".elsewhere.example", "*", "%", "a b", "host.elsewhere.example,x"):
+            done = run("-s", server.tls, "--tls-name", name, *get)
+            check(done.returncode == 64 and done.stdout == "", f"--tls-name {name!r}: {done}")
+            config = f"{directory}/name.conf"
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f"[pool main]\nservers = {server.tls}\ntls_name = {name}\n")
+            done = run("--config", config, "-P", "main", *get)
+            check(done.returncode == 78 and done.stdout == "", f"tls_name = {name!r}: {done}")
+        check(run("-s", server.tls, "--tls-name", "host.elsewhere.example", *get).returncode == 1, "its own name")
 
 
 def no_secret_is_shown(directory):
@@ -333,6 +421,9 @@ def main():
         logins(directory, ca)
         binary_only(directory)
         user_key_login()
+        a_login_that_is_stored_is_removed()
+        denied_in_other_words()
+        names_that_are_none(directory, ca)
         no_secret_is_shown(directory)
     finish()
 

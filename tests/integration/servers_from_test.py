@@ -19,7 +19,7 @@ from checks import check, finish
 A, CNAME, AAAA, SRV = 1, 5, 28, 33
 NXDOMAIN = 3
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-sources = os.path.dirname(os.path.abspath(__file__))
+SOURCES = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(*arguments, **environment):
@@ -104,7 +104,12 @@ def elasticache():
     for what, text in (("no entry", "12\n\n"), ("half an entry", "12\nh|10.0.0.1\n"), ("port 0", "12\nh|10.0.0.1|0\n")):
         with Endpoint(config(text), silent=True) as endpoint:
             done = run("--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "where", "k")
-            check(done.returncode in (64, 78) and done.stdout == "", f"elasticache: {what}: {done}")
+            check(done.returncode == 76 and done.stdout == "", f"elasticache: {what}: {done}")
+    # What an endpoint says is no server list: nothing of its grammar is taken.
+    for entry in ("unix:/PATH|ip|1", "a:1,b|ip|1", "name=a|ip|1", "a/?9|ip|1", "tls://a|ip|1", "a\x1b[2J|ip|1"):
+        with Endpoint(config(f"12\n{entry}\n"), silent=True) as endpoint:
+            done = run("--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "where", "k")
+            fails(f"elasticache: {entry}", done, 76, "the entry", entry[:1])
     for what, endpoint in (("closes", Endpoint(b"CONFIG clu")), ("stays silent", Endpoint(silent=True)),
                            ("stops in the middle", Endpoint(answer[:30], silent=True))):
         with endpoint:
@@ -172,7 +177,7 @@ class NameServer:
 def preloaded(directory, name_server):
     library = os.path.join(directory, "nameserver.so")
     if not os.path.exists(library):
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(sources, "nameserver.c")], check=True)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(SOURCES, "nameserver.c")], check=True)
     return {"LD_PRELOAD": library, "NAMESERVER_PORT": str(name_server.port), "LOCALDOMAIN": "", "ASAN_OPTIONS": "verify_asan_link_order=0"}
 
 
@@ -185,6 +190,9 @@ TABLE = {
     "_even._tcp.test": [service(0, 33, 11211, name) for name in ("c.test", "a.test", "b.test")],
     "_zero._tcp.test": [service(0, 0, 11211, "b.test"), service(0, 0, 11211, "a.test")],
     "_some._tcp.test": [service(0, 0, 11211, "b.test"), service(0, 7, 11211, "a.test")],
+    "_comma._tcp.test": [service(0, 0, 11211, "a:1,b")],
+    "_path._tcp.test": [service(0, 0, 11211, "unix:/run/m")],
+    "_weight._tcp.test": [service(0, 0, 11211, "name=a/?7")],
     "_none._tcp.test": [service(0, 0, 0, "")],
 }
 
@@ -216,6 +224,8 @@ def dns_services(environment):
         expected = run("-s", listed, "where", *keys)
         found = run("--servers-from", f"dnssrv:{name}", "where", *keys, **environment)
         check(found.stdout == expected.stdout and found.returncode == 0, f"dnssrv:{name} is not {listed}: {found.stderr}{found.stdout[:200]}")
+    for name in ("_comma._tcp.test", "_path._tcp.test", "_weight._tcp.test"):
+        fails(f"dnssrv:{name}", run("--servers-from", f"dnssrv:{name}", "where", "k", **environment), 76, "not a host name")
     for name in ("_none._tcp.test", "_nowhere._tcp.test", "empty.test", "cache.test"):
         fails(f"dnssrv:{name}", run("--servers-from", f"dnssrv:{name}", "where", "k", **environment), 69, name)
 

@@ -5,11 +5,11 @@ import threading
 
 class Stub:
     """Hands every connection to `serve` in a thread; what that receives is its own affair. On a port of this machine, or on
-    a unix socket at `path`."""
+    a unix socket at `path`; on another address of it with `host`."""
 
-    def __init__(self, serve, path=None):
+    def __init__(self, serve, path=None, host="127.0.0.1"):
         if path is None:
-            self.socket = socket.create_server(("127.0.0.1", 0))
+            self.socket = socket.create_server((host, 0))
             self.port = self.socket.getsockname()[1]
         else:
             self.socket = socket.socket(socket.AF_UNIX)

@@ -7,9 +7,71 @@
 using namespace mcds;
 using Kind = ReplyFailure::Kind;
 
-TEST_CASE("a login is a set: of the user and the password, or under the user's name") {
-  CHECK(login_request({Login::Form::ascii, "app", "pass"}) == "set mcds:login 0 -1 8\r\napp pass\r\n");
-  CHECK(login_request({Login::Form::user_key, "app", "pass word"}) == "set app 0 0 9\r\npass word\r\n");
+namespace {
+
+using Step = LoginExchange::Step;
+
+const Login ascii{Login::Form::ascii, "app", "pass"};
+const Login user_key{Login::Form::user_key, "app", "pass word"};
+
+// What the exchange makes of these bytes, at once and byte by byte.
+Step after(LoginExchange& exchange, const std::string& said) {
+  LoginExchange slow = exchange;
+  std::string input;
+  std::size_t position = 0;
+  Step step = Step::need_more;
+  for (const char byte : said) {
+    input += byte;
+    if (step == Step::need_more) step = slow.read(input, position);
+  }
+  position = 0;
+  const Step at_once = exchange.read(said, position);
+  CHECK(at_once == step);
+  return at_once;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a login is a set: of the user and the password, or under the user's name; a get shows whether it "
+    "stays") {
+  CHECK(LoginExchange(ascii, false).words() == "set mcds:login 0 -1 8\r\napp pass\r\nget mcds:login\r\n");
+  CHECK(LoginExchange(user_key, true).words() == "set app 0 0 9\r\npass word\r\nget app\r\n");
+}
+
+TEST_CASE("a password is not sent as a value before the server has refused a read") {
+  LoginExchange asks(user_key, false);
+  CHECK(asks.words().find("pass word") == std::string::npos);
+  CHECK(asks.words().starts_with("get "));
+  CHECK(asks.words().size() >= 24);
+  for (const char* open : {"END\r\n", "VALUE mcds:what-server-is-this 0 1\r\nx\r\nEND\r\n"}) {
+    LoginExchange exchange(user_key, false);
+    CHECK(after(exchange, open) == Step::failed);
+    CHECK(exchange.kind() == Kind::denied);
+    CHECK(exchange.complaint().find("not sent") != std::string::npos);
+  }
+  for (const char* closed :
+       {"ERROR unauthenticated\r\n", "CLIENT_ERROR who are you\r\n", "SERVER_ERROR auth\r\n"}) {
+    LoginExchange exchange(user_key, false);
+    CHECK(after(exchange, closed) == Step::reconnect);
+  }
+  CHECK(asks.closed() == Step::reconnect);
+}
+
+TEST_CASE("a login that was stored is removed") {
+  for (const auto& [login, stored] : {std::pair(ascii, "app pass"), {user_key, "pass word"}}) {
+    const std::string size = std::to_string(std::string(stored).size());
+    const std::string key = login.form == Login::Form::ascii ? "mcds:login" : "app";
+    LoginExchange exchange(login, true);
+    CHECK(after(exchange, "STORED\r\nVALUE " + key + " 0 " + size + "\r\n" + stored + "\r\nEND\r\n") ==
+          Step::send);
+    CHECK(exchange.words() == "delete " + key + "\r\n");
+    CHECK(after(exchange, "DELETED\r\n") == Step::failed);
+    CHECK(exchange.kind() == Kind::denied);
+    CHECK(exchange.complaint().find(stored) == std::string::npos);
+  }
+  LoginExchange of_an_application(user_key, true);
+  CHECK(after(of_an_application, "STORED\r\nVALUE app 0 3\r\nEND\r\nEND\r\n") == Step::done);
 }
 
 TEST_CASE("what a login cannot carry is refused without showing it") {
@@ -29,21 +91,33 @@ TEST_CASE("what a login cannot carry is refused without showing it") {
   check({Login::Form::user_key, "app", "two words"});
 }
 
-TEST_CASE("what servers answer to a login") {
-  CHECK(read_login_answer("STORED").accepted);
+TEST_CASE("a rejected login is denied in whatever words") {
   for (const char* line :
        {"CLIENT_ERROR authentication failure", "CLIENT_ERROR bad authentication token format",
-        "CLIENT_ERROR unauthenticated", "CLIENT_ERROR unauthorized"}) {
+        "CLIENT_ERROR unauthenticated", "CLIENT_ERROR unauthorized", "ERROR",
+        "ERROR: Authentication required", "SERVER_ERROR access denied", "CLIENT_ERROR Invalid credentials"}) {
     CAPTURE(line);
-    CHECK_FALSE(read_login_answer(line).accepted);
-    CHECK(read_login_answer(line).kind == Kind::denied);
+    LoginExchange exchange(ascii, false);
+    CHECK(after(exchange, std::string(line) + "\r\n") == Step::failed);
+    CHECK(exchange.kind() == Kind::denied);
   }
-  for (const char* line :
-       {"ERROR", "SERVER_ERROR out of memory storing object", "NOT_STORED", "", "HTTP/1.1 400 Bad Request"}) {
+  LoginExchange closed(ascii, false);
+  CHECK(closed.closed() == Step::failed);
+  CHECK(closed.kind() == Kind::denied);
+}
+
+TEST_CASE("what is no answer to a login is not taken for one") {
+  for (const char* line : {"NOT_STORED", "", "HTTP/1.1 400 Bad Request", "-ERR unknown command", "MN"}) {
     CAPTURE(line);
-    CHECK_FALSE(read_login_answer(line).accepted);
-    CHECK(read_login_answer(line).kind == Kind::refused);
+    LoginExchange exchange(ascii, false);
+    CHECK(after(exchange, std::string(line) + "\r\n") == Step::failed);
+    CHECK(exchange.kind() == Kind::refused);
   }
+  LoginExchange busy(ascii, false);
+  CHECK(after(busy, "ERROR Too many open connections\r\n") == Step::failed);
+  CHECK(busy.kind() == Kind::unreachable);
+  LoginExchange accepted(ascii, false);
+  CHECK(after(accepted, "STORED\r\nEND\r\n") == Step::done);
   CHECK(wants_login("CLIENT_ERROR unauthenticated"));
   CHECK_FALSE(wants_login("CLIENT_ERROR bad data chunk"));
 }

@@ -107,6 +107,32 @@ TEST_CASE("mcrouter: comments, trailing commas, protocol suffixes, IPv6, inherit
   CHECK(inherited.pool[1].address() == "b:9");
 }
 
+TEST_CASE("mcrouter: TLS is understood or refused by name, never read as plain") {
+  const auto file = [](const std::string& pool) {
+    return parse_mcrouter(R"({"pools":{"A":{)" + pool + R"(}},"route":"PoolRoute|A"})", "");
+  };
+  CHECK(file(R"("servers":["a:1:ascii:ssl","b:1:ascii:tls","[::1]:1:ascii:tls13_fizz:compressed"])")
+            .pool[2]
+            .tls);
+  CHECK(file(R"("servers":["a:1:ascii:ssl","b:1:ascii:plain"])").pool[0].tls);
+  CHECK_FALSE(file(R"("servers":["a:1:ascii:ssl","b:1:ascii:plain"])").pool[1].tls);
+  const Pool pool =
+      file(R"("security_mech":"tls","servers":["a:1","b:1:ascii:plain"],"port_override":7)").pool;
+  CHECK(pool[0].tls);
+  CHECK(pool[0].address() == "a:7");
+  CHECK_FALSE(pool[1].tls);
+  CHECK(file(R"("use_ssl":true,"servers":["a:1"])").pool[0].tls);
+  CHECK_FALSE(file(R"("use_ssl":false,"servers":["a:1"])").pool[0].tls);
+  for (const char* unknown :
+       {R"("servers":["a:1:ascii:tls_to_plain"])", R"("security_mech":"quic","servers":["a:1"])",
+        R"("security_mech":true,"servers":["a:1"])", R"("use_ssl":"perhaps","servers":["a:1"])",
+        R"("security_mech_cross_dc":"tls","servers":["a:1"])", R"("servers":["a:1:ascii:ssl","a:1"])",
+        R"("servers":["a:1,b:1"])"}) {
+    CAPTURE(unknown);
+    CHECK_THROWS_AS(file(unknown), Failure);
+  }
+}
+
 TEST_CASE("mcrouter: replication is answered with all its servers, not as a hash") {
   CHECK(owners(with_route(R"("AllSyncRoute|Pool|A")"), "k") == "all: a1 a2 a3");
   for (const char* type : {"AllAsyncRoute", "AllInitialRoute", "AllMajorityRoute", "AllFastestRoute"})

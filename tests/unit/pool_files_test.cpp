@@ -101,12 +101,48 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
         "php-memcache-session:copies=3");
 }
 
+TEST_CASE("what an endpoint names is a host and a port, and nothing of the grammar of lists") {
+  for (const char* entry : {"unix:/run/m.sock|ip|1",
+                            "a:1,b|ip|1",
+                            "name=a||1",
+                            "a/?5||1",
+                            "tls://a||1",
+                            "a||1/?5",
+                            "a||0",
+                            "a||65536",
+                            "a||",
+                            "||1",
+                            "a b||1",
+                            "u@a||1",
+                            "[::1]||1",
+                            "a..b||1",
+                            ".a||1",
+                            "-a||1",
+                            "a%eth0||1",
+                            "12345||1",
+                            "127.1||1",
+                            "a\x1b[2J||1",
+                            "a||1|2",
+                            "a||+1",
+                            "\xff||1"}) {
+    CAPTURE(entry);
+    try {
+      static_cast<void>(parse_elasticache(std::string("1\n") + entry + '\n'));
+      FAIL("taken");
+    } catch (const Failure& failure) {
+      CHECK(failure.code() == ErrorCode::refused);
+    }
+  }
+  CHECK(parse_elasticache("1\nfd00::1||1 a_b.c.||2 10.0.0.1||3\n").pool.size() == 3);
+}
+
 TEST_CASE("elasticache and plain lists") {
   const PoolFile cluster =
       parse_elasticache("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11211\n\r\n");
   REQUIRE(cluster.pool.size() == 2);
   CHECK(cluster.pool[1].address() == "cache-2.example:11211");
   CHECK_THROWS_AS(parse_elasticache("12\nbroken\n"), Failure);
+  CHECK(parse_elasticache("1\nfd00::1||11211\n").pool[0].address() == "[fd00::1]:11211");
   const PoolFile list = parse_server_list("# pool\n10.0.0.1, 10.0.0.2:11212/?2\n\nweb=10.0.0.3 # last\n");
   REQUIRE(list.pool.size() == 3);
   CHECK(list.pool[1].weight == 2);

@@ -22,6 +22,26 @@ TEST_CASE("visible text: no control reaches a terminal, characters stay") {
   }
 }
 
+TEST_CASE("what changes the direction of text does not reach a terminal") {
+  const std::string right_to_left = "\xe2\x80\xae";
+  CHECK(visible("user" + right_to_left + "nimda") == "user\\u202enimda");
+  for (const char* control :
+       {"\xd8\x9c", "\xe2\x80\x8e", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xe2\x80\xaa", "\xe2\x80\xab",
+        "\xe2\x80\xac", "\xe2\x80\xad", "\xe2\x81\xa6", "\xe2\x81\xa7", "\xe2\x81\xa8", "\xe2\x81\xa9"}) {
+    CHECK_FALSE(is_visible(control));
+    CHECK(visible(control).starts_with("\\u"));
+    std::string json;
+    append_visible_json(json, '"' + std::string(control) + "x\"");
+    CHECK(json == '"' + visible(control) + "x\"");
+  }
+  for (const char* letter : {"\xd8\xa7", "\xe2\x82\xac", "\xe2\x80\xa6", "\xe2\x81\xa4", "\xd7\x90"}) {
+    CHECK(visible(letter) == letter);
+    std::string json;
+    append_visible_json(json, letter);
+    CHECK(json == letter);
+  }
+}
+
 TEST_CASE("visible JSON: DEL and C1 are escaped, nothing else is touched") {
   std::string out = "[";
   append_visible_json(out, "\"\x7f \xc2\x9b \xc2\xa9 \\u001b\"");

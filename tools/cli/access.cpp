@@ -1,12 +1,18 @@
 #include "tools/cli/access.hpp"
 
+#include <arpa/inet.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/placement/pools/pool.hpp"
+#include "tools/cli/config.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/session.hpp"
 
 namespace mcds {
 
@@ -25,90 +31,228 @@ bool readable_by_others(const std::string& file) {
 }
 
 // The file's line.
-std::string password_in(const std::string& file, const Output& output) {
+std::string secret_in(const std::string& file, const char* what, const Output& output) {
   if (readable_by_others(file))
-    output.warning("others can read the password in " + file + "; chmod 600 " + file);
-  std::string password = file_bytes(file);
-  if (password.ends_with('\n')) password.pop_back();
-  if (password.ends_with('\r')) password.pop_back();
-  if (password.empty()) throw InvalidInput("the password file " + file + " is empty");
-  return password;
+    output.warning("others can read the " + std::string(what) + " in " + file + "; chmod 600 " + file);
+  std::string secret = file_bytes(file);
+  if (secret.ends_with('\n')) secret.pop_back();
+  if (secret.ends_with('\r')) secret.pop_back();
+  if (secret.empty()) throw InvalidInput("the " + std::string(what) + " file " + file + " is empty");
+  return secret;
+}
+
+PoolConfig pool_of(const Config& config, const std::string& name) {
+  const auto found = config.pools.find(name);
+  if (found != config.pools.end()) return found->second;
+  throw Failure(ErrorCode::configuration, "the configuration file has no [pool " + name + "]");
+}
+
+// What only makes connections safer.
+bool protects(AccessSources::Member member) {
+  using A = AccessSettings;
+  return member == &A::tls || member == &A::tls_ca || member == &A::tls_crl;
+}
+
+bool is_callers(Origin source) {
+  return source == Origin::options || source == Origin::environment;
+}
+
+bool is_loopback(const Server& server) {
+  in_addr v4;
+  in6_addr v6;
+  if (inet_pton(AF_INET, server.host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  if (inet_pton(AF_INET6, server.host.c_str(), &v6) == 1) return IN6_IS_ADDR_LOOPBACK(&v6);
+  return server.host == "localhost";
 }
 
 class Settling {
  public:
-  Settling(const AccessSources& sources, const Output& output) : sources_(sources), output_(output) {}
+  Settling(const AccessSources& sources, Origin list, const Output& output)
+      : sources_(sources), list_(list), output_(output) {}
 
   Access settle() const {
+    using A = AccessSettings;
     Access access;
-    access.tls_for_all = value(&AccessSettings::tls) == "on";
-    access.tls.verify = value(&AccessSettings::tls_insecure) != "on";
-    access.tls.ca_file = value(&AccessSettings::tls_ca, environment("MCDS_TLS_CA")).value_or("");
-    access.tls.name = value(&AccessSettings::tls_name).value_or("");
-    access.tls.certificate_file = value(&AccessSettings::tls_cert).value_or("");
-    access.tls.key_file = value(&AccessSettings::tls_key).value_or("");
-    if (access.tls.certificate_file.empty() && !access.tls.key_file.empty())
+    access.tls_for_all = text(&A::tls) == "on";
+    TlsOptions& tls = access.credentials.tls;
+    tls.verify = text(&A::tls_insecure) != "on";
+    tls.ca_file = text(&A::tls_ca, "MCDS_TLS_CA").value_or("");
+    tls.crl_file = text(&A::tls_crl).value_or("");
+    tls.name = text(&A::tls_name).value_or("");
+    if (text(&A::tls_name)) check_certificate_name(tls.name);
+    tls.certificate_file = text(&A::tls_cert).value_or("");
+    tls.key_file = text(&A::tls_key).value_or("");
+    if (tls.certificate_file.empty() && !tls.key_file.empty())
       throw InvalidInput("--tls-key needs --tls-cert FILE, the certificate that belongs to the key");
-    if (!access.tls.verify)
+    if (const Text file = text(&A::tls_key_password_file))
+      tls.key_password = secret_in(*file, "key's password", output_);
+    if (!tls.verify && !tls.crl_file.empty())
+      throw InvalidInput("--tls-crl and --tls-insecure exclude each other");
+    if (!tls.verify && list_ == sources_.list())
       output_.warning(
           "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
           "servers");
-    access.login = login();
+    access.plain_login = text(&A::plain_login) == "yes";
+    log_in(access);
     return access;
   }
 
  private:
-  // What stands in front counts.
-  Text value(Text AccessSettings::*setting, const Text& from_environment = {}) const {
-    for (const Text& found : {sources_.flags.*setting, sources_.flag_pool.*setting, from_environment,
-                              sources_.config_pool.*setting, sources_.defaults.*setting}) {
-      if (found) return found;
-    }
-    return std::nullopt;
+  Text text(AccessSources::Member member, const char* variable = nullptr) const {
+    return sources_.value(member, list_, variable).text;
   }
 
-  bool from_environment() const { return sources_.servers_from.starts_with("env:"); }
-  Text of_pool(const char* what) const {
-    if (!from_environment()) return std::nullopt;
-    return environment(std::string(sources_.servers_from.substr(4)) + what);
+  bool from_environment() const {
+    return list_ == sources_.list() && sources_.servers_from() &&
+           sources_.servers_from()->starts_with("env:");
+  }
+  Text of_list(const char* what) const {
+    return from_environment() ? environment(sources_.servers_from()->substr(4) + what) : std::nullopt;
   }
 
-  // In the order of value(); the environment has the password itself.
+  // The environment may have the password itself.
   Text password() const {
-    for (const Text& file : {sources_.flags.password_file, sources_.flag_pool.password_file}) {
-      if (file) return password_in(*file, output_);
-    }
-    if (auto password = environment("MCDS_PASSWORD")) return password;
-    if (const auto file = value(&AccessSettings::password_file, environment("MCDS_PASSWORD_FILE")))
-      return password_in(*file, output_);
-    return of_pool("_PASSWORD");
+    const auto file = sources_.value(&AccessSettings::password_file, list_, "MCDS_PASSWORD_FILE");
+    const bool before = file.text && file.source < Origin::environment;
+    const bool counts = sources_.counts(Origin::environment, &AccessSettings::password_file, list_);
+    if (auto password = counts && !before ? environment("MCDS_PASSWORD") : std::nullopt) return password;
+    return file.text ? secret_in(*file.text, "password", output_) : of_list("_PASSWORD");
   }
 
-  std::optional<Login> login() const {
-    Text user = value(&AccessSettings::user, environment("MCDS_USER"));
-    if (!user) user = of_pool("_USERNAME");
+  void log_in(Access& access) const {
+    const auto named = sources_.value(&AccessSettings::user, list_, "MCDS_USER");
+    const Text user = named.text ? named.text : of_list("_USERNAME");
     const Text secret = password();
-    if (!user && !secret) return std::nullopt;
+    if (!user && !secret) return;
     if (!user) throw InvalidInput("a password is given but no user; give --user NAME or MCDS_USER");
     if (!secret) {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
     }
-    const bool memcachier = sources_.servers_from.starts_with("env:MEMCACHIER");
-    const std::string form = value(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
+    const bool memcachier = from_environment() && sources_.servers_from()->starts_with("env:MEMCACHIER");
+    const std::string form = text(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
     Login login{form == "user-key" ? Login::Form::user_key : Login::Form::ascii, *user, *secret};
     check(login);
-    return login;
+    access.credentials.login = std::move(login);
+    access.beside = !named.text || sources_.beside(named.source, list_);
   }
 
   const AccessSources& sources_;
+  Origin list_;
   const Output& output_;
 };
 
 }  // namespace
 
-Access settle_access(const AccessSources& sources, const Output& output) {
-  return Settling(sources, output).settle();
+AccessSources::AccessSources(const GlobalOptions& options, const Config& config)
+    : flags_(options.access), defaults_(config.defaults) {
+  if (options.tls) flags_.tls = "on";
+  if (options.tls_insecure) flags_.tls_insecure = "on";
+  if (options.servers && options.servers_from)
+    throw InvalidInput("give either --servers or --servers-from, not both");
+  environment_servers_ = environment("MCDS_SERVERS");
+  if (!environment_servers_) environment_servers_ = environment("MEMCACHED_SERVERS");
+  const Text of_environment = environment("MCDS_POOL");
+  environment_pool_ = of_environment.has_value();
+  const Text configured = of_environment ? of_environment : config.pool;
+  if (options.pool) named_pool_ = pool_of(config, *options.pool);
+  if (!options.pool && configured) configured_pool_ = pool_of(config, *configured);
+  choose(Origin::options, options.servers, options.servers_from);
+  choose(Origin::named_pool, named_pool_.servers, named_pool_.servers_from);
+  choose(Origin::environment, environment_servers_, {});
+  choose(Origin::configured_pool, configured_pool_.servers, configured_pool_.servers_from);
+  choose(Origin::defaults, defaults_.servers, defaults_.servers_from);
+}
+
+void AccessSources::choose(Origin origin, const Text& servers, const Text& servers_from) {
+  if (list_ != Origin::builtin || (!servers && !servers_from)) return;
+  if (servers && servers_from)
+    throw Failure(ErrorCode::configuration, "a pool has either servers or servers_from, not both");
+  servers_ = servers;
+  servers_from_ = servers_from;
+  list_ = origin;
+}
+
+bool AccessSources::asks_network() const {
+  const std::string source = servers_from_.value_or("");
+  return source.starts_with("dns:") || source.starts_with("dnssrv:") || source.starts_with("elasticache:");
+}
+
+bool AccessSources::counts(Origin source, Member member, Origin list) const {
+  // A pool without servers of its own has those before any section.
+  const bool fallen_back = list == Origin::defaults || list == Origin::builtin;
+  const bool of_config = fallen_back || list == Origin::named_pool || list == Origin::configured_pool;
+  switch (source) {
+    case Origin::options:
+      return true;
+    case Origin::environment:
+      return list == Origin::environment || (list == Origin::configured_pool && environment_pool_) ||
+             (!environment_servers_ && !environment_pool_) || protects(member);
+    case Origin::named_pool:
+    case Origin::configured_pool:
+      return list == source || fallen_back;
+    case Origin::defaults:
+      return protects(member) || fallen_back || (of_config && !defaults_.servers && !defaults_.servers_from);
+    case Origin::builtin:
+      return false;
+  }
+  return false;
+}
+
+AccessSources::Value AccessSources::value(Member member, Origin list, const char* variable) const {
+  const std::array<Value, 5> values{
+      {{flags_.*member, Origin::options},
+       {named_pool_.access.*member, Origin::named_pool},
+       {variable == nullptr ? std::nullopt : environment(variable), Origin::environment},
+       {configured_pool_.access.*member, Origin::configured_pool},
+       {defaults_.access.*member, Origin::defaults}}};
+  for (const Value& value : values) {
+    if (value.text && counts(value.source, member, list)) return value;
+  }
+  return {};
+}
+
+bool AccessSources::beside(Origin login, Origin list) const {
+  if (!is_callers(login)) return true;  // a pool's login counts for its own list alone
+  return is_callers(list) || list == Origin::named_pool || list == Origin::builtin ||
+         (list == Origin::configured_pool && environment_pool_);
+}
+
+void check_certificate_name(const std::string& name) {
+  if (is_address(name) || is_host_name(name)) return;
+  throw InvalidInput("the name " + json_quote(name) +
+                     " of --tls-name or tls_name is neither a host name nor an address");
+}
+
+Access settle_access(const AccessSources& sources, Origin list, const Output& output) {
+  return Settling(sources, list, output).settle();
+}
+
+void give(Pool& servers, const Access& access, Found found) {
+  const auto given = std::make_shared<const Credentials>(access.credentials);
+  Credentials without{access.credentials.tls, {}, {}};
+  without.withheld =
+      found == Found::discovered
+          ? "a login is not sent without TLS to a server that was discovered; write tls:// in the source, "
+            "or give the login in a pool with plain_login = yes"
+          : "a login is not sent without TLS to a server that was not named beside it; write tls://, "
+            "name the servers as the login is named, or set plain_login = yes in their pool";
+  const auto withheld = std::make_shared<const Credentials>(std::move(without));
+  for (Server& server : servers) {
+    if (access.tls_for_all) server.tls = !server.is_unix();
+    const bool near = found == Found::named && (access.beside || server.is_unix() || is_loopback(server));
+    const bool may = !access.credentials.login || server.tls || near || access.plain_login;
+    server.credentials = may ? given : withheld;
+  }
+}
+
+void take_over(Pool& servers, const Pool& known) {
+  for (Server& server : servers) {
+    const auto same = std::ranges::find(known, server.address(), &Server::address);
+    if (same == known.end()) continue;
+    server.tls = same->tls;
+    server.credentials = same->credentials;
+  }
 }
 
 std::string servers_of_environment(const std::string& name) {

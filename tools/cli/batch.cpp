@@ -24,7 +24,6 @@ BatchLines::BatchLines(Session& session, LineOptions options)
       started_(session.clock().steady()) {
   keep_freed_memory();
   session.hold_for_the_sick();
-  lines_.stop_at(session.clock(), session.deadline());
   const bool shown = options_.answers_each && isatty(STDOUT_FILENO) != 0;
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }

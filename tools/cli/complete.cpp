@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
@@ -61,8 +62,11 @@ class Completion {
   }
 
  private:
-  void offer(const std::string& word, const std::string& typed, const std::string& help) {
-    if (word.starts_with(typed)) found_.push_back(word + '\t' + help);
+  // Names may come from a file: a candidate is never taken for a directive, and controls no terminal.
+  void offer(const std::string& word, const std::string& typed, const std::string& help,
+             const std::string& before = "") {
+    if (word.starts_with(typed) && is_visible(word) && !(before + word).starts_with('!'))
+      found_.push_back(before + word + '\t' + visible(help));
   }
 
   // Walks the words before the cursor: which command, which verb, and whether an option waits for its value.
@@ -121,7 +125,7 @@ class Completion {
 
   void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
     for (const std::string& choice : option.choices) {
-      if (choice.starts_with(typed)) found_.push_back(before + choice + '\t');
+      offer(choice, typed, "", before);
     }
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {
       offer_profiles(typed, before);
@@ -130,7 +134,7 @@ class Completion {
     } else if (option.names.ends_with("servers-from")) {
       for (const char* kind :
            {"nutcracker:", "mcrouter:", "php-ini:", "file:", "dns:", "dnssrv:", "elasticache:", "env:"}) {
-        if (std::string_view(kind).starts_with(typed)) found_.push_back(before + kind + '\t');
+        offer(kind, typed, "", before);
       }
     } else if (option.names == "--down" || option.names == "--on") {
       offer_servers(typed, before);
@@ -143,14 +147,12 @@ class Completion {
   void offer_profiles(const std::string& typed, std::string before) {
     const std::size_t from = typed.rfind(',') + 1;
     before += typed.substr(0, from);
-    const std::string_view started = std::string_view(typed).substr(from);
+    const std::string started = typed.substr(from);
     for (const Alias& alias : all_aliases()) {
-      if (alias.name.starts_with(started))
-        found_.push_back(before + std::string(alias.name) + '\t' + std::string(alias.profile));
+      offer(std::string(alias.name), started, std::string(alias.profile), before);
     }
     for (const Profile& profile : all_profiles()) {
-      if (profile.name.starts_with(started))
-        found_.push_back(before + std::string(profile.name) + '\t' + profile.client->name);
+      offer(std::string(profile.name), started, std::string(profile.client->name), before);
     }
   }
 
@@ -158,7 +160,7 @@ class Completion {
   void offer_servers(const std::string& typed, std::string before) {
     const std::size_t from = typed.rfind(',') + 1;
     before += typed.substr(0, from);
-    const std::string_view started = std::string_view(typed).substr(from);
+    const std::string started = typed.substr(from);
     for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
       const char* value = std::getenv(variable);
       if (!globals_.servers && value != nullptr && *value != '\0') globals_.servers = value;
@@ -168,7 +170,7 @@ class Completion {
       if (!globals_.servers) return;
       for (const Server& server : parse_pool(*globals_.servers)) {
         const std::string name = server.name.empty() ? server.address() : server.name;
-        if (name.starts_with(started)) found_.push_back(before + name + '\t' + server.address());
+        offer(name, started, server.address(), before);
       }
     } catch (const Failure&) {
       // The command itself will say what is wrong with the list.
@@ -178,7 +180,7 @@ class Completion {
   void offer_pools(const std::string& typed, const std::string& before) {
     try {
       for (const auto& [name, pool] : load_config(globals_.config).pools) {
-        if (name.starts_with(typed)) found_.push_back(before + name + '\t' + pool.servers.value_or(""));
+        offer(name, typed, pool.servers.value_or(""), before);
       }
     } catch (const Failure&) {
       // A broken config has no pools to offer; the command itself will say what is wrong with it.

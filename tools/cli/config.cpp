@@ -33,13 +33,16 @@ std::vector<Setting> settings_of(PoolConfig& pool) {
           {"longest_lock_ttl", &pool.longest_lock_ttl},
           {"tls", &pool.access.tls},
           {"tls_ca", &pool.access.tls_ca},
+          {"tls_crl", &pool.access.tls_crl},
           {"tls_name", &pool.access.tls_name},
           {"tls_cert", &pool.access.tls_cert},
           {"tls_key", &pool.access.tls_key},
+          {"tls_key_password_file", &pool.access.tls_key_password_file},
           {"tls_insecure", &pool.access.tls_insecure},
           {"user", &pool.access.user},
           {"password_file", &pool.access.password_file},
-          {"auth", &pool.access.auth}};
+          {"auth", &pool.access.auth},
+          {"plain_login", &pool.access.plain_login}};
 }
 
 std::vector<Setting> settings_of(Config& config) {
@@ -72,6 +75,9 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
     const std::string word = value;
     if ((name == "tls" || name == "tls_insecure") && word != "on" && word != "off")
       throw InvalidInput(name + ": write on or off");
+    if (name == "plain_login" && word != "yes" && word != "no")
+      throw InvalidInput("plain_login: write yes or no");
+    if (name == "tls_name") check_certificate_name(word);
     if (name == "auth" && word != "ascii" && word != "user-key")
       throw InvalidInput("auth: write ascii or user-key");
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&

@@ -17,11 +17,6 @@
 
 namespace mcds {
 
-struct PoolConfig {
-  AccessSettings access;
-  std::optional<std::string> servers, servers_from, profile, key_prefix, copies, longest_lock_ttl;
-};
-
 struct Config {
   std::optional<std::string> pool, timeout, connect_timeout, protocol, output;
   PoolConfig defaults;  // keys before any section

@@ -24,12 +24,39 @@ Failure unreadable(const std::string& what) {
   return {ErrorCode::cannot_read, "cannot read " + what + ": " + std::strerror(errno)};
 }
 
+std::shared_ptr<const RunLimits>& input_limits() {
+  static std::shared_ptr<const RunLimits> limits = std::make_shared<const RunLimits>();
+  return limits;
+}
+
+// Of a pipe that nobody has opened for writing yet, too.
+int open_file(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) throw unreadable(path);
+  return descriptor;
+}
+
+// Until there is something to read, or the end.
+void wait_for_input(int descriptor, const std::string& what) {
+  const SystemClock clock;
+  pollfd input{descriptor, POLLIN, 0};
+  for (;;) {
+    const SteadyTime now = clock.steady();
+    if (input_limits()->over(now))
+      throw Failure(ErrorCode::try_again, "the deadline has passed while " + what + " was read");
+    const SteadyTime until = input_limits()->earlier(now + std::chrono::minutes(1));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+    if (poll(&input, 1, static_cast<int>(left)) > 0) return;
+  }
+}
+
 // At most chunk_size bytes; 0 at the end.
 std::size_t read_some(int descriptor, char* into, const std::string& what) {
   for (;;) {
+    wait_for_input(descriptor, what);
     const ssize_t size = read(descriptor, into, chunk_size);
     if (size >= 0) return static_cast<std::size_t>(size);
-    if (errno != EINTR) throw unreadable(what);
+    if (errno != EINTR && errno != EAGAIN) throw unreadable(what);
   }
 }
 
@@ -52,9 +79,7 @@ std::string value_bytes(int descriptor, const std::string& what) {
 
 class File {
  public:
-  explicit File(const std::string& path) : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) throw unreadable(path);
-  }
+  explicit File(const std::string& path) : descriptor_(open_file(path)) {}
   ~File() { close(descriptor_); }
   File(const File&) = delete;
   File& operator=(const File&) = delete;
@@ -65,6 +90,10 @@ class File {
 };
 
 }  // namespace
+
+void bound_input(std::shared_ptr<const RunLimits> limits) {
+  input_limits() = std::move(limits);
+}
 
 std::string file_bytes(const std::string& path) {
   return value_bytes(File(path).descriptor(), path);
@@ -87,9 +116,7 @@ std::string value_of(std::string_view argument) {
 LineReader::LineReader(const std::string& file, char line_end)
     : what_(file == "-" ? "standard input" : file),
       line_end_(line_end),
-      descriptor_(file == "-" ? STDIN_FILENO : open(file.c_str(), O_RDONLY | O_CLOEXEC)) {
-  if (descriptor_ < 0) throw unreadable(what_);
-}
+      descriptor_(file == "-" ? STDIN_FILENO : open_file(file)) {}
 
 LineReader::~LineReader() {
   if (descriptor_ != STDIN_FILENO) close(descriptor_);
@@ -130,34 +157,15 @@ std::optional<std::uint64_t> LineReader::size() const {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-void LineReader::stop_at(Clock& clock, SteadyTime deadline) {
-  clock_ = &clock;
-  deadline_ = deadline;
-}
-
-void LineReader::wait() const {
-  if (deadline_ == SteadyTime::max()) return;
-  pollfd input{descriptor_, POLLIN, 0};
-  for (int ready = 0; ready <= 0;) {
-    const Duration left = deadline_ - clock_->steady();
-    if (left <= Duration::zero()) {
-      throw Failure(ErrorCode::try_again,
-                    "the deadline has passed: " + what_ + " was read up to line " + std::to_string(number_));
-    }
-    const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left).count();
-    ready = poll(&input, 1, static_cast<int>(std::min<std::int64_t>(whole, 60000)));
-  }
-}
-
 bool LineReader::fill() {
   if (ended_) return false;
-  wait();
   buffer_.erase(0, position_);
   searched_ -= position_;
   position_ = 0;
   const std::size_t used = buffer_.size();
   buffer_.resize(used + chunk_size);
-  const std::size_t size = read_some(descriptor_, buffer_.data() + used, what_);
+  const std::size_t size = read_some(descriptor_, buffer_.data() + used,
+                                     number_ == 0 ? what_ : what_ + " after line " + std::to_string(number_));
   buffer_.resize(used + size);
   ended_ = size == 0;
   return !ended_;

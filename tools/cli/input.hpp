@@ -3,13 +3,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
-#include "common/base/clock.hpp"
+#include "common/cluster/health/run_limits.hpp"
 
 namespace mcds {
+
+// Whatever is read here from now on is waited for no longer than the run's deadline: Failure(try_again). A pipe without a
+// writer is waited for like a silent one.
+void bound_input(std::shared_ptr<const RunLimits> limits);
 
 // `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws Failure(cannot_read).
 std::string value_of(std::string_view argument);
@@ -30,8 +35,6 @@ class LineReader {
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: lines are not held back because a stream pauses.
   bool ready() const;
-  // next() does not wait longer: it throws Failure(try_again).
-  void stop_at(Clock& clock, SteadyTime deadline);
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }
   // Of all there is to read, if that is a regular file.
@@ -39,9 +42,6 @@ class LineReader {
 
  private:
   bool fill();
-  void wait() const;
-  Clock* clock_ = nullptr;
-  SteadyTime deadline_ = SteadyTime::max();
   std::string what_;
   char line_end_;
   int descriptor_;

@@ -20,9 +20,7 @@ Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
 }
 
 std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& pool, const TakeLiveKey& take) {
-  const ConnectOptions connect = session.connect_options();
-  const LiveKeysOptions options{connect.timeout, connect.connect_timeout, connect.tls, connect.login};
-  return read_live_keys(pool, options, session.clock(), take);
+  return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(), take);
 }
 
 std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {

@@ -1,10 +1,14 @@
 // Names and addresses as this machine resolves them, for the profiles of clients that hash what a name resolves to.
 #pragma once
 
+#include <memory>
+
+#include "common/cluster/health/run_limits.hpp"
 #include "common/placement/placement.hpp"
 
 namespace mcds {
 
-Resolver system_resolver();
+// It waits no longer than `limits` allows.
+Resolver system_resolver(std::shared_ptr<const RunLimits> limits);
 
 }  // namespace mcds

@@ -1,16 +1,13 @@
 #include "tools/cli/servers_from.hpp"
 
 #include <arpa/inet.h>
-#include <arpa/nameser.h>
 #include <netdb.h>
-#include <resolv.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <memory>
-#include <set>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -53,22 +50,27 @@ Source parse_source(std::string_view text) {
   return source;
 }
 
-std::pair<std::string, std::string> host_and_port(const std::string& text) {
-  const Server server = parse_pool(text).front();
-  return {server.host, std::to_string(server.port)};
-}
-
-std::string bracketed(const std::string& host) {
-  return host.find(':') == std::string::npos ? host : '[' + host + ']';
+// One server of the user's own words: HOST[:PORT], perhaps behind tls://.
+Server one_server(const std::string& kind, const std::string& text) {
+  const Pool servers = parse_pool(text);
+  const Server& server = servers.front();
+  if (servers.size() > 1 || server.is_unix() || server.weight != 1 || !server.name.empty())
+    throw InvalidInput("--servers-from: write one [tls://]HOST[:PORT] after " + kind + ":");
+  return server;
 }
 
 constexpr Duration longest_lookup = std::chrono::seconds(5);
 
-PoolFile pool_from_dns(const std::string& where) {
-  const auto [host, port] = host_and_port(where);
-  const NameLookup found = look_up(host, port, longest_lookup, 0);
-  if (found.addresses == nullptr) throw no_answer("the name " + host + " has no address: " + found.error);
-  std::set<std::pair<std::string, std::string>> addresses;  // by packed bytes: numerical order, each once
+// Their addresses stand for the name, which is what a certificate is for.
+FoundServers servers_of_name(const std::string& where, const ConnectOptions& options, const Clock& clock) {
+  const Server asked = one_server("dns", where);
+  const std::string port = std::to_string(asked.port);
+  const NameLookup found = look_up(asked.host, port, options.left(clock, longest_lookup), 0);
+  options.check_deadline(clock);
+  if (found.addresses == nullptr)
+    throw no_answer("the name " + asked.host + " has no address: " + found.error);
+  std::map<std::pair<std::string, std::string>, Server>
+      servers;  // by packed bytes: numerical order, each once
   for (const addrinfo* entry = found.addresses.get(); entry != nullptr; entry = entry->ai_next) {
     std::array<char, NI_MAXHOST> text{};
     if (getnameinfo(entry->ai_addr, entry->ai_addrlen, text.data(), text.size(), nullptr, 0,
@@ -78,12 +80,15 @@ PoolFile pool_from_dns(const std::string& where) {
     const void* packed =
         v4 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(entry->ai_addr)->sin_addr)
            : &reinterpret_cast<const sockaddr_in6*>(entry->ai_addr)->sin6_addr;
-    addresses.emplace(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), text.data());
+    Server server;
+    server.host = text.data();
+    server.port = asked.port;
+    servers.emplace(std::pair(std::string(static_cast<const char*>(packed), v4 ? 4 : 16), server.host),
+                    server);
   }
-  std::string list;
-  for (const auto& [packed, text] : addresses)
-    list += (list.empty() ? "" : ",") + bracketed(text) + ':' + port;
-  return {parse_pool(list), "", ""};
+  FoundServers result{{}, Found::discovered, asked.tls, asked.host};
+  for (const auto& [packed, server] : servers) result.file.pool.push_back(server);
+  return result;
 }
 
 // The records of the most urgent priority, by name and port.
@@ -102,46 +107,50 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
 
 // Name servers give equals any equal weight, 33 say, and 0 to those hardly wanted; to a client, weights multiply points
 // and slots: equals are 1, and 1 is the least.
-PoolFile pool_from_srv(const std::string& name) {
-  std::array<unsigned char, 65535> answer{};
-  const int size = res_query(name.c_str(), ns_c_in, ns_t_srv, answer.data(), answer.size());
-  const auto records = usable(size < 0 ? std::vector<ServiceRecord>{}
-                                       : parse_service_records(std::span(answer).first(
-                                             std::min(static_cast<std::size_t>(size), answer.size()))));
+FoundServers servers_of_service(const std::string& where, const ConnectOptions& options, const Clock& clock) {
+  const bool tls = where.starts_with("tls://");
+  const std::string name = tls ? where.substr(6) : where;
+  const auto answer = look_up_service(name, options.left(clock, longest_lookup));
+  options.check_deadline(clock);
+  if (!answer) throw no_answer("the name server does not answer for " + name + " in time");
+  const auto records = usable(parse_service_records(*answer));
   if (records.empty()) throw no_answer("the name " + name + " has no SRV records");
   const bool equal = std::ranges::all_of(
       records, [&](const auto& record) { return record.weight == records.front().weight; });
-  std::string list;
+  FoundServers result{{}, Found::discovered, tls, ""};
   for (const auto& record : records) {
-    list += (list.empty() ? "" : ",") + record.target + ':' + std::to_string(record.port) + "/?" +
-            std::to_string(equal ? 1 : std::max(record.weight, 1U));
+    const std::string port = std::to_string(record.port);
+    Server server = discovered_server(record.target, port, record.target + ':' + port);
+    server.weight = equal ? 1 : std::max(record.weight, 1U);
+    result.file.pool.push_back(std::move(server));
   }
-  return {parse_pool(list), "", ""};
+  return result;
 }
 
-// Its servers are as it is: all have TLS, or none has.
-PoolFile pool_from_elasticache(const std::string& where, bool tls, const ConnectOptions& options,
-                               const Clock& clock) {
-  Server endpoint = parse_pool(where).front();
-  endpoint.tls = endpoint.tls || tls;
-  PoolFile found = parse_elasticache(elasticache_config(endpoint, options, clock));
-  for (Server& server : found.pool) server.tls = endpoint.tls;
-  return found;
+// Its servers are as it is: all have TLS, or none has. No login goes to it.
+FoundServers servers_of_endpoint(const std::string& where, const Access& access,
+                                 const ConnectOptions& options, const Clock& clock) {
+  Server endpoint = one_server("elasticache", where);
+  endpoint.tls = endpoint.tls || access.tls_for_all;
+  endpoint.credentials = std::make_shared<const Credentials>(Credentials{access.credentials.tls, {}, {}});
+  return {parse_elasticache(elasticache_config(endpoint, options, clock)), Found::discovered, endpoint.tls,
+          ""};
 }
 
 }  // namespace
 
-PoolFile pool_from(std::string_view text, bool tls, const ConnectOptions& options, const Clock& clock) {
+FoundServers find_servers(std::string_view text, const Access& access, const ConnectOptions& options,
+                          const Clock& clock) {
   const Source source = parse_source(text);
   const auto file = [&] { return configuration_bytes(source.where, largest_pool_file); };
-  if (source.kind == "nutcracker") return parse_nutcracker(file(), source.pool);
-  if (source.kind == "mcrouter") return parse_mcrouter(file(), source.pool);
-  if (source.kind == "php-ini") return parse_php_ini(file());
-  if (source.kind == "file") return parse_server_list(file());
-  if (source.kind == "dns") return pool_from_dns(source.where);
-  if (source.kind == "dnssrv") return pool_from_srv(source.where);
-  if (source.kind == "elasticache") return pool_from_elasticache(source.where, tls, options, clock);
-  if (source.kind == "env") return {parse_pool(servers_of_environment(source.where)), "", ""};
+  if (source.kind == "nutcracker") return {parse_nutcracker(file(), source.pool)};
+  if (source.kind == "mcrouter") return {parse_mcrouter(file(), source.pool)};
+  if (source.kind == "php-ini") return {parse_php_ini(file())};
+  if (source.kind == "file") return {parse_server_list(file())};
+  if (source.kind == "dns") return servers_of_name(source.where, options, clock);
+  if (source.kind == "dnssrv") return servers_of_service(source.where, options, clock);
+  if (source.kind == "elasticache") return servers_of_endpoint(source.where, access, options, clock);
+  if (source.kind == "env") return {{parse_pool(servers_of_environment(source.where)), "", ""}};
   throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
                      "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache, env");
 }

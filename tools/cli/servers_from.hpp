@@ -6,12 +6,22 @@
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
 #include "common/placement/pools/files.hpp"
+#include "tools/cli/access.hpp"
 
 namespace mcds {
 
-// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE  file:LIST  dns:HOST[:PORT]  dnssrv:NAME
+struct FoundServers {
+  PoolFile file;
+  Found found = Found::named;
+  bool tls = false;                   // the source says so, for all of them
+  std::string certificate_name = {};  // what their certificates are for; empty: each server's own host
+};
+
+// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE  file:LIST  dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME
 // elasticache:[tls://]HOST:PORT  env:NAME. DNS answers are put in numerical order, because many clients place by index.
-// `tls` also for those that are asked over the network. Throws Failure(cannot_read), Failure(configuration), Failure(unavailable) or InvalidInput.
-PoolFile pool_from(std::string_view source, bool tls, const ConnectOptions& options, const Clock& clock);
+// `access`: for an endpoint that is asked. Throws Failure(cannot_read), Failure(configuration), Failure(unavailable),
+// Failure(refused) for a name or an address that is none, or InvalidInput.
+FoundServers find_servers(std::string_view source, const Access& access, const ConnectOptions& options,
+                          const Clock& clock);
 
 }  // namespace mcds

@@ -3,9 +3,24 @@
 #include <arpa/nameser.h>
 #include <resolv.h>
 
+#include <algorithm>
 #include <array>
 
+#include "common/base/within.hpp"
+
 namespace mcds {
+
+std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest) {
+  // The resolver's settings are those of a thread: this one's are used.
+  if ((_res.options & RES_INIT) == 0) static_cast<void>(res_init());
+  return within(longest, [name, settings = _res]() mutable {
+    std::vector<unsigned char> bytes(65535);
+    const int size =
+        res_nquery(&settings, name.c_str(), ns_c_in, ns_t_srv, bytes.data(), static_cast<int>(bytes.size()));
+    bytes.resize(std::min(static_cast<std::size_t>(std::max(size, 0)), bytes.size()));
+    return bytes;
+  });
+}
 
 std::vector<ServiceRecord> parse_service_records(std::span<const unsigned char> answer) {
   ns_msg message;

@@ -10,6 +10,7 @@
 #include "common/placement/mcrouter/routes.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/servers_from.hpp"
 
@@ -95,51 +96,10 @@ struct Session::Parts {
   std::optional<Config> config;
   Text key_prefix;
   std::optional<std::size_t> copies;
-  std::optional<Access> access;
+  std::optional<AccessSources> sources;
+  Pool known;  // servers of other lists of this run
   Operation operation = Operation::any;
 };
-
-namespace {
-
-// Where each setting comes from: a flag (a pool named by -P counts as one) beats the environment, which beats the config.
-struct Settings {
-  PoolConfig flag_pool, config_pool;
-
-  Settings(const GlobalOptions& options, const Config& config) {
-    if (options.pool) flag_pool = pool(config, *options.pool);
-    const Text named = first_of({environment("MCDS_POOL"), config.pool});
-    if (!options.pool && named) config_pool = pool(config, *named);
-  }
-
-  static PoolConfig pool(const Config& config, const std::string& name) {
-    const auto found = config.pools.find(name);
-    if (found != config.pools.end()) return found->second;
-    throw Failure(ErrorCode::configuration, "the configuration file has no [pool " + name + "]");
-  }
-};
-
-struct Choice {
-  Text servers, servers_from;
-  bool made() const { return servers || servers_from; }
-};
-
-Choice choose_servers(const GlobalOptions& options, const Config& config, const Settings& settings) {
-  if (options.servers && options.servers_from)
-    throw InvalidInput("give either --servers or --servers-from, not both");
-  for (const Choice& choice :
-       {Choice{options.servers, options.servers_from},
-        Choice{settings.flag_pool.servers, settings.flag_pool.servers_from},
-        Choice{first_of({environment("MCDS_SERVERS"), environment("MEMCACHED_SERVERS")}), {}},
-        Choice{settings.config_pool.servers, settings.config_pool.servers_from},
-        Choice{config.defaults.servers, config.defaults.servers_from}}) {
-    if (choice.servers && choice.servers_from)
-      throw Failure(ErrorCode::configuration, "a pool has either servers or servers_from, not both");
-    if (choice.made()) return choice;
-  }
-  return {};
-}
-
-}  // namespace
 
 Session::Session(GlobalOptions options)
     : options_(std::move(options)),
@@ -155,8 +115,9 @@ void Session::settle_output() {
 
 void Session::begin() {
   if (options_.null) output_.end_lines_with('\0');
-  settle_output();
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
+  bound_input(limits_);
+  settle_output();
   if (options_.errors) output_.keep_errors(*options_.errors);
 }
 
@@ -187,8 +148,6 @@ ConnectOptions Session::connect_options() {
   result.connect_timeout = timeout_of(options_.connect_timeout, config().connect_timeout,
                                       result.connect_timeout, "--connect-timeout");
   const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
-  result.tls = access().tls;
-  result.login = access().login;
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
   result.run = limits_;
@@ -198,46 +157,51 @@ ConnectOptions Session::connect_options() {
   return result;
 }
 
-const Access& Session::access() {
-  if (parts_->access) return *parts_->access;
-  const Settings settings(options_, config());
-  AccessSettings flags = options_.access;
-  if (options_.tls) flags.tls = "on";
-  if (options_.tls_insecure) flags.tls_insecure = "on";
-  const std::string source = choose_servers(options_, config(), settings).servers_from.value_or("");
-  parts_->access = settle_access(
-      {flags, settings.flag_pool.access, settings.config_pool.access, config().defaults.access, source},
-      output_);
-  return *parts_->access;
+const AccessSources& Session::sources() {
+  if (!parts_->sources) parts_->sources.emplace(options_, config());
+  return *parts_->sources;
 }
 
+void Session::share_credentials(const Pool& known) {
+  parts_->known.insert(parts_->known.end(), known.begin(), known.end());
+}
+
+// The list and what its servers may be shown, at once.
 const PoolFile& Session::pool() {
   if (parts_->pool) return *parts_->pool;
-  const Settings settings(options_, config());
-  Choice choice = choose_servers(options_, config(), settings);
-  if (!choice.made()) {
-    choice.servers = "127.0.0.1:11211";
-    output_.hint_at_servers(" No servers were given: use --servers or MCDS_SERVERS");
+  const AccessSources& from = sources();
+  Access access = settle_access(from, from.list(), output_);
+  FoundServers servers;
+  if (from.servers_from()) {
+    servers = find_servers(*from.servers_from(), access, connect_options(), clock());
+    access.tls_for_all = access.tls_for_all || servers.tls;
+    if (access.credentials.tls.name.empty()) access.credentials.tls.name = servers.certificate_name;
+  } else {
+    if (from.list() == Origin::builtin)
+      output_.hint_at_servers(" No servers were given: use --servers or MCDS_SERVERS");
+    servers.file.pool = parse_pool(from.servers().value_or("127.0.0.1:11211"));
   }
-  parts_->pool = choice.servers_from
-                     ? pool_from(*choice.servers_from, access().tls_for_all, connect_options(), clock())
-                     : PoolFile{parse_pool(*choice.servers), "", ""};
-  if (access().tls_for_all) {
-    for (Server& server : parts_->pool->pool) server.tls = !server.is_unix();
+  Pool& pool = servers.file.pool;
+  give(pool, access, servers.found);
+  if (from.list() == Origin::options && from.environment_servers()) {
+    Pool theirs = parse_pool(*from.environment_servers());
+    give(theirs, settle_access(from, Origin::environment, output_), Found::named);
+    share_credentials(theirs);
   }
+  take_over(pool, parts_->known);
   ServerNames names;
-  for (const Server& server : parts_->pool->pool) {
+  for (const Server& server : pool) {
     if (server.is_unix() && !server.name.empty()) names.emplace(server.address(), server.name);
   }
   output_.call_servers(std::move(names));
-  return *parts_->pool;
+  return parts_->pool.emplace(std::move(servers.file));
 }
 
 PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
   const auto& routes = pool().routes;
   const bool any = routes == nullptr || parts_->operation == Operation::any;
-  return {.resolver = system_resolver(),
+  return {.resolver = system_resolver(limits_),
           .key_prefix = prefix,
           .hash_tag = pool().hash_tag,
           .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation))};
@@ -248,10 +212,10 @@ std::shared_ptr<const Placement> Session::placement_as(std::string_view profile)
 }
 
 std::string Session::profile_name() {
-  const Settings settings(options_, config());
   const Text from_file = pool().profile.empty() ? std::nullopt : Text(pool().profile);
-  const Text profile = first_of({options_.profile, settings.flag_pool.profile, environment("MCDS_PROFILE"),
-                                 settings.config_pool.profile, config().defaults.profile, from_file});
+  const Text profile =
+      first_of({options_.profile, sources().named_pool().profile, environment("MCDS_PROFILE"),
+                sources().configured_pool().profile, config().defaults.profile, from_file});
   return profile.value_or("ketama");
 }
 
@@ -262,10 +226,9 @@ const std::shared_ptr<const Placement>& Session::placement() {
 
 const std::string& Session::key_prefix() {
   if (!parts_->key_prefix) {
-    const Settings settings(options_, config());
     parts_->key_prefix =
-        first_of({options_.key_prefix, settings.flag_pool.key_prefix, environment("MCDS_NAMESPACE"),
-                  settings.config_pool.key_prefix, config().defaults.key_prefix})
+        first_of({options_.key_prefix, sources().named_pool().key_prefix, environment("MCDS_NAMESPACE"),
+                  sources().configured_pool().key_prefix, config().defaults.key_prefix})
             .value_or("");
     check_key_prefix(*parts_->key_prefix);
   }
@@ -308,9 +271,8 @@ std::uint64_t Session::copies_of_pool() {
 
 std::size_t Session::copies() {
   if (parts_->copies) return *parts_->copies;
-  const Settings settings(options_, config());
   const auto configured =
-      first_of({settings.flag_pool.copies, settings.config_pool.copies, config().defaults.copies});
+      first_of({sources().named_pool().copies, sources().configured_pool().copies, config().defaults.copies});
   const std::uint64_t copies = options_.copies ? *options_.copies
                                : configured    ? parse_u64(*configured).value_or(0)
                                                : copies_of_pool();
@@ -325,9 +287,8 @@ std::size_t Session::copies() {
 }
 
 std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
-  const Settings settings(options_, config());
   const Text configured =
-      first_of({settings.flag_pool.longest_lock_ttl, settings.config_pool.longest_lock_ttl,
+      first_of({sources().named_pool().longest_lock_ttl, sources().configured_pool().longest_lock_ttl,
                 config().defaults.longest_lock_ttl});
   if (flag) return positive(*flag, "--longest-ttl");
   if (!configured) return std::nullopt;

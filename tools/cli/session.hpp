@@ -75,6 +75,10 @@ class Session {
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 
   const Config& config();
+  // Which list of servers is chosen, and which settings count for it.
+  const AccessSources& sources();
+  // Servers of this session's list that are among these are reached, and logged in to, as these are. Before pool().
+  void share_credentials(const Pool& known);
   // The inputs of a placement besides the profile and the pool.
   PlacementOptions placement_options();
   // The servers, and the hashing that their source specifies.
@@ -87,9 +91,6 @@ class Session {
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);
-
-  // How to log in to the servers. Decided once.
-  const Access& access();
 
   GlobalOptions options_;
   std::shared_ptr<RunLimits> limits_ = std::make_shared<RunLimits>();

@@ -28,7 +28,7 @@ struct Setting {
 struct Found {
   Text value;
   std::string from;
-  int rank = 9;  // of its source: the lowest counts
+  Origin source = Origin::builtin;
 };
 
 class Explanation {
@@ -47,12 +47,13 @@ class Explanation {
         {"servers", "--servers", options_.servers, "MCDS_SERVERS MEMCACHED_SERVERS", &PoolConfig::servers});
     const Found source =
         settle({"servers_from", "--servers-from", options_.servers_from, "", &PoolConfig::servers_from});
-    const bool listed = servers.rank <= source.rank;
+    const bool listed = !session_.sources().servers_from();
     print_one("pool", pool_name_);
     if (listed) print_one("servers", servers.value ? masked(servers) : builtin("127.0.0.1:11211"));
     if (!listed) print_one("servers_from", source);
     for (const Setting& setting : settings(!listed)) print_one(setting.name, settle(setting));
     print_password();
+    print_servers();
   }
 
  private:
@@ -90,9 +91,16 @@ class Explanation {
         {"output", "--output", options_.output, "MCDS_OUTPUT", {}, {}, &Config::output, "json"},
         {"tls", "--tls", on(options_.tls), "", {}, &A::tls, {}, "off"},
         {"tls_ca", "--tls-ca", access.tls_ca, "MCDS_TLS_CA", {}, &A::tls_ca},
+        {"tls_crl", "--tls-crl", access.tls_crl, "", {}, &A::tls_crl},
         {"tls_name", "--tls-name", access.tls_name, "", {}, &A::tls_name},
         {"tls_cert", "--tls-cert", access.tls_cert, "", {}, &A::tls_cert},
         {"tls_key", "--tls-key", access.tls_key, "", {}, &A::tls_key},
+        {"tls_key_password_file",
+         "--tls-key-password-file",
+         access.tls_key_password_file,
+         "",
+         {},
+         &A::tls_key_password_file},
         {"tls_insecure", "--tls-insecure", on(options_.tls_insecure), "", {}, &A::tls_insecure, {}, "off"},
         {"user", "--user", access.user, "MCDS_USER", {}, &A::user},
         {"password_file",
@@ -102,37 +110,47 @@ class Explanation {
          {},
          &A::password_file},
         {"auth", "--auth", access.auth, "", {}, &A::auth},
+        {"plain_login", "", {}, "", {}, &A::plain_login, {}, "no"},
     };
   }
 
-  static Found builtin(const char* value) { return {value, "default", 8}; }
+  static Found builtin(const char* value) { return {value, "default", Origin::builtin}; }
 
   // An option; the pool named by one; the environment; the config's pool; its defaults.
   Found settle(const Setting& setting) const {
-    if (setting.of_option) return {setting.of_option, setting.option, 0};
+    if (setting.of_option) return {setting.of_option, setting.option, Origin::options};
     if (options_.pool) {
-      if (Found found = of_pool(setting, 1); found.value) return found;
+      if (Found found = of_pool(setting, Origin::named_pool); found.value) return found;
     }
     for (std::string_view names = setting.variables; !names.empty();) {
       const std::string name(names.substr(0, names.find(' ')));
       names.remove_prefix(std::min(name.size() + 1, names.size()));
       const char* value = std::getenv(name.c_str());
-      if (value != nullptr && *value != '\0') return {value, name, 2};
+      if (value != nullptr && *value != '\0' && counts(setting, Origin::environment))
+        return {value, name, Origin::environment};
     }
-    if (Found found = of_pool(setting, 3); found.value) return found;
+    if (Found found = of_pool(setting, Origin::configured_pool); found.value) return found;
     for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
-      if (Text value = of_config(file->config, setting)) return {std::move(value), file->path, 4};
+      Text value = of_config(file->config, setting);
+      if (value && counts(setting, Origin::defaults)) return {std::move(value), file->path, Origin::defaults};
     }
     return setting.otherwise != nullptr ? builtin(setting.otherwise) : Found{};
   }
 
-  Found of_pool(const Setting& setting, int rank) const {
-    if (!pool_name_.value) return {};
+  // Logins and certificates only with the list that they belong to.
+  bool counts(const Setting& setting, Origin source) const {
+    if (setting.of_access == nullptr) return true;
+    const AccessSources& sources = session_.sources();
+    return sources.counts(source, setting.of_access, sources.list());
+  }
+
+  Found of_pool(const Setting& setting, Origin source) const {
+    if (!pool_name_.value || !counts(setting, source)) return {};
     for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
       const auto pool = file->config.pools.find(*pool_name_.value);
       if (pool == file->config.pools.end()) continue;
       if (Text value = of(pool->second, setting))
-        return {std::move(value), file->path + " [pool " + *pool_name_.value + ']', rank};
+        return {std::move(value), file->path + " [pool " + *pool_name_.value + ']', source};
     }
     return {};
   }
@@ -167,8 +185,39 @@ class Explanation {
 
   void print_password() {
     const char* value = std::getenv("MCDS_PASSWORD");
-    if (value == nullptr || *value == '\0') return print_one("password", {});
-    print_one("password", {"(not shown)", "MCDS_PASSWORD", 2});
+    const bool counts = session_.sources().counts(Origin::environment, &AccessSettings::password_file,
+                                                  session_.sources().list());
+    if (value == nullptr || *value == '\0' || !counts) return print_one("password", {});
+    print_one("password", {"(not shown)", "MCDS_PASSWORD", Origin::environment});
+  }
+
+  // Of each server whose name is known without asking the network: what it is shown, and how.
+  void print_servers() {
+    try {
+      if (!session_.sources().asks_network())
+        for (const Server& server : session_.pool().pool) print_server(server);
+    } catch (const Failure& failure) {
+      const std::string why = failure.what();
+      session_.output().answer(JsonObject().bytes("setting", "login").bytes("error", why),
+                               "login=(" + why + ')');
+    }
+  }
+
+  void print_server(const Server& server) {
+    const Credentials& given = credentials_of(server);
+    const std::string user = given.login ? given.login->user : "";
+    const bool clear = given.login && !server.tls && !server.is_unix();
+    JsonObject line;
+    line.bytes("server", server.address()).boolean("tls", server.tls);
+    if (given.login) line.bytes("login", user).boolean("login_in_clear", clear);
+    if (!given.login) line.raw("login", "null");
+    if (server.tls && !given.tls.certificate_file.empty())
+      line.bytes("certificate", given.tls.certificate_file);
+    if (!given.withheld.empty()) line.bytes("error", given.withheld);
+    session_.output().answer(line, "login:" + server.address() + '=' + user +
+                                       (server.tls ? " tls"
+                                        : clear    ? " in clear"
+                                                   : ""));
   }
 
   Session& session_;

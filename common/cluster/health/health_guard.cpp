@@ -194,8 +194,7 @@ void HealthGuard::look_at(std::size_t index) {
   if (server.trial == nullptr) {
     if (now < server.next_trial) return;
     const ::mcds::Server& one = placement().pool()[index];
-    if (one.tls && tls_ == nullptr) tls_ = std::make_unique<const tls::Context>(options_.tls);
-    server.trial = std::make_unique<Trial>(one, one.tls ? tls_.get() : nullptr);
+    server.trial = std::make_unique<Trial>(one, tls_.of(one));
     server.trial_until = now + options_.timeout;
   }
   const Trial::State state = server.trial->look();

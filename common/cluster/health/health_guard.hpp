@@ -68,7 +68,7 @@ class HealthGuard final : public Decorator {
   const ConnectOptions options_;
   SystemClock clock_;
   std::vector<Server> servers_;
-  std::unique_ptr<const tls::Context> tls_;
+  tls::Contexts tls_;
   std::size_t watched_ = 0;  // servers that are sick, in doubt or not yet proven well
 };
 

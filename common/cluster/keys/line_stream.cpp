@@ -19,7 +19,7 @@ constexpr Duration asked_every = std::chrono::milliseconds(100);
 
 void LineStream::start(SteadyTime now) {
   deadline_ = now + options_.connect_timeout;
-  if (!socket_.start(options_.connect_timeout)) return fail(Kind::unreachable, socket_.complaint());
+  if (!socket_.start(options_.connect_timeout)) return fail_connecting();
   if (socket_.state() == Socket::State::open) connected(now);
 }
 
@@ -52,10 +52,29 @@ void LineStream::finish_connecting(SteadyTime now) {
 
 void LineStream::connected(SteadyTime now) {
   deadline_ = now + options_.timeout;
-  // Nothing may be pipelined behind the login.
-  awaits_login_ = options_.login.has_value();
-  if (!awaits_login_) return ask(now);
-  send(login_request(*options_.login));
+  const auto& login = credentials_of(server_).login;
+  if (!login) return ask(now);
+  send(login_.emplace(*login, login_wanted_).words());
+}
+
+// False: there is nothing more to read now.
+bool LineStream::read_login(std::size_t& position, bool closed, SteadyTime now) {
+  using Step = LoginExchange::Step;
+  if (!login_) return true;
+  Step step = login_->read(input_, position);
+  if (step == Step::need_more && closed) step = login_->closed();
+  if (step == Step::failed) fail(login_->kind(), login_->complaint());
+  if (step == Step::send) send(login_->words());
+  if (step == Step::reconnect) {
+    login_wanted_ = true;
+    input_.clear();
+    position = 0;
+    start(now);
+  }
+  if (step != Step::done) return false;
+  login_.reset();
+  ask(now);
+  return true;
 }
 
 void LineStream::send(std::string_view text) {
@@ -86,25 +105,28 @@ void LineStream::fail(Kind kind, std::string message) {
 
 void LineStream::read(SteadyTime now) {
   const std::ptrdiff_t size = socket_.receive(input_);
-  if (size < 0) return socket_.denied() ? fail_connecting() : take_close();
+  if (size < 0 && socket_.denied()) return fail_connecting();
+  if (std::size_t end = 0; size < 0 && login_) return static_cast<void>(read_login(end, true, now));
+  if (size < 0) return take_close();
   if (size == 0) return;
   received_ += static_cast<std::size_t>(size);
   read_lines(now);
-  if (busy_) received(now);
+  if (busy_ && !login_) received(now);
 }
 
 void LineStream::read_lines(SteadyTime now) {
   std::size_t position = 0;
+  if (!read_login(position, false, now)) {
+    input_.erase(0, position);
+    return;
+  }
   while (busy_ && !paused_) {
     const std::size_t end = input_.find('\n', position);
     if (end == std::string::npos) break;
     std::string_view line(input_.data() + position, end - position);
     position = end + 1;
     if (line.ends_with('\r')) line.remove_suffix(1);
-    if (std::exchange(awaits_login_, false)) {
-      const LoginAnswer answer = read_login_answer(line);
-      answer.accepted ? ask(now) : fail(answer.kind, answer.complaint);
-    } else if (wants_login(line)) {
+    if (wants_login(line)) {
       fail(Kind::denied, login_wanted);
     } else if (line.starts_with("ERROR Too many")) {
       fail(Kind::unreachable, "the server is at its connection limit; raise its -c or try again");
@@ -117,15 +139,10 @@ void LineStream::read_lines(SteadyTime now) {
     fail(Kind::unknown, "the server sent a line that is too long; is this a memcached server?");
 }
 
-std::optional<tls::Context> tls_context_for(const Pool& pool, const TlsOptions& options) {
-  if (std::none_of(pool.begin(), pool.end(), [](const Server& server) { return server.tls; }))
-    return std::nullopt;
-  return std::optional<tls::Context>(std::in_place, options);
-}
-
-void run_streams(std::span<LineStream* const> streams, const std::optional<Duration>& longest,
-                 const Clock& clock, const std::function<bool()>& goes_on) {
-  const SteadyTime end = longest ? clock.steady() + *longest : SteadyTime::max();
+void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,
+                 const std::function<bool()>& goes_on) {
+  SteadyTime end = options.longest ? clock.steady() + *options.longest : SteadyTime::max();
+  if (options.run) end = options.run->earlier(end);
   for (LineStream* stream : streams) stream->start(clock.steady());
   std::vector<LineStream*> busy;
   std::vector<pollfd> waiting;

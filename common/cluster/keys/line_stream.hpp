@@ -10,9 +10,9 @@
 #include <string_view>
 
 #include "common/base/clock.hpp"
-#include "common/cluster/login.hpp"
+#include "common/cluster/cluster.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/reply.hpp"
-#include "common/cluster/tls/options.hpp"
 #include "common/cluster/wire/socket.hpp"
 #include "common/placement/pools/pool.hpp"
 
@@ -21,16 +21,19 @@ namespace mcds {
 struct LineStreamOptions {
   Duration timeout = std::chrono::seconds(1);  // longest silence of one server
   Duration connect_timeout = std::chrono::milliseconds(500);
-  TlsOptions tls = {};
-  std::optional<Login> login = {};
   std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
   Duration patience = std::chrono::seconds(10);  // how long a server that is busy is asked again
+  std::shared_ptr<const RunLimits> run = nullptr;  // the whole ends at its deadline, too
+
+  static LineStreamOptions of(const ConnectOptions& options) {
+    return {.timeout = options.timeout, .connect_timeout = options.connect_timeout, .run = options.run};
+  }
 };
 
 class LineStream {
  public:
   LineStream(const Server& server, const LineStreamOptions& options, const tls::Context* tls)
-      : options_(options), socket_(server, tls) {}
+      : server_(server), options_(options), socket_(server, tls) {}
   virtual ~LineStream() = default;
   LineStream(const LineStream&) = delete;
   LineStream& operator=(const LineStream&) = delete;
@@ -81,11 +84,14 @@ class LineStream {
   void send_more();
   void read(SteadyTime now);
   void read_lines(SteadyTime now);
+  bool read_login(std::size_t& position, bool closed, SteadyTime now);
 
+  const Server& server_;
   const LineStreamOptions& options_;
   meta::Socket socket_;
   bool busy_ = true;
-  bool awaits_login_ = false;
+  std::optional<LoginExchange> login_;  // of this connection, until it is done
+  bool login_wanted_ = false;           // the server is known to refuse reads without one
   bool paused_ = false;
   std::string unsent_;
   SteadyTime deadline_{};
@@ -95,12 +101,9 @@ class LineStream {
   std::shared_ptr<const ReplyFailure> failure_;
 };
 
-// What the servers of a pool need for TLS; nullopt: none has it. Throws Failure for files of TlsOptions.
-std::optional<tls::Context> tls_context_for(const Pool& pool, const TlsOptions& options);
-
-// Runs all of them side by side to their ends, which are after `longest` at the latest, and as soon as `goes_on`, asked
+// Runs all of them side by side to their ends, which are after options.longest at the latest, and as soon as `goes_on`, asked
 // several times a second, says false.
-void run_streams(std::span<LineStream* const> streams, const std::optional<Duration>& longest,
-                 const Clock& clock, const std::function<bool()>& goes_on = {});
+void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,
+                 const std::function<bool()>& goes_on = {});
 
 }  // namespace mcds

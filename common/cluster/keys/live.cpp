@@ -53,15 +53,16 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
 
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take) {
-  const auto tls = tls_context_for(pool, options.tls);
+  tls::Contexts tls;
+  for (const Server& server : pool) static_cast<void>(tls.of(server));  // what is wrong with them is said here
   return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
     std::vector<std::unique_ptr<Dump>> dumps;
     std::vector<LineStream*> streams;
     for (std::size_t i = 0; i < pool.size(); ++i) {
-      dumps.push_back(std::make_unique<Dump>(pool[i], i, options, pool[i].tls ? &*tls : nullptr, keep));
+      dumps.push_back(std::make_unique<Dump>(pool[i], i, options, tls.of(pool[i]), keep));
       streams.push_back(dumps.back().get());
     }
-    run_streams(streams, options.longest, clock, goes_on);
+    run_streams(streams, options, clock, goes_on);
     std::vector<LiveKeysOfServer> results;
     for (const auto& dump : dumps) results.push_back(dump->result());
     return results;

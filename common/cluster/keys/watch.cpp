@@ -151,15 +151,16 @@ std::optional<KeyEvent> parse_watch_line(std::string_view line, std::string& buf
 std::vector<WatchedServer> watch_keys(const Pool& pool, const LineStreamOptions& options, const Clock& clock,
                                       const std::function<void(const KeyEvent&)>& take,
                                       const std::function<bool()>& goes_on) {
-  const auto tls = tls_context_for(pool, options.tls);
+  tls::Contexts tls;
   std::vector<std::unique_ptr<Watch>> watches;
   std::vector<LineStream*> streams;
   for (std::size_t i = 0; i < pool.size(); ++i) {
-    watches.push_back(
-        std::make_unique<Watch>(pool[i], i, options, pool[i].tls ? &*tls : nullptr, clock, take));
+    watches.push_back(std::make_unique<Watch>(pool[i], i, options, tls.of(pool[i]), clock, take));
     streams.push_back(watches.back().get());
   }
-  run_streams(streams, std::nullopt, clock, goes_on);
+  LineStreamOptions whole = options;
+  whole.longest.reset();  // it counts from the answer of each
+  run_streams(streams, whole, clock, goes_on);
   std::vector<WatchedServer> results;
   for (const auto& watch : watches) results.push_back(watch->result());
   return results;

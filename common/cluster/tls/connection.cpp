@@ -1,13 +1,14 @@
 #include "common/cluster/tls/connection.hpp"
 
-#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds::tls {
@@ -20,14 +21,11 @@ bool would_block() {
   return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
 }
 
-bool is_address(const std::string& name) {
-  in6_addr ignored;
-  return inet_pton(AF_INET, name.c_str(), &ignored) == 1 || inet_pton(AF_INET6, name.c_str(), &ignored) == 1;
-}
-
 std::string checked_name(const Context& context, const Server& server) {
   std::string name = context.options().name.empty() ? server.host : context.options().name;
-  name = name.substr(0, name.find('%'));
+  // Of an IPv6 address the interface is no part of the name, nor is the dot at the end of a host name.
+  if (const auto scope = name.find('%'); scope != std::string::npos && is_address(name.substr(0, scope)))
+    name.resize(scope);
   if (name.ends_with('.')) name.pop_back();
   return name;
 }
@@ -38,11 +36,12 @@ std::string checked_name(const Context& context, const Server& server) {
 BIO_METHOD* Connection::method(const Library& library) {
   static BIO_METHOD* const socket_method = [&library] {
     BIO_METHOD* const made = library.bio_meth_new(BIO_TYPE_SOURCE_SINK, "mcds socket");
-    library.bio_meth_set_read(made, read_socket);
-    library.bio_meth_set_write(made, write_socket);
-    library.bio_meth_set_ctrl(
-        made, [](BIO*, int command, long, void*) -> long { return command == BIO_CTRL_FLUSH ? 1 : 0; });
-    return made;
+    const bool set = made != nullptr && library.bio_meth_set_read(made, read_socket) == 1 &&
+                     library.bio_meth_set_write(made, write_socket) == 1 &&
+                     library.bio_meth_set_ctrl(made, [](BIO*, int command, long, void*) -> long {
+                       return command == BIO_CTRL_FLUSH ? 1 : 0;
+                     }) == 1;
+    return set ? made : nullptr;
   }();
   return socket_method;
 }
@@ -54,18 +53,42 @@ Connection::Connection(const Context& context, const Server& server, int descrip
       descriptor_(descriptor),
       handle_(library_.create(context.handle()), library_.free),
       raw_(new char[raw_size]) {
-  BIO* const bio = library_.bio_new(method(library_));
+  const BIO_METHOD* const ours = method(library_);
+  BIO* const bio = ours == nullptr ? nullptr : library_.bio_new(ours);
   if (handle_ == nullptr || bio == nullptr)
     throw Failure(ErrorCode::system, "no memory for a TLS connection");
   library_.bio_set_data(bio, this);
   library_.bio_set_init(bio, 1);
   library_.set_bio(handle_.get(), bio, bio);
   library_.set_connect_state(handle_.get());
-  if (!is_address(name_)) {
-    library_.ctrl(handle_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name_.data());
+  if (!expect_name()) {
+    denied_ = true;
+    error_ = "no certificate can be checked against the name " + json_quote(name_) +
+             "; write the server's name as in the certificate, or give --tls-name NAME";
   }
+}
+
+// The name to ask for and to check. False: it is none, and nothing must be sent. OpenSSL takes an empty name for none, and
+// one with a dot in front for any subdomain.
+bool Connection::expect_name() {
+  const bool address = is_address(name_);
+  const bool named = address || is_host_name(name_);
+  if (!named) return !context_.options().verify;
+  if (!address && library_.ctrl(handle_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                                name_.data()) != 1)
+    return false;
   library_.set_hostflags(handle_.get(), X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-  library_.set1_host(handle_.get(), name_.c_str());
+  return library_.set1_host(handle_.get(), name_.c_str()) == 1;
+}
+
+// Of the server's certificate.
+std::optional<WallTime> Connection::certificate_end() const {
+  const std::unique_ptr<X509, decltype(&::X509_free)> certificate(
+      library_.get1_peer_certificate(handle_.get()), library_.certificate_free);
+  std::tm time{};
+  if (certificate == nullptr || library_.time_to_tm(library_.certificate_end(certificate.get()), &time) != 1)
+    return std::nullopt;
+  return WallTime(std::chrono::seconds(timegm(&time)));
 }
 
 Connection::~Connection() = default;
@@ -99,6 +122,7 @@ int Connection::read_socket(BIO* bio, char* into, int size) {
 }
 
 Connection::Step Connection::handshake() {
+  if (denied_) return Step::failed;
   library_.clear_error();
   const int result = library_.do_handshake(handle_.get());
   if (result == 1) {

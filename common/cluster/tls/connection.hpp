@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "common/base/clock.hpp"
 #include "common/cluster/tls/context.hpp"
 #include "common/placement/pools/pool.hpp"
 
@@ -30,6 +32,9 @@ class Connection {
   // Neither closed nor anything to read.
   bool quiet();
 
+  // When the server's certificate ends; after the handshake.
+  std::optional<WallTime> certificate_end() const;
+
   // Why it failed, and what to do: one sentence. Empty for a connection that was closed without a word.
   const std::string& error() const { return error_; }
   // It failed because a certificate was missing or was not accepted: nothing that was sent was applied.
@@ -39,6 +44,7 @@ class Connection {
   static int read_socket(BIO* bio, char* into, int size);
   static int write_socket(BIO* bio, const char* bytes, int size);
   static BIO_METHOD* method(const Library& library);
+  bool expect_name();
   void note_failure();
   void note_certificate(long code);
   void note_alert(int reason);

@@ -28,9 +28,16 @@ void require_readable(const std::string& file, const char* what) {
   throw Failure(ErrorCode::configuration, file + ": " + what);
 }
 
-// Never ask for a passphrase.
-int no_passphrase(char*, int, int, void*) {
-  return -1;
+// Never asks anybody. Without a password, or with one that does not fit: none.
+int give_password(char* into, int size, int, void* from) {
+  const std::string& password = static_cast<const TlsOptions*>(from)->key_password;
+  if (password.empty() || password.size() > static_cast<std::size_t>(size)) return -1;
+  std::copy(password.begin(), password.end(), into);
+  return static_cast<int>(password.size());
+}
+
+void require(bool done) {
+  if (!done) throw Failure(ErrorCode::system, "OpenSSL does not take a setting; check its openssl.cnf");
 }
 
 // Whether certificates are found there by hash, one at a time: the whole bundle takes milliseconds to read.
@@ -52,14 +59,23 @@ Context::Context(TlsOptions options)
       handle_(library_.ctx_new(library_.client_method()), library_.ctx_free) {
   if (handle_ == nullptr)
     throw Failure(ErrorCode::system, "OpenSSL cannot create a context; check its openssl.cnf");
-  library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr);
-  library_.ctx_ctrl(handle_.get(), SSL_CTRL_MODE,
-                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, nullptr);
-  library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr);
-  library_.ctx_set_options(handle_.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF);
+  constexpr long mode = SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER;
+  constexpr std::uint64_t flags = SSL_OP_NO_RENEGOTIATION | SSL_OP_IGNORE_UNEXPECTED_EOF;
+  require(library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_MIN_PROTO_VERSION, TLS1_2_VERSION, nullptr) == 1);
+  require((library_.ctx_ctrl(handle_.get(), SSL_CTRL_MODE, mode, nullptr) & mode) == mode);
+  static_cast<void>(
+      library_.ctx_ctrl(handle_.get(), SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, nullptr));
+  require((library_.ctx_set_options(handle_.get(), flags) & flags) == flags);
   library_.ctx_set_verify(handle_.get(), options_.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
   if (options_.verify) trust();
   if (!options_.certificate_file.empty()) identify();
+}
+
+const Context* Contexts::of(const Server& server) {
+  if (!server.tls) return nullptr;
+  std::unique_ptr<const Context>& context = made_[server.credentials];
+  if (context == nullptr) context = std::make_unique<const Context>(credentials_of(server).tls);
+  return context.get();
 }
 
 void Context::trust() {
@@ -68,11 +84,24 @@ void Context::trust() {
     if (library_.ctx_load_verify_file(handle_.get(), options_.ca_file.c_str()) != 1)
       unusable(options_.ca_file,
                "it has no readable certificate; it must contain the CA's certificate in PEM format");
-    return;
+  } else {
+    require(library_.ctx_set_default_verify_dir(handle_.get()) == 1);
+    if (std::getenv("SSL_CERT_FILE") != nullptr || !is_indexed(library_.default_cert_dir()))
+      require(library_.ctx_set_default_verify_file(handle_.get()) == 1);
   }
-  library_.ctx_set_default_verify_dir(handle_.get());
-  if (std::getenv("SSL_CERT_FILE") != nullptr || !is_indexed(library_.default_cert_dir()))
-    library_.ctx_set_default_verify_file(handle_.get());
+  if (!options_.crl_file.empty()) revoke();
+}
+
+// Of every certificate of the chain, so the file has a list of each CA.
+void Context::revoke() {
+  const std::string& file = options_.crl_file;
+  require_readable(file, "the revocation list");
+  X509_STORE* const store = library_.ctx_get_cert_store(handle_.get());
+  X509_LOOKUP* const lookup = library_.store_add_lookup(store, library_.lookup_file());
+  require(lookup != nullptr);
+  if (library_.load_crl_file(lookup, file.c_str(), X509_FILETYPE_PEM) < 1)
+    unusable(file, "it has no readable revocation list; it must be in PEM format");
+  require(library_.store_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1);
 }
 
 void Context::identify() {
@@ -82,12 +111,17 @@ void Context::identify() {
   require_readable(key, "the key");
   if (library_.ctx_use_certificate_chain_file(handle_.get(), certificate.c_str()) != 1)
     unusable(certificate, "it has no readable certificate; it must be in PEM format");
-  library_.ctx_set_default_passwd_cb(handle_.get(), no_passphrase);
+  library_.ctx_set_default_passwd_cb(handle_.get(), give_password);
+  library_.ctx_set_default_passwd_cb_userdata(handle_.get(), &options_);
   library_.clear_error();
   if (library_.ctx_use_private_key_file(handle_.get(), key.c_str(), SSL_FILETYPE_PEM) == 1) return;
   const bool other = ERR_GET_REASON(library_.peek_last_error()) == X509_R_KEY_VALUES_MISMATCH;
-  unusable(key, other ? "the key does not belong to the certificate " + certificate
-                      : "it has no readable key; it must be in PEM format without a passphrase");
+  unusable(key,
+           other ? "the key does not belong to the certificate " + certificate
+           : options_.key_password.empty()
+               ? "it has no readable key; it must be in PEM format, or give --tls-key-password-file if it is "
+                 "encrypted"
+               : "it has no key that the password of --tls-key-password-file opens");
 }
 
 }  // namespace mcds::tls

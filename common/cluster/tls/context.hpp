@@ -1,8 +1,10 @@
 // What all TLS connections share: the certificates, read once.
 #pragma once
 
+#include <map>
 #include <memory>
 
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/tls/library.hpp"
 #include "common/cluster/tls/options.hpp"
 
@@ -19,11 +21,22 @@ class Context {
 
  private:
   void trust();
+  void revoke();
   void identify();
 
   TlsOptions options_;
   const Library& library_;
   std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> handle_;
+};
+
+// One for each set of credentials, made when it is first needed.
+class Contexts {
+ public:
+  // nullptr: the server is reached without TLS. Throws as Context does.
+  const Context* of(const Server& server);
+
+ private:
+  std::map<std::shared_ptr<const Credentials>, std::unique_ptr<const Context>> made_;
 };
 
 }  // namespace mcds::tls

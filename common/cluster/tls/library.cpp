@@ -58,6 +58,12 @@ Library load() {
   find(file, "SSL_CTX_set_default_verify_file", table.ctx_set_default_verify_file);
   find(file, "SSL_CTX_load_verify_file", table.ctx_load_verify_file);
   find(file, "SSL_CTX_set_default_passwd_cb", table.ctx_set_default_passwd_cb);
+  find(file, "SSL_CTX_set_default_passwd_cb_userdata", table.ctx_set_default_passwd_cb_userdata);
+  find(file, "SSL_CTX_get_cert_store", table.ctx_get_cert_store);
+  find(file, "X509_STORE_add_lookup", table.store_add_lookup);
+  find(file, "X509_LOOKUP_file", table.lookup_file);
+  find(file, "X509_load_crl_file", table.load_crl_file);
+  find(file, "X509_STORE_set_flags", table.store_set_flags);
   find(file, "SSL_CTX_use_certificate_chain_file", table.ctx_use_certificate_chain_file);
   find(file, "SSL_CTX_use_PrivateKey_file", table.ctx_use_private_key_file);
   find(file, "SSL_new", table.create);
@@ -73,6 +79,10 @@ Library load() {
   find(file, "SSL_write", table.write);
   find(file, "SSL_get_error", table.get_error);
   find(file, "SSL_get_verify_result", table.get_verify_result);
+  find(file, "SSL_get1_peer_certificate", table.get1_peer_certificate);
+  find(file, "X509_free", table.certificate_free);
+  find(file, "X509_get0_notAfter", table.certificate_end);
+  find(file, "ASN1_TIME_to_tm", table.time_to_tm);
   find(file, "BIO_meth_new", table.bio_meth_new);
   find(file, "BIO_meth_set_read", table.bio_meth_set_read);
   find(file, "BIO_meth_set_write", table.bio_meth_set_write);

@@ -21,6 +21,12 @@ struct Library {
   decltype(&::SSL_CTX_set_default_verify_file) ctx_set_default_verify_file;
   decltype(&::SSL_CTX_load_verify_file) ctx_load_verify_file;
   decltype(&::SSL_CTX_set_default_passwd_cb) ctx_set_default_passwd_cb;
+  decltype(&::SSL_CTX_set_default_passwd_cb_userdata) ctx_set_default_passwd_cb_userdata;
+  decltype(&::SSL_CTX_get_cert_store) ctx_get_cert_store;
+  decltype(&::X509_STORE_add_lookup) store_add_lookup;
+  decltype(&::X509_LOOKUP_file) lookup_file;
+  decltype(&::X509_load_crl_file) load_crl_file;
+  decltype(&::X509_STORE_set_flags) store_set_flags;
   decltype(&::SSL_CTX_use_certificate_chain_file) ctx_use_certificate_chain_file;
   decltype(&::SSL_CTX_use_PrivateKey_file) ctx_use_private_key_file;
   decltype(&::SSL_new) create;
@@ -36,6 +42,10 @@ struct Library {
   decltype(&::SSL_write) write;
   decltype(&::SSL_get_error) get_error;
   decltype(&::SSL_get_verify_result) get_verify_result;
+  decltype(&::SSL_get1_peer_certificate) get1_peer_certificate;
+  decltype(&::X509_free) certificate_free;
+  decltype(&::X509_get0_notAfter) certificate_end;
+  decltype(&::ASN1_TIME_to_tm) time_to_tm;
   decltype(&::BIO_meth_new) bio_meth_new;
   decltype(&::BIO_meth_set_read) bio_meth_set_read;
   decltype(&::BIO_meth_set_write) bio_meth_set_write;

@@ -51,8 +51,9 @@ class Greeting {
 
 class Inquiry {
  public:
-  // greeted: with an `mn`, which may be what it closed on.
-  explicit Inquiry(bool greeted) : asked_(greeted ? 0 : 1) {}
+  // What the server closed on: a greeting; classic words; a login, which servers of other protocols close on.
+  enum class Begin { greeting, classic, other_protocols };
+  explicit Inquiry(Begin begin) : asked_(static_cast<int>(begin)) {}
 
   // What to send on the next connection; nullopt: there is nothing left to ask.
   std::optional<std::string_view> next();

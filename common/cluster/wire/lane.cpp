@@ -84,39 +84,56 @@ bool Lane::open() {
   heard_ = false;
   greeting_.reset();
   greets_ = dialect_.words != Dialect::Words::classic && !inquiry_;
-  awaits_login_ = options_.login && (!inquiry_ || inquiry_->asks_in_words());
-  if (awaits_login_) output_ = login_request(*options_.login);
+  const auto& login = credentials_of(server_).login;
+  login_.reset();
+  if (login && (!inquiry_ || inquiry_->asks_in_words()))
+    output_ = login_.emplace(*login, login_wanted_).words();
   produced_ = output_.size();
-  return socket_.start(options_.connect_timeout);
+  return socket_.start(options_.left(clock_, options_.connect_timeout));
 }
 
-// What the server says to the login. False: there is nothing more to read now.
-bool Lane::read_login() {
-  if (!awaits_login_) return true;
-  const std::size_t end = input_.find('\n', input_position_);
-  if (end == std::string::npos) {
-    if (input_.size() > longest_line) abandon(nonsense_message, Why::nonsense);
-    return false;
+// What the server says to the login, or that it closed. False: there is nothing more to read now.
+bool Lane::read_login(bool closed, SteadyTime now) {
+  using Step = LoginExchange::Step;
+  if (!login_) return true;
+  const Step said = login_->read(input_, input_position_);
+  if (said == Step::done) {
+    login_.reset();
+    login_closed_.clear();
+    return true;
   }
-  std::string_view line(input_.data() + input_position_, end - input_position_);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  const LoginAnswer answer = read_login_answer(line);
-  if (line.starts_with("ERROR Too many open connections")) {
-    refuse_all(Kind::unreachable, turned_away_message);
-  } else if (answer.accepted) {
-    awaits_login_ = false;
-    input_position_ = end + 1;
-  } else if (answer.kind == Kind::denied) {
-    refuse_all(Kind::denied, answer.complaint);
-  } else {
-    abandon(answer.complaint, Why::nonsense);
+  const Step step = said == Step::need_more && closed ? login_->closed() : said;
+  if (step == Step::send) {
+    output_ += login_->words();
+    produced_ = sent_ + output_.size() - output_position_;
+  } else if (step == Step::reconnect) {
+    log_in_again(now);
+  } else if (step == Step::failed && step == said) {
+    const std::string complaint = login_->complaint();
+    refuse_all(login_->kind(), complaint);
+  } else if (step == Step::failed && inquiry_) {
+    ask_next(now);
+  } else if (step == Step::failed) {
+    // It may be a server of another protocol, which no login helps with.
+    login_closed_ = login_->complaint();
+    sent_before_ = 0;
+    inquiry_.emplace(Inquiry::Begin::other_protocols);
+    ask_next(now);
   }
-  return answer.accepted;
+  return false;
+}
+
+// The server refuses reads without a login.
+void Lane::log_in_again(SteadyTime now) {
+  login_wanted_ = true;
+  socket_.close();
+  if (!open()) return abandon(socket_.complaint());
+  if (socket_.state() == Socket::State::open) write(now);
 }
 
 void Lane::start(SteadyTime now) {
   const bool idle = std::exchange(idle_, false);
-  if (idle) opened_ = awaits_login_ || !socket_.usable_again();
+  if (idle) opened_ = login_.has_value() || !socket_.usable_again();
   asked_at_ = now_ = now;
   if (idle && opened_ && !open()) return abandon(socket_.complaint());
   expect_by(now);
@@ -151,7 +168,8 @@ void Lane::renew_deadline(SteadyTime now) {
 
 short Lane::events() const {
   if (socket_.state() == Socket::State::connecting) return socket_.connecting_events();
-  const bool more = output_position_ < output_.size() || (!inquiry_ && encoded_ < requests_.size());
+  const bool more =
+      output_position_ < output_.size() || (!inquiry_ && !login_ && encoded_ < requests_.size());
   return static_cast<short>(POLLIN | (more ? POLLOUT : 0));
 }
 
@@ -196,7 +214,7 @@ bool Lane::answered_here(const Request& request, Reply& reply) const {
 // with: memcached before 1.6.40 waits for more to arrive, with the rest of what it has decrypted left unread.
 std::size_t Lane::whole_commands() const {
   const std::size_t left = output_.size() - output_position_;
-  if (!socket_.has_records() || inquiry_) return left;
+  if (!socket_.has_records() || inquiry_ || login_) return left;
   const auto later = [](std::size_t bytes, const OnTheWay& one) { return bytes < one.end; };
   const auto fits =
       std::upper_bound(on_the_way_.begin(), on_the_way_.end(), sent_ + tls::largest_record, later);
@@ -206,7 +224,8 @@ std::size_t Lane::whole_commands() const {
 
 void Lane::write(SteadyTime now) {
   while (busy()) {
-    while (!inquiry_ && encoded_ < requests_.size() && output_.size() - output_position_ < output_window) {
+    while (!inquiry_ && !login_ && encoded_ < requests_.size() &&
+           output_.size() - output_position_ < output_window) {
       const Request& request = *requests_[encoded_];
       if (Reply here = Reply::of(Outcome::failed, index_); answered_here(request, here)) {
         // In order with the rest.
@@ -234,7 +253,7 @@ void Lane::write(SteadyTime now) {
     if (output_position_ == output_.size()) {
       output_.clear();
       output_position_ = 0;
-      if (inquiry_ || encoded_ == requests_.size()) break;
+      if (inquiry_ || login_ || encoded_ == requests_.size()) break;
     } else if (output_position_ > output_window) {
       output_.erase(0, output_position_);
       output_position_ = 0;
@@ -269,6 +288,7 @@ void Lane::read(SteadyTime now) {
       read_replies(now);
     }
     if (!busy() || socket_.state() != Socket::State::open || inquiry_) return;
+    if (size < 0 && login_ && !socket_.denied()) return static_cast<void>(read_login(true, now));
     if (size < 0 && is_stranger()) return inquire(now);
     if (size < 0) return abandon(socket_.complaint());
     if (size < 4096) return;
@@ -299,13 +319,14 @@ bool Lane::read_greeting() {
 
 void Lane::inquire(SteadyTime now) {
   sent_before_ = requests_sent();
-  inquiry_.emplace(greeting_.has_value());
+  inquiry_.emplace(greeting_ ? Inquiry::Begin::greeting : Inquiry::Begin::classic);
   ask_next(now);
 }
 
 // On a separate connection, within the deadline that began with the first.
 void Lane::ask_next(SteadyTime now) {
   const auto question = inquiry_->next();
+  if (!question && !login_closed_.empty()) return refuse_all(Kind::denied, login_closed_);
   if (!question) return abandon("the server closes every connection; is this a memcached server?");
   socket_.close();
   if (!open()) return abandon(socket_.complaint());
@@ -314,11 +335,11 @@ void Lane::ask_next(SteadyTime now) {
 }
 
 void Lane::read_answer(bool closed, SteadyTime now) {
-  if (!read_login()) {
-    if (closed && inquiry_ && awaits_login_) ask_next(now);
-    return;
-  }
-  switch (inquiry_->read(std::string_view(input_).substr(input_position_), closed)) {
+  if (!read_login(closed, now)) return;
+  const auto finding = inquiry_->read(std::string_view(input_).substr(input_position_), closed);
+  const bool knows_words = finding == Inquiry::Finding::answered || finding == Inquiry::Finding::classic;
+  if (knows_words && !login_closed_.empty()) return refuse_all(Kind::denied, login_closed_);
+  switch (finding) {
     case Inquiry::Finding::need_more:
       return;
     case Inquiry::Finding::closed:
@@ -350,7 +371,7 @@ void Lane::begin_again(SteadyTime now) {
 }
 
 void Lane::read_replies(SteadyTime now) {
-  if (!read_login() || !read_greeting()) return;
+  if (!read_login(false, now) || !read_greeting()) return;
   while (!on_the_way_.empty()) {
     const Command command = on_the_way_.front().command;
     const auto step = reader_.read(command, requests_, replies_, input_, input_position_, dialect_.words);

@@ -9,6 +9,7 @@
 
 #include "common/base/clock.hpp"
 #include "common/cluster/cluster.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/dialect.hpp"
 #include "common/cluster/wire/greeting.hpp"
 #include "common/cluster/wire/socket.hpp"
@@ -20,7 +21,11 @@ namespace mcds::meta {
 class Lane {
  public:
   Lane(const Server& server, std::size_t index, const ConnectOptions& options, const tls::Context* tls)
-      : index_(index), options_(options), socket_(server, tls), dialect_(ungreeted(options)) {}
+      : server_(server),
+        index_(index),
+        options_(options),
+        socket_(server, tls),
+        dialect_(ungreeted(options)) {}
 
   // A batch begins, after those that are in flight; all of them take the same form of incr_or_create. Requests and
   // replies stay where they are until they are answered.
@@ -61,7 +66,8 @@ class Lane {
   bool answered_here(const Request& request, Reply& reply) const;
   bool is_stranger() const;
   bool may_wait_for_a_header() const;
-  bool read_login();
+  bool read_login(bool closed, SteadyTime now);
+  void log_in_again(SteadyTime now);
   bool read_greeting();
   void inquire(SteadyTime now);
   void ask_next(SteadyTime now);
@@ -85,9 +91,11 @@ class Lane {
   bool known_unique(const Request& request) const;
   void remember_unique(const std::string& key, std::uint64_t unique);
 
+  const Server& server_;
   std::size_t index_;
   const ConnectOptions& options_;
   Socket socket_;
+  SystemClock clock_;  // for names, whose lookup blocks
   Dialect dialect_;
   std::optional<Greeting> greeting_;  // of this connection, until it is answered
   bool greets_ = false;               // before the next request is sent
@@ -95,9 +103,11 @@ class Lane {
   std::string overdue_;               // what is said if it shows nothing, after no answer came in time
   std::size_t sent_before_ = 0;       // requests that went out behind that greeting
   std::size_t connections_ = 0;       // ever begun to this server
-  bool awaits_login_ = false;         // this connection's answer to it
-  bool heard_ = false;                // this connection has received a reply
-  bool met_ = false;                  // the server has, ever
+  std::optional<LoginExchange> login_;  // of this connection, until it is done
+  bool login_wanted_ = false;           // the server is known to refuse reads without one
+  std::string login_closed_;            // what is said if it closed on the login, and shows nothing else
+  bool heard_ = false;                  // this connection has received a reply
+  bool met_ = false;                    // the server has, ever
   // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
   // first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;

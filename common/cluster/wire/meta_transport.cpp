@@ -172,8 +172,7 @@ class WireTransport final : public Transport {
     std::vector<Reply> replies(batch.size());
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const std::size_t server = server_of(batch[i]);
-      if (tls_ == nullptr && placement_->pool()[server].tls)
-        tls_ = std::make_unique<const tls::Context>(options_.tls);
+      static_cast<void>(tls_.of(placement_->pool()[server]));
       replies[i].server = server;
       if (auto refusal = refusal_before_sending(batch[i])) {
         replies[i] = Reply::failed_with(ReplyFailure::Kind::refused, std::move(*refusal), server);
@@ -208,7 +207,7 @@ class WireTransport final : public Transport {
   Lane& lane_of(std::size_t server) {
     if (lanes_[server] == nullptr)
       lanes_[server] = std::make_unique<Lane>(placement_->pool()[server], server, options_,
-                                              placement_->pool()[server].tls ? tls_.get() : nullptr);
+                                              tls_.of(placement_->pool()[server]));
     return *lanes_[server];
   }
 
@@ -262,7 +261,7 @@ class WireTransport final : public Transport {
   std::shared_ptr<const Placement> placement_;
   ConnectOptions options_;
   SystemClock clock_;
-  std::unique_ptr<const tls::Context> tls_;  // made before anything is sent to a server that needs it
+  tls::Contexts tls_;  // made before anything is sent to a server that needs one
   std::vector<std::unique_ptr<Lane>> lanes_;
   Dialect not_greeted_;
 };

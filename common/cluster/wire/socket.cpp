@@ -41,6 +41,7 @@ bool Socket::start(Duration lookup) {
   close();
   session_.reset();
   error_.clear();
+  if (withheld()) return false;
   if (server_.is_unix()) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -168,6 +169,7 @@ std::string Socket::complaint(bool late) const {
                ? "the TLS handshake did not complete within the connect timeout; does the server support TLS?"
                : "no connection within the connect timeout; is the server reachable?";
   }
+  if (withheld()) return credentials_of(server_).withheld;
   if (late) return "no reply within the timeout; the server is stopped, overloaded or unreachable";
   if (session_ != nullptr && !session_->error().empty()) return session_->error();
   if (!error_.empty()) return "no connection: " + error_;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/clock.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/name_lookup.hpp"
 #include "common/cluster/tls/connection.hpp"
 #include "common/placement/pools/pool.hpp"
@@ -44,9 +45,11 @@ class Socket {
   // One sentence: why there is no connection (any more), and what to do. `late`: the time allowed for it has passed.
   std::string complaint(bool late = false) const;
   // It failed for want of an accepted certificate, on either side: nothing that was sent was applied.
-  bool denied() const { return session_ != nullptr && session_->denied(); }
+  // Or it was not begun, because the server may not be shown its login.
+  bool denied() const { return withheld() || (session_ != nullptr && session_->denied()); }
 
  private:
+  bool withheld() const { return !credentials_of(server_).withheld.empty(); }
   bool try_address(const sockaddr* address, socklen_t size, int family);
   bool try_next_address();
   State connected();

@@ -217,17 +217,30 @@ std::size_t RouteBuilder::replicating(Route::Kind kind, Ids ids, const std::stri
   return ids.size() == 1 ? ids.front() : add({.kind = kind, .children = std::move(ids), .ordered = ordered});
 }
 
+// What the pool says of those of its servers that say nothing.
+bool RouteBuilder::has_tls(const McrouterPools::Named& pool) const {
+  if (const JsonNode* mechanism = pools_.member(pool, "security_mech"))
+    return mcrouter_tls(mechanism->is_string() ? mechanism->text : "");
+  const JsonNode* use_ssl = pools_.member(pool, "use_ssl");
+  if (use_ssl == nullptr) return false;
+  if (use_ssl->text != "true" && use_ssl->text != "false")
+    throw wrong("\"use_ssl\" is neither true nor false");
+  return use_ssl->text == "true";
+}
+
 const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& pool, std::size_t depth) {
   if (const auto known = pool_ids_.find(pool.name); known != pool_ids_.end()) return known->second;
   const JsonNode* servers = pools_.member(pool, "servers");
   if (servers == nullptr || !servers->is(JsonNode::Kind::array))
     throw wrong("the pool \"" + pool.name + "\" has no list of servers");
-  for (const char* name : {"additional_fanout", "port_override_within_dc", "port_override_cross_dc"}) {
+  for (const char* name : {"additional_fanout", "port_override_within_dc", "port_override_cross_dc",
+                           "security_mech_within_dc", "security_mech_cross_dc"}) {
     if (pools_.member(pool, name) != nullptr)
       throw not_modelled('"' + std::string(name) + "\" of the pool " + json_quote(pool.name));
   }
   const JsonNode* override_of = pools_.member(pool, "port_override");
   const std::uint64_t port = override_of == nullptr ? 0 : whole_number(override_of, "\"port_override\"");
+  const bool tls = has_tls(pool);
   Ids ids;
   for (const JsonNode& server : servers->elements) {
     if (server.find("type") != nullptr) {
@@ -235,7 +248,7 @@ const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& 
       continue;
     }
     const std::string text = server.is_string() ? server.text : server.string_at("hostname");
-    const Destination destination{mcrouter_address(text, port), pool.name};
+    const Destination destination{mcrouter_address(text, port, tls), pool.name};
     const auto [at, is_new] = destination_ids_.emplace(destination, destinations_.size());
     if (is_new) destinations_.push_back(destination);
     ids.push_back(add({.kind = Route::Kind::server, .server = at->second}));

@@ -44,6 +44,7 @@ class RouteBuilder {
   std::size_t child(const std::string& type, const JsonNode& json, const char* member, std::size_t depth);
   Ids children(const JsonNode& json, const char* member, std::size_t depth);
 
+  bool has_tls(const McrouterPools::Named& pool) const;
   const Ids& pool_servers(const McrouterPools::Named& pool, std::size_t depth);
   std::size_t pool_route(const JsonNode& json, std::size_t depth);
   std::size_t hash_route(RouteHash hash, Ids ids);

@@ -107,9 +107,14 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
   std::map<std::string, std::size_t> indexes;
   for (std::size_t i = 0; i <= root; ++i) {
     if (!used[i] || routes[i].kind != Route::Kind::server) continue;
-    const Server server = parse_pool(builder.destinations()[routes[i].server].address).front();
+    const std::string& address = builder.destinations()[routes[i].server].address;
+    const Pool one = parse_pool(address);
+    if (one.size() != 1) throw wrong("a server of the pool is not host:port: " + json_quote(address));
+    const Server& server = one.front();
     const auto [at, is_new] = indexes.emplace(server.address(), pool.size());
     if (is_new) pool.push_back(server);
+    if (pool[at->second].tls != server.tls)
+      throw wrong("the server " + server.address() + " is listed with TLS and without");
     routes[i].server = at->second;
   }
   if (pool.empty()) throw wrong("the route leads to no server");

@@ -12,7 +12,15 @@ Failure wrong(const std::string& why) {
 
 }  // namespace
 
-std::string mcrouter_address(std::string_view server, std::uint64_t port_override) {
+bool mcrouter_tls(std::string_view mechanism) {
+  if (mechanism == "plain" || mechanism == "notls") return false;
+  for (const char* tls : {"tls", "ssl", "tls13_fizz", "tls13", "ktls12"}) {
+    if (mechanism == tls) return true;
+  }
+  throw wrong("the security mechanism \"" + std::string(mechanism) + "\" is not supported; use tls or plain");
+}
+
+std::string mcrouter_address(std::string_view server, std::uint64_t port_override, bool pool_has_tls) {
   const std::string shown = '"' + std::string(server) + '"';
   if (server.starts_with("unix:") || server.starts_with('/'))
     throw wrong("the server " + shown +
@@ -21,9 +29,22 @@ std::string mcrouter_address(std::string_view server, std::uint64_t port_overrid
   if (server.empty() || bracket == std::string_view::npos)
     throw wrong("a server of the pool is not host:port: " + shown);
   const std::size_t colon = server.find(':', bracket);
-  if (port_override > 0) return std::string(server.substr(0, colon)) + ':' + std::to_string(port_override);
-  if (colon == std::string_view::npos) throw wrong("a server of the pool is not host:port: " + shown);
-  return std::string(server.substr(0, server.find(':', colon + 1)));
+  if (colon == std::string_view::npos && port_override == 0)
+    throw wrong("a server of the pool is not host:port: " + shown);
+  // host:port:protocol:mechanism
+  std::string address(server);
+  bool tls = pool_has_tls;
+  if (const auto port_end = colon == std::string_view::npos ? colon : server.find(':', colon + 1);
+      port_end != std::string_view::npos) {
+    address.resize(port_end);
+    const auto protocol_end = server.find(':', port_end + 1);
+    if (protocol_end != std::string_view::npos) {
+      const std::string_view rest = server.substr(protocol_end + 1);
+      tls = mcrouter_tls(rest.substr(0, rest.find(':')));
+    }
+  }
+  if (port_override > 0) address = address.substr(0, colon) + ':' + std::to_string(port_override);
+  return (tls ? "tls://" : "") + address;
 }
 
 McrouterPools::McrouterPools(const JsonNode& config) {

@@ -10,8 +10,12 @@
 
 namespace mcds {
 
-// A destination's address as parse_pool reads it: host:port without protocol and security.
-std::string mcrouter_address(std::string_view server, std::uint64_t port_override);
+// A destination as parse_pool reads it, without its protocol: host:port, behind tls:// if it, or else its pool, says so.
+// `pool_has_tls`: what the pool says.
+std::string mcrouter_address(std::string_view server, std::uint64_t port_override, bool pool_has_tls);
+
+// Whether this `security_mech` is TLS. Throws Failure(configuration) for what is neither that nor plain.
+bool mcrouter_tls(std::string_view mechanism);
 
 class McrouterPools {
  public:

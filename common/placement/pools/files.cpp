@@ -51,6 +51,9 @@ std::string nutcracker_entry(std::string_view text) {
   }
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
   const std::string place(address.substr(0, colon));
+  if (place.find("://") != std::string::npos)
+    throw wrong("the server \"" + std::string(text) +
+                "\" has a scheme; twemproxy has no TLS, give the servers and --as");
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
   if (port == std::string::npos) {
@@ -204,15 +207,20 @@ PoolFile parse_php_ini(std::string_view ini) {
 
 PoolFile parse_elasticache(std::string_view text) {
   const auto version_end = text.find('\n');
-  if (version_end == std::string_view::npos) throw wrong("the endpoint sent no cluster configuration");
-  std::vector<std::string> entries;
+  if (version_end == std::string_view::npos)
+    throw Failure(ErrorCode::refused, "the endpoint sent no cluster configuration");
+  Pool servers;
   for (const auto entry : split(text.substr(version_end + 1), " \n")) {
     const auto first = entry.find('|');
     const auto second = first == std::string_view::npos ? first : entry.find('|', first + 1);
-    if (second == std::string_view::npos) throw wrong("the endpoint sent an entry that is not host|ip|port");
-    entries.push_back(std::string(entry.substr(0, first)) + ':' + std::string(entry.substr(second + 1)));
+    if (second == std::string_view::npos)
+      throw Failure(ErrorCode::refused,
+                    "the endpoint sent an entry that is not host|ip|port: " + json_quote(entry));
+    servers.push_back(
+        discovered_server(std::string(entry.substr(0, first)), entry.substr(second + 1), entry));
   }
-  return {parse_pool(joined(entries)), "", ""};
+  if (servers.empty()) throw Failure(ErrorCode::refused, "the endpoint sent a configuration without servers");
+  return {std::move(servers), "", ""};
 }
 
 PoolFile parse_server_list(std::string_view text) {

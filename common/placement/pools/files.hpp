@@ -38,7 +38,7 @@ PoolFile parse_mcrouter(std::string_view json, std::string_view selection);
 PoolFile parse_php_ini(std::string_view ini);
 
 // The reply of ElastiCache's `config get cluster`, without the CONFIG line and END: a version line, then
-// `host|ip|port` entries separated by spaces.
+// `host|ip|port` entries separated by spaces. Throws Failure(refused) for anything else.
 PoolFile parse_elasticache(std::string_view text);
 
 // Server lists as parse_pool reads them, one or several per line; `#` starts a comment.

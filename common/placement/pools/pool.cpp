@@ -217,6 +217,39 @@ Pool parse_pool(std::string_view text) {
   return pool;
 }
 
+bool is_address(const std::string& host) {
+  in_addr v4;
+  in6_addr v6;
+  return inet_pton(AF_INET, host.c_str(), &v4) == 1 || inet_pton(AF_INET6, host.c_str(), &v6) == 1;
+}
+
+bool is_host_name(std::string_view text) {
+  if (text.ends_with('.')) text.remove_suffix(1);
+  if (text.empty() || text.size() > 253 || text.starts_with('-')) return false;
+  char before = '.';
+  for (const char c : text) {
+    const bool word =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+    if (!word && (c != '.' || before == '.')) return false;
+    before = c;
+  }
+  return before != '.';
+}
+
+Server discovered_server(const std::string& host, std::string_view port, std::string_view entry) {
+  Server server;
+  server.host = host;
+  const auto number = parse_u64(port);
+  const bool numeric = host.find_first_not_of("0123456789.") == std::string::npos;
+  const bool named = is_address(host) || (is_host_name(host) && !numeric);
+  if (!named || !number || *number == 0 || *number > 65535) {
+    throw Failure(ErrorCode::refused,
+                  "the entry " + json_quote(entry) + " is not a host name or an address with a port");
+  }
+  server.port = static_cast<std::uint16_t>(*number);
+  return server;
+}
+
 std::vector<std::size_t> first_of_each(const Pool& pool) {
   std::map<std::string, std::size_t> seen;
   std::vector<std::size_t> firsts;

@@ -70,9 +70,8 @@ class HotWatch {
 
  private:
   std::vector<WatchedServer> watch(Pause& pause) {
-    const ConnectOptions connect = session_.connect_options();
-    const LineStreamOptions reading{connect.timeout, connect.connect_timeout, connect.tls, connect.login,
-                                    options_.watched};
+    auto reading = LineStreamOptions::of(session_.connect_options());
+    reading.longest = options_.watched;
     Pool pool;
     for (const std::size_t server : servers_) pool.push_back(session_.placement()->pool()[server]);
     Progress progress(session_.clock(), "events",

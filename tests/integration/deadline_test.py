@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""--deadline bounds everything that waits: silent pipes wherever something is read, and name servers that never answer. In a
+network and with a resolv.conf of its own.
+
+Usage: deadline_test.py BUILD_DIR
+"""
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+for room in ("../support", "."):
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), room))
+import private_network
+from checks import check, finish
+from name_server_test import use_resolver_settings
+from real_servers import start_memcached
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+BOUND_S = 4  # the C library alone would wait for 5 or 10; a pipe for ever
+
+
+def run(words, server, stdin=subprocess.DEVNULL, deadline="300ms"):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+    started = time.monotonic()
+    done = subprocess.run([MCDS, "--deadline", deadline, *words], stdin=stdin, capture_output=True, text=True, check=False, timeout=60,
+                          env={**environment, "MCDS_SERVERS": server, "HOME": "/nowhere"})
+    return done, time.monotonic() - started
+
+
+def silent_pipes(directory, server):
+    fifo = os.path.join(directory, "fifo")
+    os.mkfifo(fifo)
+    reading, writing = os.pipe()  # open, and nothing comes
+    of_input = [["hash", "set", "h", "f", "-"], ["key", "-"], ["item", "set", "k", "-"], ["array", "add", "a", "-"], ["table", "add", "t", "-"],
+                ["eventlog", "put", "e", "-"], ["counter", "incr", "-"], ["visitors", "hit", "v", "--id", "-"], ["where", "-"],
+                ["ring", "diff", "--to", "10.0.0.1", "--keys", "-"]]
+    of_files = [["hash", "set", "h", "f", "@" + fifo], ["item", "set", "k", "@" + fifo], ["key", "@" + fifo],
+                ["ring", "diff", "--to", "10.0.0.1", "--keys", fifo], ["--user", "u", "--password-file", fifo, "counter", "get", "c"],
+                ["--config", fifo, "counter", "get", "c"], *[["--servers-from", f"{kind}:{fifo}", "where", "k"]
+                                                              for kind in ("file", "nutcracker", "mcrouter", "php-ini")]]
+    for words in [*of_input, *of_files]:
+        done, seconds = run(words, server, stdin=reading)
+        check(done.returncode == 75 and "deadline" in done.stderr, f"a silent pipe, {' '.join(words)}: {done}")
+        check(seconds < BOUND_S, f"a silent pipe, {' '.join(words)}: {seconds:.1f} s")
+    # A writer that comes later, and one that is gone before the end is read, are waited for.
+    for delay in ("0", "0.3"):
+        with subprocess.Popen(["sh", "-c", f"sleep {delay}; printf text > {fifo}"]):
+            done, _ = run(["item", "set", "k", "@" + fifo], server, deadline="30s")
+            check(done.returncode == 0 and '"size_bytes":4' in done.stdout, f"a pipe whose writer comes after {delay} s: {done}")
+    done = subprocess.run(["bash", "-c", f"sleep 0.2 | cat <({MCDS} -s {server} item set k @<(printf texts))"], capture_output=True, text=True,
+                          check=False, timeout=60)
+    check('"size_bytes":5' in done.stdout, f"a process substitution: {done}")
+    os.close(writing)
+    done, _ = run(["item", "set", "k", "-"], server, stdin=reading)
+    check(done.returncode == 0, f"a pipe that has ended: {done}")
+    os.close(reading)
+
+
+def silent_name_server(server):
+    for words in (["--servers-from", "dns:cache.example", "where", "k"], ["--servers-from", "dnssrv:_mc._tcp.example", "where", "k"],
+                  ["-s", "cache.example", "--connect-timeout", "30s", "counter", "incr", "c"],
+                  ["-s", "10.0.0.9,cache.example", "--as", "spymemcached", "where", "k"],
+                  ["-s", "cache.example", "--connect-timeout", "30s", "where", "--guess"],
+                  ["-s", "10.0.0.9", "ring", "check", "--as", "spymemcached"]):
+        done, seconds = run(words, server)
+        check(seconds < BOUND_S, f"a silent name server, {' '.join(words)}: {seconds:.1f} s: {done}")
+        check(done.returncode != 0 or "spymemcached" in words, f"a silent name server, {' '.join(words)}: {done}")
+
+
+def main():
+    private_network.enter()
+    with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
+        silent.bind(("127.0.0.1", 53))
+        settings = os.path.join(directory, "resolv.conf")
+        with open(settings, "w", encoding="ascii") as file:
+            file.write("nameserver 127.0.0.1\n")
+        use_resolver_settings(settings)
+        memcached = start_memcached(os.path.join(directory, "m"))
+        try:
+            silent_pipes(directory, "unix:" + os.path.join(directory, "m"))
+            silent_name_server("unix:" + os.path.join(directory, "m"))
+        finally:
+            memcached.kill()
+            memcached.wait()
+    finish()
+
+
+if __name__ == "__main__":
+    main()
