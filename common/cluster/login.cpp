@@ -65,7 +65,7 @@ std::string LoginExchange::value() const {
 }
 
 std::string LoginExchange::words() const {
-  const std::string get = "get " + std::string(stage_ == Stage::ask ? asked_key : key()) + "\r\n";
+  std::string get = "get " + std::string(stage_ == Stage::ask ? asked_key : key()) + "\r\n";
   if (stage_ == Stage::ask) return get;
   if (stage_ == Stage::remove) return "delete " + std::string(key()) + "\r\n";
   const std::string text = value();

@@ -21,7 +21,6 @@ constexpr std::size_t output_window = 128 * 1024;
 constexpr std::size_t input_slack = 256 * 1024;
 // Forgetting some costs their callers another read, never a wrong comparison.
 constexpr std::size_t most_uniques = 65536;
-constexpr std::size_t longest_line = 2048;
 constexpr const char* nonsense_message =
     "the reply is not valid in the memcached protocol; is this a memcached server?";
 constexpr const char* turned_away_message =
