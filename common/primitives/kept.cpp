@@ -42,6 +42,7 @@ std::string Kept::key_for(std::size_t copies) const {
 
 // What is there under every number.
 struct Kept::Look {
+  SteadyTime at{};
   std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
@@ -56,6 +57,8 @@ struct Kept::Look {
 
 Kept::Look Kept::look(bool everywhere) const {
   const Placement& placement = context_.cluster.placement();
+  Look look;
+  look.at = context_.clock.steady();
   std::vector<Request> batch = recopying_.asks();
   const std::size_t marks = batch.size();
   std::vector<std::size_t> asked;  // 1: unmarked
@@ -71,7 +74,6 @@ Kept::Look Kept::look(bool everywhere) const {
   ask(1, context_.copies == 1 && !everywhere ? 1 : most);
   for (std::size_t copies = 2; copies <= most; ++copies) ask(copies, 2);
   std::vector<Reply> replies = context_.cluster.execute(batch);
-  Look look;
   look.change = recopying_.seen(std::span(replies).first(marks));
   look.done = recopying_.last_done(std::span(replies).first(marks));
   // All of one number, because a copy may have missed what the others say.
@@ -103,15 +105,18 @@ Kept::Look Kept::look(bool everywhere) const {
 
 bool Kept::elsewhere(bool certainly) {
   if (!certainly && looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
+  // A look that refuses, or fails, allows nothing: whoever goes on all the same looks again.
+  looked_at_.reset();
   const auto [now, waited] = settled_look(false);
-  return act_upon(now) || waited;
+  const bool moved = act_upon(now);
+  looked_at_ = now.at;
+  return moved || waited;
 }
 
 // What is there while nothing is being changed; and whether something was, so that what was asked for before may be there now.
 std::pair<Kept::Look, bool> Kept::settled_look(bool everywhere) {
   std::optional<std::uint32_t> gone;
   for (bool waited = false;; waited = true) {
-    looked_at_ = context_.clock.steady();
     Look now = look(everywhere);
     if (now.change && now.change->number != gone)
       gone = wait_for_change(*now.change);
