@@ -226,4 +226,56 @@ TEST_CASE("lock copies: no ttl above the longest") {
   CHECK_THROWS_AS(world.acquire(11min), InvalidInput);
 }
 
+TEST_CASE(
+    "lock copies: a lock in another number of copies is refused and named, whoever came first, and stays") {
+  for (const std::size_t held : {1U, 2U, 3U}) {
+    for (const std::size_t asked : {1U, 2U, 3U}) {
+      if (held == asked) continue;
+      CAPTURE(held);
+      CAPTURE(asked);
+      VotingWorld world;
+      Context first = world.context;
+      first.copies = held;
+      Lock holder(first, "l");
+      const auto mine = holder.acquire({.ttl = 60s, .holder = {}});
+      REQUIRE(mine.lease);
+      Context second = world.context;
+      second.copies = asked;
+      Lock other(second, "l");
+      const std::string named = "is kept in " + std::to_string(held) + (held == 1 ? " copy;" : " copies;");
+      const auto refused = [&](const auto& act) {
+        const auto failure = attempt(act).failure();
+        return failure && failure->code() == ErrorCode::bad_data &&
+               std::string(failure->what()).find(named) != std::string::npos;
+      };
+      CHECK(refused([&] { other.acquire({.ttl = 60s, .holder = {}}); }));
+      CHECK(refused([&] { other.renew(mine.lease->token, 60s); }));
+      const std::vector<std::string> names{"l"};
+      CHECK(refused([&] { raise(*Lock::show(second, names).front().failure); }));
+      for (std::size_t server = 0; server < 3; ++server)
+        CHECK((world.token_on(server).empty() || world.token_on(server) == mine.lease->token));
+      if (held > 1) {
+        CHECK(refused([&] { other.release(mine.lease->token); }));
+        CHECK(refused([&] { other.force_release(); }));
+      } else {
+        CHECK(other.release(mine.lease->token).result == Lock::Freed::Result::released);
+      }
+      Lease lease = *mine.lease;
+      CHECK(holder.renew(lease, 60s) == (held > 1 ? Lock::Renewal::renewed : Lock::Renewal::not_held));
+    }
+  }
+}
+
+TEST_CASE(
+    "lock copies: a holder before 0.3, which does not say how many copies there are, is busy, not refused") {
+  VotingWorld world;
+  for (const std::size_t server : copy_servers(world.context, "lock:l"))
+    world.context.cluster.execute(
+        Request::set("lock:l", R"(babe {"host":"h","ttl_s":60})", Exptime::never()).on(server));
+  CHECK_FALSE(world.acquire().lease);
+  Lock lock = world.lock();
+  CHECK(lock.renew("babe", 60s).renewal == Lock::Renewal::renewed);
+  CHECK(lock.release("babe").result == Lock::Freed::Result::released);
+}
+
 }  // namespace mcds

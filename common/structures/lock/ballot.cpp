@@ -32,6 +32,14 @@ struct Lock::Ballot {
         std::count_if(voters.begin(), voters.end(), [is](const Voter& voter) { return (voter.*is)(); }));
   }
 
+  std::vector<LockValue> rivals() const {
+    std::vector<LockValue> rivals;
+    for (const Voter& voter : voters) {
+      if (voter.take.rival()) rivals.push_back(*voter.take.rival());
+    }
+    return rivals;
+  }
+
   SteadyTime counts_from() const {
     SteadyTime from = SteadyTime::max();
     for (const Voter& voter : voters) {
@@ -69,6 +77,12 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
     // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is told it.
     if (voter.won() || (voter.vote && voter.added()))
       lease.copies.push_back({voter.take.server(), voter.take.cas()});
+  }
+  if (const auto copies = other_number(ballot.rivals(), context_.copies)) {
+    const std::string doubtful = tokens.text();
+    const Failure refusal = other_copies(*copies, address());
+    if (give_back(lease, tokens) >= majority()) throw perhaps_taken(refusal.what(), doubtful);
+    throw refusal;
   }
   if (ballot.number_of(&Ballot::Voter::counts) < majority()) return not_elected(ballot, lease, tokens);
   try {
@@ -142,11 +156,9 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   std::map<std::string, std::size_t> rivals;
   Answer answer{std::nullopt, {}, servers().front(), ballot.outcomes(context_)};
   std::size_t most = 0;
-  for (const Ballot::Voter& voter : ballot.voters) {
-    const auto& rival = voter.take.rival();
-    if (!rival) continue;
-    const std::size_t count = ++rivals[rival->token];
-    if (count > most) answer.holder = rival->holder;
+  for (const LockValue& rival : ballot.rivals()) {
+    const std::size_t count = ++rivals[rival.token];
+    if (count > most) answer.holder = rival.holder;
     most = std::max(most, count);
   }
   answer.split = by_vote() && most < majority();

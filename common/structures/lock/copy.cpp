@@ -239,8 +239,8 @@ void RenewCopy::fail(const Reply& reply) {
 }
 
 ReleaseCopy::ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
-                         std::optional<CasUnique> cas)
-    : server_(server), key_(std::move(key)), token_(std::move(token)), cas_(cas) {}
+                         std::optional<CasUnique> cas, std::size_t copies)
+    : server_(server), key_(std::move(key)), token_(std::move(token)), cas_(cas), copies_(copies) {}
 
 std::vector<Request> ReleaseCopy::requests() const {
   if (result_ != Result::pending) return {};
@@ -272,6 +272,11 @@ void ReleaseCopy::take_read(const Reply& reply) {
     return;
   }
   value_ = std::move(stored);
+  // One that is kept in a single copy is free once that is.
+  if (other_number(std::span(&*value_, 1), copies_).value_or(1) != 1) {
+    result_ = Result::other_number;
+    return;
+  }
   cas_ = reply.cas;
 }
 

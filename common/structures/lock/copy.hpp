@@ -152,10 +152,11 @@ class RenewCopy final : public LockExchange {
 // Compare-and-delete of the value with our token; without a token, of any value.
 class ReleaseCopy final : public LockExchange {
  public:
-  enum class Result { pending, released, not_owner, not_held, contended, failed };
+  enum class Result { pending, released, not_owner, not_held, contended, failed, other_number };
 
+  // `copies`: of the lock.
   ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
-              std::optional<CasUnique> cas);
+              std::optional<CasUnique> cas, std::size_t copies);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
@@ -172,6 +173,7 @@ class ReleaseCopy final : public LockExchange {
   std::string key_;
   std::optional<std::string> token_;
   std::optional<CasUnique> cas_;
+  std::size_t copies_;
   std::optional<LockValue> value_;
   Result result_ = Result::pending;
   Reply failure_;

@@ -44,6 +44,8 @@ void drive_all(Context& context, std::vector<Exchange>& exchanges) {
 // Which copy's answer to a release is that of the lock.
 int rank(const ReleaseCopy& release) {
   switch (release.result()) {
+    case ReleaseCopy::Result::other_number:
+      return 5;
     case ReleaseCopy::Result::released:
       return 4;
     case ReleaseCopy::Result::failed:
@@ -166,7 +168,9 @@ Lock::Answer Lock::check_slots(const Wish& wish, Answer answer) const {
 }
 
 std::string Lock::value_for(const Wish& wish, const std::string& token) const {
-  return token + ' ' + holder_json(wish.holder, context_.clock.wall(), wish.ttl);
+  LockHolder holder = wish.holder;
+  holder.copies = context_.copies;
+  return token + ' ' + holder_json(holder, context_.clock.wall(), wish.ttl);
 }
 
 Exptime Lock::exptime_of(Duration ttl) const {
@@ -255,12 +259,17 @@ Lock::Stored Lock::stored_under(std::string_view token) const {
   std::vector<Request> batch;
   for (const Lease::Copy& copy : stored.copies) batch.push_back(Request::gets(key_).on(copy.server));
   const auto replies = context_.cluster.execute(batch);
+  std::vector<LockValue> ours;
   for (std::size_t i = 0; i < replies.size(); ++i) {
     if (replies[i].failed()) stored.failure = replies[i];
-    if (replies[i].outcome != Outcome::hit || LockValue::parse(replies[i].value).token != token) continue;
+    if (replies[i].outcome != Outcome::hit) continue;
+    LockValue value = LockValue::parse(replies[i].value);
+    if (value.token != token) continue;
+    ours.push_back(std::move(value));
     if (!stored.value) stored.value = replies[i].value;
     if (replies[i].value == *stored.value) stored.copies[i].cas = replies[i].cas;
   }
+  if (const auto copies = other_number(ours, context_.copies)) throw other_copies(*copies, address());
   return stored;
 }
 
@@ -289,7 +298,8 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
 Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
                                  std::span<const Lease::Copy> copies) {
   std::vector<ReleaseCopy> releases;
-  for (const Lease::Copy& copy : copies) releases.emplace_back(copy.server, key_, token, copy.cas);
+  for (const Lease::Copy& copy : copies)
+    releases.emplace_back(copy.server, key_, token, copy.cas, context_.copies);
   drive_all(context_, releases);
   const ReleaseCopy* told = &releases.front();
   for (const ReleaseCopy& one : releases) {
@@ -304,6 +314,8 @@ Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
     freed.copies.push_back(std::move(outcome));
   }
   switch (told->result()) {
+    case ReleaseCopy::Result::other_number:
+      throw other_copies(*other_number(std::span(&*told->value(), 1), context_.copies), address());
     case ReleaseCopy::Result::released:
       freed.result = Freed::Result::released;
       return freed;
@@ -382,10 +394,11 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
   std::map<std::string, std::size_t> votes;
   std::size_t silent = 0;
   const Reply* failed = nullptr;
+  std::vector<LockValue> values;
   for (const Reply& reply : replies) {
     if (reply.failed()) failed = &reply;
     silent += reply.failed() ? 1 : 0;
-    if (reply.outcome == Outcome::hit) ++votes[LockValue::parse(reply.value).token];
+    if (reply.outcome == Outcome::hit) ++votes[values.emplace_back(LockValue::parse(reply.value)).token];
   }
   const auto most =
       std::max_element(votes.begin(), votes.end(), [](auto& a, auto& b) { return a.second < b.second; });
@@ -393,6 +406,8 @@ Lock::Shown Lock::shown(std::span<const Reply> replies) const {
   one.held = count >= majority();
   if (!one.held && failed != nullptr && count + silent >= majority())
     one.failure = copy_outcome(context_, *failed).failure;
+  if (const auto copies = other_number(values, context_.copies))
+    one.failure = other_copies(*copies, address());
   for (const Reply& reply : replies) {
     const LockValue value = reply.outcome == Outcome::hit ? LockValue::parse(reply.value) : LockValue{};
     const bool holds = one.held && reply.outcome == Outcome::hit && value.token == most->first;

@@ -12,6 +12,7 @@
 //   drawn in the same trip, after the add, and needs no second server.
 //   Names that end in ":fence" are refused: `lock:` + name could be the fence of another lock.
 //   slots.hpp describes locks that several may hold.
+//   A lock with copies says their number among the holder's fields: "copies":3.
 //
 // Invariants
 //   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time. The
@@ -35,6 +36,8 @@
 //   the time from which it votes as its fence, which is above everything it forgot.
 //   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
 //   no lock.
+//   All who use a lock must give the same number of copies: another one that is met on any copy is refused. Whoever cannot
+//   reach the copies that another number shares with his own is not refused, and may hold the lock beside its holder.
 //   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
 //   longest ttl, and the holder counts its whole ttl.
 //

@@ -92,6 +92,7 @@ Lock::Answer LockSlots::try_all(const Lock::Wish& wish, bool first) {
   const std::vector<Lock::Shown> shown = show();
   for (const Lock::Shown& one : shown) {
     const std::size_t slots = slots_of(one.holder).value_or(size());
+    if (one.failure && one.failure->code() == ErrorCode::bad_data) raise(*one.failure);
     if (one.held && slots != size())
       throw other_slots(size(), slots, context_.cluster.address_of(one.server));
   }

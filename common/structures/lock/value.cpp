@@ -1,9 +1,9 @@
 #include "common/structures/lock/value.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 
 namespace mcds {
@@ -42,6 +42,26 @@ std::optional<std::size_t> slots_of(std::string_view holder) {
   return field ? static_cast<std::size_t>(parse_u64(*field).value_or(1)) : 1;
 }
 
+std::optional<std::size_t> other_number(std::span<const LockValue> found, std::size_t ours) {
+  for (const LockValue& one : found) {
+    if (one.holder.empty()) continue;
+    const auto field = json_field(one.holder, "copies");
+    const auto copies = field ? static_cast<std::size_t>(parse_u64(*field).value_or(1)) : 1;
+    const auto same = std::count_if(found.begin(), found.end(),
+                                    [&](const LockValue& other) { return other.token == one.token; });
+    if (copies != ours && (field || same == 1)) return copies;
+  }
+  return std::nullopt;
+}
+
+Failure other_copies(std::size_t copies, const std::string& server) {
+  const std::string number = std::to_string(copies);
+  return {ErrorCode::bad_data,
+          "the lock is kept in " + number + (copies == 1 ? " copy" : " copies") + "; give --copies " +
+              number + "; all who use a lock must give the same number",
+          server};
+}
+
 std::optional<Duration> ttl_of(const LockValue& stored) {
   const auto field = json_field(stored.holder, "ttl_s");
   const auto seconds = field ? parse_double(*field) : std::nullopt;
@@ -69,6 +89,7 @@ std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
   json.time("acquired_at", now);
   add_ttl(json, ttl);
   if (holder.slots > 1) json.number("slots", holder.slots);
+  if (holder.copies > 1) json.number("copies", holder.copies);
   return json.text();
 }
 

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "common/base/clock.hpp"
+#include "common/base/errors.hpp"
 
 namespace mcds {
 
@@ -14,7 +16,8 @@ namespace mcds {
 struct LockHolder {
   std::string host, user, note;
   std::uint64_t pid = 0;
-  std::size_t slots = 1;  // of the lock; see slots.hpp
+  std::size_t slots = 1;   // of the lock; see slots.hpp
+  std::size_t copies = 1;  // in which it is kept
 };
 
 // `<token> <holder as JSON>`, as stored.
@@ -30,6 +33,10 @@ struct LockValue {
 std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
 // Of how many slots the lock is, as its holder says; nullopt if another program holds it.
 std::optional<std::size_t> slots_of(std::string_view holder);
+// The number of copies, other than `ours`, in which one of these locks is kept, as its holder says; nullopt: none of them, or
+// none that says so. A holder before 0.3 that is met on several servers did not say it.
+std::optional<std::size_t> other_number(std::span<const LockValue> found, std::size_t ours);
+Failure other_copies(std::size_t copies, const std::string& server);
 // The ttl that it contains.
 std::optional<Duration> ttl_of(const LockValue& stored);
 // A stored value with this ttl among the holder's fields; one without such fields as it is.
