@@ -17,6 +17,12 @@ constexpr const char* invalid_reply =
 constexpr const char* check_login =
     "; check --user, --password-file and --auth (ascii for memcached -Y, user-key for MemCachier)";
 
+std::string advised(const char* message) {
+  std::string text(message);
+  text.append(check_login);
+  return text;
+}
+
 // A server that wants no login takes the request for what it says: the value must expire at once, under a key that
 // nobody uses.
 constexpr std::string_view ascii_key = "mcds:login";
@@ -82,7 +88,7 @@ LoginExchange::Step LoginExchange::fail(ReplyFailure::Kind kind, std::string com
 
 LoginExchange::Step LoginExchange::closed() {
   if (stage_ == Stage::ask) return Step::reconnect;
-  return fail(Kind::denied, std::string("the server closed the connection on the login") + check_login);
+  return fail(Kind::denied, advised("the server closed the connection on the login"));
 }
 
 LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& position) {
@@ -132,7 +138,7 @@ LoginExchange::Step LoginExchange::read_line(std::string_view line) {
 LoginExchange::Step LoginExchange::read_error(std::string_view line) {
   if (stage_ == Stage::ask) return Step::reconnect;
   if (stage_ == Stage::look && line == "ERROR") return Step::done;  // it has no `get`
-  return fail(Kind::denied, std::string("the server rejects the login") + check_login);
+  return fail(Kind::denied, advised("the server rejects the login"));
 }
 
 // Of an item under the login's key: the login itself, or what an application stored.
