@@ -259,7 +259,7 @@ TEST_CASE("exhaustive array: two copies") {
   for (std::size_t i = 0; !exhaustive::full() && i < letters.size(); ++i) {
     for (std::size_t j = i; j < letters.size(); ++j) {
       if (letters[i] == 'f' && letters[j] == 'f') continue;
-      holds("array, 2 copies: " + std::string(letters[i]).append(" | ").append(letters[j]).append("f"),
+      holds("array, 2 copies: " + std::string(1, letters[i]).append(" | ").append(1, letters[j]).append("f"),
             writers({{letters[i]}, {letters[j], 'f'}}, {.copies = 2}), bounds);
     }
   }

@@ -22,7 +22,7 @@ struct LineStreamOptions {
   Duration timeout = std::chrono::seconds(1);  // longest silence of one server
   Duration connect_timeout = std::chrono::milliseconds(500);
   std::optional<Duration> longest = {};  // of the whole, however lively the servers are; unset: no limit
-  Duration patience = std::chrono::seconds(10);  // how long a server that is busy is asked again
+  Duration patience = std::chrono::seconds(10);    // how long a server that is busy is asked again
   std::shared_ptr<const RunLimits> run = nullptr;  // the whole ends at its deadline, too
 
   static LineStreamOptions of(const ConnectOptions& options) {

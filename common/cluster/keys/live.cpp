@@ -54,7 +54,8 @@ std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& b
 std::vector<LiveKeysOfServer> read_live_keys(const Pool& pool, const LiveKeysOptions& options,
                                              const Clock& clock, const TakeLiveKey& take) {
   tls::Contexts tls;
-  for (const Server& server : pool) static_cast<void>(tls.of(server));  // what is wrong with them is said here
+  for (const Server& server : pool)
+    static_cast<void>(tls.of(server));  // what is wrong with them is said here
   return read_by_child(pool.size(), take, [&](const TakeLiveKey& keep, const std::function<bool()>& goes_on) {
     std::vector<std::unique_ptr<Dump>> dumps;
     std::vector<LineStream*> streams;
