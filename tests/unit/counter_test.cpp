@@ -255,6 +255,39 @@ TEST_CASE("counter: a limit allows its maximum in each window, and what it denie
   CHECK_THROWS_AS(counter.limit("l", 5, 10s, 0), InvalidInput);
 }
 
+TEST_CASE("counter: a batch of uses is counted in order, one name after the other, all names in one trip") {
+  World world;
+  Counter counter = world.counter();
+  const LimitRule rule{.max = 3, .period = 10s};
+  std::vector<LimitUse> uses;
+  for (int round = 0; round < 5; ++round) {
+    for (const char* name : {"a", "b", "c"}) uses.push_back({name, 1});
+  }
+  std::vector<LimitResult> results;
+  // The first use of each name, then all others.
+  CHECK(world.trips.trips_of([&] { results = counter.limit(uses, rule); }) == 2);
+  REQUIRE(results.size() == uses.size());
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    CHECK_FALSE(results[i].failure);
+    CHECK(results[i].allowed == (i / 3 < 3));
+    CHECK(results[i].used == std::min<std::uint64_t>(i / 3 + 1, 3));
+  }
+  // What a refused large cost took is back before the next use of its name is counted.
+  const std::vector<LimitUse> costly{{"d", 2}, {"d", 2}, {"d", 1}, {"d", 1}};
+  const auto answers = counter.limit(costly, rule);
+  CHECK(answers[0].allowed);
+  CHECK_FALSE(answers[1].allowed);
+  CHECK(answers[2].allowed);
+  CHECK_FALSE(answers[3].allowed);
+  const auto slid =
+      counter.limit(std::vector<LimitUse>(5, {"e", 1}), {.max = 3, .period = 10s, .sliding = true});
+  CHECK(std::count_if(slid.begin(), slid.end(), [](const LimitResult& one) { return one.allowed; }) == 3);
+  const auto peeked =
+      counter.limit(std::vector<LimitUse>(2, {"a", 1}), {.max = 3, .period = 10s, .peek = true});
+  CHECK_FALSE(peeked[0].allowed);
+  CHECK(peeked[1].used == 3);
+}
+
 TEST_CASE("counter: a limit answered after its window's key may have ended allows nothing") {
   World world;
   Counter counter = world.counter();
