@@ -65,9 +65,11 @@ std::size_t Recopying::asked_copies() const {
 }
 
 std::vector<Request> Recopying::asks() const {
+  // A single server may know no gets; then there can be no mark either, and a miss says so.
+  const bool alone = asked_copies() == 1;
   std::vector<Request> batch;
   for (const std::size_t server : context_.cluster.placement().servers_of(key_, asked_copies()))
-    batch.push_back(Request::gets(key_).on(server));
+    batch.push_back((alone ? Request::get(key_) : Request::gets(key_)).on(server));
   return batch;
 }
 

@@ -218,12 +218,6 @@ bool AccessSources::beside(Origin login, Origin list) const {
          (list == Origin::configured_pool && environment_pool_);
 }
 
-void check_certificate_name(const std::string& name) {
-  if (is_address(name) || is_host_name(name)) return;
-  throw InvalidInput("the name " + json_quote(name) +
-                     " of --tls-name or tls_name is neither a host name nor an address");
-}
-
 Access settle_access(const AccessSources& sources, Origin list, const Output& output) {
   return Settling(sources, list, output).settle();
 }

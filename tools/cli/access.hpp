@@ -87,10 +87,6 @@ struct Access {
   bool beside = false;       // was named beside the list
 };
 
-// Throws InvalidInput for what is no name to check a certificate against: OpenSSL takes an empty one for none, and one with
-// a dot in front for any subdomain.
-void check_certificate_name(const std::string& name);
-
 // For a list of this origin. Throws InvalidInput for an incomplete login, Failure(cannot_read) for the password's file.
 // Warns of a file that others can read, and of certificates that are not verified.
 Access settle_access(const AccessSources& sources, Origin list, const Output& output);

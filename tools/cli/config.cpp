@@ -199,4 +199,10 @@ std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path
   return files;
 }
 
+void check_certificate_name(const std::string& name) {
+  if (is_address(name) || is_host_name(name)) return;
+  throw InvalidInput("the name " + json_quote(name) +
+                     " of --tls-name or tls_name is neither a host name nor an address");
+}
+
 }  // namespace mcds

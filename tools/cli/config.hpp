@@ -38,4 +38,8 @@ std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path
 // The same for one file's text; `file` is for messages.
 void read_config(const std::string& text, const std::string& file, Config& into);
 
+// Throws InvalidInput for what is no name to check a certificate against: OpenSSL takes an empty one for none, and one with
+// a dot in front for any subdomain.
+void check_certificate_name(const std::string& name);
+
 }  // namespace mcds
