@@ -111,7 +111,8 @@ void Move::Parts::expect_no_recopy() const {
 
 // Without cas a change since the copy can neither be told nor be copied again without a gap, and the last step would remove it.
 void Move::Parts::expect_cas() const {
-  const auto expect_of = [](Cluster& cluster, std::set<std::size_t> servers, const std::string& advice) {
+  const auto expect_of = [](Cluster& cluster, const std::set<std::size_t>& servers,
+                            const std::string& advice) {
     std::vector<Request> requests;
     for (const std::size_t server : servers) requests.push_back(Request::stats(server, "settings"));
     for (const Reply& reply : cluster.execute(requests)) {
