@@ -38,6 +38,7 @@ int act(const Verb& verb, Session& session) {
   try {
     session.begin();
     ExitStatus status = verb.run()(session);
+    session.expect_distinct_servers();
     session.output().flush();
     if (session.output().hid_names()) status = worse(status, ExitStatus::bad_data);
     session.output().tell_errors();

@@ -67,6 +67,8 @@ const Reply& expect_read(const Cluster& cluster, const Reply& reply);
 // How a server that sent no usable reply to a read is reported: access_denied, or unavailable.
 ErrorCode error_code_of_silence(const ReplyFailure& failure);
 
+class Peers;
+
 struct TracedRequest {
   std::size_t server;
   std::string_view address;
@@ -83,6 +85,8 @@ struct ConnectOptions {
   std::shared_ptr<const RunLimits> run = nullptr;
   // Called for every request that went to a server, with the reply.
   std::function<void(const TracedRequest&)> trace = nullptr;
+  // Where the connections end, if that is to be known (distinct.hpp).
+  std::shared_ptr<Peers> peers = nullptr;
 
   // The deadline of a request that is sent now.
   SteadyTime latest(SteadyTime now, Duration longest) const {

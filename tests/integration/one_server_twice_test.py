@@ -6,6 +6,7 @@ Usage: one_server_twice_test.py BUILD_DIR
 """
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -125,7 +126,68 @@ def behind_a_proxy():
                     check(file.read(12) == b"value\r\nEND\r\n", f"{key} has another value")
 
 
+COPIES = [["hash", "set", "h", "f", "v"], ["hash", "get", "h", "f"], ["table", "add", "t", "m"], ["table", "fetch", "t"],
+          ["counter", "incr", "c"], ["counter", "get", "c"], ["array", "add", "a", "x"], ["array", "fetch", "a"],
+          ["eventlog", "put", "e", "x"], ["eventlog", "fetch", "e"], ["cache", "show", "k"], ["lock", "acquire", "l"],
+          ["visitors", "hit", "v", "--period", "1d"]]
+
+
+def check_copies(names, *options):
+    """Each verb says that two of the names are one server."""
+    for words in COPIES:
+        status, _, error = run("-s", ",".join(names), *options, *words)
+        told = [name.removeprefix("unix:") for name in names if name.removeprefix("unix:") in error]
+        check(status == 78 and len(told) == 2 and "are one server" in error, f"{names} {words}: {status} {error}")
+
+
+def in_two_copies():
+    """Copies under two names of one server were one copy: three increments made 6, and a loss of it was the loss of all."""
+    with tempfile.TemporaryDirectory() as directory, ExitStack() as stack:
+        path, other = start(stack, directory, ("m1", "m2"))
+        os.symlink(path, path + "-again")
+        twice = ["unix:" + path, "unix:" + path + "-again"]
+        check_copies(twice, "--copies", "2")
+        with open(os.path.join(directory, "mcds.conf"), "w", encoding="utf-8") as file:
+            file.write("copies = 2\n")
+        check_copies(twice, "--config", file.name)
+        status, lines, error = run("-s", ",".join(twice), "--copies", "1", "hash", "set", "h", "f", "v")
+        check(status == 0, f"one copy: {status} {error}")
+        done = run("-s", list_of((path, other)), "--copies", "2", "hash", "set", "g", "f", "v")
+        check(done[0] == 0, f"two servers: {done}")
+
+
+def by_two_addresses():
+    """A name and its address lead to one port; two addresses of this machine to one process. Other processes there are others."""
+    with ExitStack() as stack:
+        port = free_port()
+        # All addresses of this machine are in 127.0.0.0/8.
+        stack.callback(end, listening(port, "127.0.0.1,127.0.0.2"))
+        stack.callback(end, listening(port, "127.0.0.3"))
+        for names in (["localhost", "127.0.0.1"], ["127.0.0.1", "127.0.0.2"]):
+            check_copies([f"{name}:{port}" for name in names], "--copies", "2")
+        status, _, error = run("-s", f"127.0.0.1:{port},127.0.0.3:{port}", "--copies", "2", "counter", "incr", "c")
+        check(status == 0, f"two processes: {status} {error}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def listening(port, addresses):
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    process = subprocess.Popen(["memcached", "-l", addresses, "-p", str(port), "-U", "0", "-t", "1", *user], stdin=subprocess.DEVNULL)
+    for address in addresses.split(","):
+        while socket.socket().connect_ex((address, port)) != 0:
+            assert process.poll() is None, f"memcached -l {addresses} does not start"
+            time.sleep(0.002)
+    return process
+
+
 if __name__ == "__main__":
+    in_two_copies()
+    by_two_addresses()
     spelled_otherwise()
     listed_twice()
     behind_a_proxy()

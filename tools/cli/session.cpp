@@ -7,6 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/cluster/distinct.hpp"
 #include "common/placement/mcrouter/routes.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/config.hpp"
@@ -93,6 +94,7 @@ struct Session::Parts {
   std::shared_ptr<const Placement> placement;
   std::vector<std::string> addresses;  // of the placement's servers
   std::unique_ptr<Cluster> cluster;
+  std::unique_ptr<DistinctServers> several;  // the same servers, for keys in several copies
   std::optional<Config> config;
   Text key_prefix;
   std::optional<std::size_t> copies;
@@ -296,7 +298,18 @@ std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>&
 }
 
 Context Session::context_with_copies() {
-  return {cluster(), parts_->clock, parts_->random, key_prefix(), copies()};
+  const std::size_t number = copies();
+  if (number > 1 && !parts_->several) {
+    ConnectOptions options = connect_options();
+    options.peers = std::make_shared<Peers>();
+    parts_->several = std::make_unique<DistinctServers>(connect(placement(), options), options.peers);
+  }
+  Cluster& all = number > 1 ? *parts_->several : cluster();
+  return {all, parts_->clock, parts_->random, key_prefix(), number};
+}
+
+void Session::expect_distinct_servers() {
+  if (parts_->several) parts_->several->expect_distinct();
 }
 
 const std::string& Session::server_address(std::size_t server) {

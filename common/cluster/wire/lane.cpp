@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "common/base/bounds.hpp"
+#include "common/cluster/distinct.hpp"
 #include "common/cluster/transport.hpp"
 
 namespace mcds::meta {
@@ -88,7 +89,13 @@ bool Lane::open() {
   if (login && (!inquiry_ || inquiry_->asks_in_words()))
     output_ = login_.emplace(*login, login_wanted_).words();
   produced_ = output_.size();
-  return socket_.start(options_.left(clock_, options_.connect_timeout));
+  if (!socket_.start(options_.left(clock_, options_.connect_timeout))) return false;
+  if (socket_.state() == Socket::State::open) note_peer();
+  return true;
+}
+
+void Lane::note_peer() const {
+  if (options_.peers) options_.peers->note(index_, peer_of(socket_.descriptor(), server_.socket_path));
 }
 
 // What the server says to the login, or that it closed. False: there is nothing more to read now.
@@ -185,6 +192,7 @@ void Lane::proceed(short happened, SteadyTime now) {
     const auto state = socket_.finish_connecting();
     if (state == Socket::State::closed) return abandon(socket_.complaint());
     if (state == Socket::State::connecting) return;
+    note_peer();
     if (!inquiry_) expect_by(now);  // one for all that is asked
     asked_at_ = now;
   }

@@ -1,0 +1,68 @@
+// Two names of one server in a list of servers: two copies there would be one.
+//
+// The sockets note where each connection ends. Two that end at one address and port, or one unix socket, are one server. A server
+// may also have two addresses: if two connections end on this machine, or at addresses of both families, and at one port, the two
+// are asked for their process and its start. That is one more round trip, once, and only where it can tell something.
+// What it cannot see: a server elsewhere under two addresses of one family, and one that is also behind a proxy or a forwarded port.
+// The first batch is on its way when both are known to be connected: what changes nothing before it has read has changed nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "common/cluster/decorators.hpp"
+
+namespace mcds {
+
+// Where a connection ends.
+struct Peer {
+  std::string place;       // address and port, or the device and inode of a unix socket
+  int family = 0;          // of an address
+  std::uint16_t port = 0;  // 0: a unix socket
+  bool here = false;       // at an address of this machine
+  bool operator==(const Peer&) const = default;
+};
+
+// nullopt: it is not known.
+std::optional<Peer> peer_of(int descriptor, const std::string& socket_path);
+
+// Of the servers of one cluster.
+class Peers {
+ public:
+  void note(std::size_t server, std::optional<Peer> peer);
+  // Two of one place.
+  std::optional<std::pair<std::size_t, std::size_t>> same_place() const;
+  // Two that may be one, once each.
+  std::set<std::pair<std::size_t, std::size_t>> take_doubtful();
+  // Whether anything was noted since this was last asked.
+  bool changed() { return std::exchange(changed_, false); }
+
+ private:
+  std::map<std::size_t, Peer> peers_;
+  std::set<std::pair<std::size_t, std::size_t>> doubtful_, taken_;
+  bool changed_ = false;
+};
+
+// Every batch fails, by Failure(configuration) with both names, once two servers are known to be one.
+class DistinctServers final : public Decorator {
+ public:
+  DistinctServers(std::unique_ptr<Cluster> inner, std::shared_ptr<Peers> peers)
+      : Decorator(std::move(inner)), peers_(std::move(peers)) {}
+  using Cluster::execute;
+  std::vector<Reply> execute(std::span<const Request> batch) override;
+  std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
+  // Throws the same.
+  void expect_distinct();
+
+ private:
+  class Begun;
+
+  std::shared_ptr<Peers> peers_;
+  std::optional<std::pair<std::size_t, std::size_t>> same_;
+};
+
+}  // namespace mcds
