@@ -1,6 +1,7 @@
 #include "common/primitives/kept.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@ namespace {
 
 constexpr auto between_looks = std::chrono::milliseconds(50);
 constexpr auto longest_wait = std::chrono::seconds(20);
+constexpr int most_looks = 3;  // before a server counts as silent
 
 std::string in_words(std::size_t copies) {
   return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
@@ -47,8 +49,9 @@ struct Kept::Look {
   std::vector<std::size_t> marked;                   // numbers of copies
   std::vector<std::string> left;                     // roots that do not count
   std::optional<Recopying::Seen> change;
-  std::optional<std::uint32_t> done;  // the last change that is
-  std::optional<Failure> silent;      // a server that may have a root
+  std::optional<std::uint32_t> done;              // the last change that is
+  std::optional<Failure> silent;                  // a server that may have a root
+  std::map<std::size_t, Failure> silent_servers;  // all of them
 
   bool has(std::size_t copies) const {
     return std::find(marked.begin(), marked.end(), copies) != marked.end();
@@ -87,9 +90,12 @@ Kept::Look Kept::look(bool everywhere) const {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     Reply& reply = replies[marks + i];
     bool hit = reply.outcome == Outcome::hit;
-    if (reply.failed() && !look.silent)
-      look.silent = Failure(error_code_of_silence(*reply.failure), reply.failure->message,
+    if (reply.failed()) {
+      const Failure failure(error_code_of_silence(*reply.failure), reply.failure->message,
                             context_.cluster.address_of(reply.server));
+      if (!look.silent) look.silent = failure;
+      look.silent_servers.emplace(reply.server, failure);
+    }
     // Unmarked, one may be of several copies, and another of the single one that it is now.
     if (hit && has_left_ && (has_left[asked[i]] != 0 || has_left_(std::span(&reply.value, 1), asked[i]))) {
       look.left.push_back(std::move(reply.value));
@@ -110,7 +116,45 @@ bool Kept::elsewhere(bool certainly) {
   const auto [now, waited] = settled_look(false);
   const bool moved = act_upon(now);
   looked_at_ = now.at;
+  silent_.clear();
+  for (const auto& [server, failure] : now.silent_servers) silent_.insert(server);
   return moved || waited;
+}
+
+std::optional<Failure> Kept::newly_silent(const Look& look) const {
+  for (const auto& [server, failure] : look.silent_servers) {
+    if (!silent_.contains(server)) return failure;
+  }
+  return std::nullopt;
+}
+
+void Kept::confirm(const std::function<bool()>& take_back) {
+  if (is_unmarked()) return;
+  Look now = look();
+  for (int again = 1; again < most_looks && newly_silent(now); ++again) now = look();
+  // What was created before somebody began to change its number goes along.
+  if (now.change && now.change->mark.from == context_.copies && !now.change->mark.from_unmarked) return;
+  std::optional<std::size_t> other;
+  for (const Place& place : places_of(now)) {
+    if (place != Place{context_.copies}) other = place.copies;
+  }
+  if (!other && now.change) other = now.change->mark.from;
+  const auto silent = newly_silent(now);
+  if (!other && !silent) return;
+  const std::string what =
+      "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+  if (!other)
+    throw UnknownOutcome(what + ", and a server that may have it in another number does not answer",
+                         silent->server());
+  const auto taken = attempt(take_back);
+  if (taken.failure() || !taken.value()) {
+    throw UnknownOutcome(what + ", and another is kept in " + in_words(*other) +
+                         "; fetch each with --copies" +
+                         (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
+  }
+  if (now.change)
+    throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
+  refuse(*other);
 }
 
 // What is there while nothing is being changed; and whether something was, so that what was asked for before may be there now.

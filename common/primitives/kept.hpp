@@ -11,18 +11,22 @@
 //   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
 //   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
 //   of the other numbers are looked for, and the command is refused with the right number.
+//   Who creates looks twice: before, and again before it answers (confirm). Of two that create under different numbers
+//   one at least sees the other, takes its own back, and is refused. A third client that finds a root before it is taken
+//   back may be told yes.
 //   The number can be changed while clients go on: recopying.hpp. Whoever finds something missing waits until a change
 //   that is under way is done, or completes it if it was left.
 // Round trips
 //   None while something exists; one for the first miss or creation of an object, and one more for another that comes more
 //   than a second later. Two for the first, within an hour of a change of the number.
 // When things fail
-//   A server that does not answer seems to hold no root: meanwhile a second structure of the same name can be
-//   created with another number of copies. Nothing of either is lost; each is read with its own number.
+//   A server that does not answer either look seems to hold no root: meanwhile a second structure of the same name can
+//   be created with another number of copies. Nothing of either is lost; each is read with its own number.
 #pragma once
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -65,6 +69,12 @@ class Kept {
   // `certainly`: looks now, whenever it looked last.
   bool elsewhere(bool certainly = false);
 
+  // For who created it after elsewhere(), before that is answered: looks again. If it is there under another number,
+  // `take_back` removes what was created, by compare-and-delete, and answers whether none of it is left. Throws
+  // Failure(bad_data) if so; UnknownOutcome, which names both, if not, or if a server that answered before does not now;
+  // Contention if the other number is being changed.
+  void confirm(const std::function<bool()>& take_back);
+
   // For what changes the number of copies; an unfinished change is completed first.
   struct Place {
     std::size_t copies = 1;
@@ -89,6 +99,7 @@ class Kept {
  private:
   struct Look;
   Look look(bool everywhere = false) const;
+  std::optional<Failure> newly_silent(const Look& look) const;
   bool act_upon(const Look& look);
   std::vector<Place> places_of(const Look& look) const;
   std::pair<Look, bool> settled_look(bool everywhere);
@@ -107,6 +118,7 @@ class Kept {
   HasLeft has_left_;
   std::vector<std::string> left_;
   std::optional<SteadyTime> looked_at_;
+  std::set<std::size_t> silent_;       // servers that did not answer the last look
   std::optional<std::uint32_t> done_;  // the last change that is, as of the last look
 };
 

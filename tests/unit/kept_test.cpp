@@ -136,6 +136,24 @@ const std::map<std::string, Verb> log_verbs{
     {"where", [](KeptWorld& world, std::size_t copies) { world.deploys(copies).current_keys(); }},
 };
 
+bool nothing_to_take_back() {
+  CHECK(!"there is no other");
+  return false;
+}
+
+// A thing of one item, created in two copies, between whose looks `meanwhile` happens.
+ErrorCode created_twice(KeptWorld& world, const std::function<void()>& meanwhile,
+                        const std::function<bool()>& take_back) {
+  const Context context = world.with(2);
+  Kept kept(context, "array", "jobs", "", [](const std::string&, const std::string&) { return true; });
+  CHECK_FALSE(kept.elsewhere());
+  for (const Reply& reply : execute_copies(context, Request::add(kept.key(), "mine", Exptime::never())))
+    CHECK(reply.outcome == Outcome::stored);
+  meanwhile();
+  const auto failure = attempt([&] { kept.confirm(take_back); }).failure();
+  return failure ? failure->code() : ErrorCode();
+}
+
 }  // namespace
 
 TEST_CASE("kept: an array touched with another number of copies stays as it is") {
@@ -333,6 +351,49 @@ TEST_CASE("kept: a root that is left on another server is not taken for a copy")
   const auto before = world.bytes();
   check_refused([&] { world.jobs(2).fetch(); }, 1);
   CHECK(world.bytes() == before);
+}
+
+TEST_CASE("kept: who creates looks again, and takes its own back where another was created meanwhile") {
+  const auto take_back = [](KeptWorld& world) {
+    return [&world] {
+      bool all = true;
+      for (const Reply& found : execute_copies(world.with(2), Request::gets("array2:jobs"))) {
+        const Request removal = Request::remove_if("array2:jobs", found.cas).on(found.server);
+        all = world.memory.execute(removal).outcome == Outcome::deleted && all;
+      }
+      return all;
+    };
+  };
+  for (const std::size_t other : {1U, 3U}) {
+    KeptWorld world;
+    const auto theirs = [&] {
+      const std::string key = other == 1 ? "array:jobs" : "array3:jobs";
+      for (const std::size_t server : copy_servers(world.with(other), key))
+        world.memory.execute(Request::add(key, "theirs", Exptime::never()).on(server));
+    };
+    CHECK(created_twice(world, theirs, take_back(world)) == ErrorCode::bad_data);
+    for (const auto& [place, value] : world.bytes()) CHECK(value == "theirs");
+  }
+  KeptWorld alone;
+  CHECK(created_twice(
+            alone, [] {}, nothing_to_take_back) == ErrorCode());
+  KeptWorld changed;
+  const auto theirs = [&] { changed.memory.execute(Request::add("array:jobs", "x", Exptime::never())); };
+  CHECK(created_twice(changed, theirs, [] { return false; }) == ErrorCode::unknown_outcome);
+  for (std::size_t server = 0; server < 5; ++server) {
+    KeptWorld cut;
+    const bool asked = cut.memory.server_of(Request::get("array:jobs")) == server;
+    const auto stop = [&] { cut.memory.stop(server); };
+    const ErrorCode code = created_twice(cut, stop, nothing_to_take_back);
+    if (asked) CHECK(code == ErrorCode::unknown_outcome);
+    KeptWorld dead;
+    if (copy_servers(dead.with(2), "array2:jobs")[0] == server ||
+        copy_servers(dead.with(2), "array2:jobs")[1] == server)
+      continue;
+    dead.memory.stop(server);
+    CHECK(created_twice(
+              dead, [] {}, nothing_to_take_back) == ErrorCode());
+  }
 }
 
 }  // namespace mcds
