@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 
 namespace mcds {
@@ -15,6 +16,7 @@ constexpr std::uint32_t removed_before_versions = 0x6d636473;
 constexpr std::uint32_t highest = removed_flag - 1;
 constexpr std::uint32_t number_mask = highest;
 constexpr auto removed_for = std::chrono::hours(1);
+constexpr std::string_view removed_by = "removed by ";
 constexpr int most_rounds = 50;
 
 struct Rank {
@@ -33,7 +35,8 @@ bool older(const Rank& one, const Rank& other) {
   if (one.found != other.found) return other.found;
   if (one.number != other.number) return one.number < other.number;
   if (one.removed != other.removed) return other.removed;
-  return one.number != 0 && one.value < other.value;
+  // The word of a removal says whose it is, and stays: it is counted.
+  return one.number != 0 && !one.removed && one.value < other.value;
 }
 
 }  // namespace
@@ -73,22 +76,24 @@ CorruptData no_version_left(const std::string& key) {
                      " has flags of another program, above every version; remove the key from its servers");
 }
 
-std::optional<Failure> VersionedItem::failure_of_read() const {
-  std::vector<std::optional<Failure>> failures;
-  for (const VersionedCopy& copy : copies) failures.push_back(copy.failure);
-  return failure_of_all(failures);
+template <typename Has>
+std::optional<Failure> VersionedItem::failure_of(Part part, const Has& has) const {
+  std::vector<CopyState> states;
+  for (const VersionedCopy& copy : copies) states.push_back({.failure = copy.failure, .has = has(copy)});
+  return mcds::failure_of(part, states);
 }
 
+std::optional<Failure> VersionedItem::failure_of_read() const {
+  return failure_of(Part::reading, [](const VersionedCopy& copy) { return copy.found; });
+}
+
+// A copy without a failure has what was written, or something newer.
 std::optional<Failure> VersionedItem::failure_of_write() const {
-  if (auto failure = failure_of_read()) return failure;
-  const auto failed =
-      std::find_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
-  const auto done = static_cast<std::size_t>(
-      std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return !copy.failure; }));
-  if (enough_written(done, copies.size())) return std::nullopt;
-  return UnknownOutcome("only " + std::to_string(done) + " of " + std::to_string(copies.size()) +
-                            " copies could be written; try again when more servers answer",
-                        failed->failure->server());
+  return failure_of(Part::changing, [](const VersionedCopy&) { return true; });
+}
+
+std::optional<Failure> VersionedItem::failure_of_answer() const {
+  return failure_of(Part::answering, [](const VersionedCopy&) { return true; });
 }
 
 bool VersionedItem::divergent() const {
@@ -109,6 +114,34 @@ std::vector<CopyOutcome> VersionedItem::outcomes() const {
 bool VersionedWrite::lacks(const VersionedCopy& copy) const {
   if (copy.failure) return false;
   return older(rank_of(copy), {true, number, removed, value});
+}
+
+bool VersionedRemoval::is_ours(const VersionedCopy& copy) const {
+  return !copy.failure && copy.removed && copy.number == number && copy.value == value;
+}
+
+// Who finds its own word on most copies removed it: no other word of this version can be on as many. Who has written none
+// may read again what another has done.
+void VersionedRemoval::judge() {
+  const auto& copies = item->copies;
+  const auto count = [&](const auto& test) {
+    return static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), test));
+  };
+  const auto own = count([this](const VersionedCopy& copy) { return is_ours(copy); });
+  const auto others = count([this](const VersionedCopy& copy) { return !copy.failure && !is_ours(copy); });
+  const auto unknown = count([](const VersionedCopy& copy) {
+    return copy.failure && copy.failure->code() == ErrorCode::unknown_outcome;
+  });
+  overtaken = own + unknown == 0 && others != 0;
+  if (overtaken) return;
+  failure = item->failure_of(Part::changing, [this](const VersionedCopy& copy) { return is_ours(copy); });
+  // With two copies one is enough, but each of two removers may have one.
+  const auto met = count([this](const VersionedCopy& copy) {
+    return !copy.failure && copy.removed && copy.number == number && !is_ours(copy);
+  });
+  if (!failure && met != 0 && 2 * own <= copies.size())
+    failure =
+        UnknownOutcome("another client changed it at the same time; it was removed, perhaps by that one");
 }
 
 std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
@@ -153,7 +186,7 @@ VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies)
 
 bool is_removal(std::string_view value, std::uint32_t flags) {
   if (flags == removed_before_versions && value.empty()) return true;
-  return flags >= removed_flag && (value.empty() || value == "0");
+  return flags >= removed_flag && (value.empty() || value == "0" || value.starts_with(removed_by));
 }
 
 void Versions::take(VersionedCopy& copy, Reply reply) const {
@@ -188,6 +221,43 @@ Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& 
   return std::move(request).on(copy.server);
 }
 
+// What a copy is to be sent now; nullopt: nothing, or its failure says why.
+std::optional<Request> Versions::due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
+  if (!write.lacks(copy)) return std::nullopt;
+  if (write.only_over_live && !copy.live()) {
+    write.blocked = true;
+    return std::nullopt;
+  }
+  if (too_often) {
+    copy.failure =
+        Contention("other clients kept changing it; try again", context_.cluster.address_of(copy.server));
+    return std::nullopt;
+  }
+  auto request = attempt([&] { return request_for(write, copy); });
+  copy.failure = request.failure();
+  return copy.failure ? std::nullopt : std::optional(std::move(request.value()));
+}
+
+void Versions::remove(std::span<VersionedRemoval> removals) const {
+  std::vector<VersionedWrite> writes;
+  for (VersionedRemoval& removal : removals) {
+    removal.value = std::string(removed_by) + hex64(context_.random.bits());
+    writes.push_back(removal.write());
+    writes.back().only_first = true;
+  }
+  write(writes);
+  std::vector<VersionedWrite> others;
+  for (std::size_t i = 0; i < removals.size(); ++i) {
+    removals[i].blocked = writes[i].blocked;
+    const auto& copies = removals[i].item->copies;
+    const bool first = std::any_of(copies.begin(), copies.end(),
+                                   [&](const auto& copy) { return removals[i].is_ours(copy); });
+    if (first) others.push_back(removals[i].write());
+  }
+  write(others);
+  for (VersionedRemoval& removal : removals) removal.judge();
+}
+
 void Versions::write(std::span<VersionedWrite> writes) const {
   struct Sent {
     VersionedWrite* write;
@@ -199,21 +269,11 @@ void Versions::write(std::span<VersionedWrite> writes) const {
     for (VersionedWrite& write : writes) {
       write.blocked = false;
       for (VersionedCopy& copy : write.item->copies) {
-        if (!write.lacks(copy)) continue;
-        if (write.only_over_live && !copy.live()) {
-          write.blocked = true;
-          continue;
+        if (auto request = due(write, copy, round == most_rounds)) {
+          batch.push_back(std::move(*request));
+          sent.push_back({&write, &copy});
         }
-        if (round == most_rounds) {
-          copy.failure = Contention("other clients kept changing it; try again",
-                                    context_.cluster.address_of(copy.server));
-          continue;
-        }
-        const auto request = attempt([&] { return request_for(write, copy); });
-        copy.failure = request.failure();
-        if (copy.failure) continue;
-        batch.push_back(request.value());
-        sent.push_back({&write, &copy});
+        if (write.only_first && !copy.failure) break;
       }
     }
     if (batch.empty()) return;
@@ -243,6 +303,25 @@ void Versions::write(std::span<VersionedWrite> writes) const {
     std::vector<Reply> looked = context_.cluster.execute(again);
     for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i].copy, std::move(looked[i]));
   }
+}
+
+std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> items,
+                                                     const Which& which) const {
+  std::vector<std::optional<Failure>> failures;
+  for (const VersionedItem& item : items) failures.push_back(item.failure_of_read());
+  // Nothing is written where too little is known: it would make an empty copy count.
+  std::vector<char> settled;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    settled.push_back(!failures[i] && (!which || which(items[i])) ? 1 : 0);
+  std::vector<VersionedWrite> writes = owed(items);
+  std::erase_if(writes, [&](const VersionedWrite& one) {
+    return settled[static_cast<std::size_t>(one.item - items.data())] == 0;
+  });
+  write(writes);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (settled[i] != 0) failures[i] = items[i].failure_of_answer();
+  }
+  return failures;
 }
 
 std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {

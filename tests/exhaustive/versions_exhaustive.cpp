@@ -28,7 +28,7 @@ class User {
   // s sets, r removes, g reads.
   void act(char letter) {
     if (letter == 'g') return get();
-    if (letter == 'r') return set(std::nullopt);
+    if (letter == 'r') return mistake_ == Mistake::none ? remove() : set(std::nullopt);
     set(std::to_string(client_.index()) + std::to_string(next_++));
   }
 
@@ -66,6 +66,30 @@ class User {
         });
   }
 
+  // At most one remover of one value is told that it removed it.
+  void remove() {
+    acts_.run(
+        client_, "remove", [](Value& state) { state.reset(); },
+        [&](std::string& told) -> std::function<bool(Value&)> {
+          for (;;) {
+            std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
+            VersionedItem& item = items.front();
+            const auto unanswered = versions_.settle(items, [](const auto& one) { return !one.live(); });
+            expect(unanswered.front());
+            if (!item.live()) {
+              told = "was absent";
+              return [](Value& state) { return !state.has_value(); };
+            }
+            VersionedRemoval removal{.item = &item, .number = *item.next_number()};
+            versions_.remove(std::span(&removal, 1));
+            if (removal.overtaken) continue;
+            expect(removal.failure);
+            told = "removed as " + std::to_string(removal.number);
+            return [](Value& state) { return std::exchange(state, std::nullopt).has_value(); };
+          }
+        });
+  }
+
   void remove_wrongly(const VersionedItem& item) {
     std::vector<Request> batch;
     for (const VersionedCopy& copy : item.copies) batch.push_back(Request::remove(key_).on(copy.server));
@@ -76,6 +100,7 @@ class User {
     acts_.run(client_, "get", nullptr, [&](std::string& told) {
       std::vector<VersionedItem> items = versions_.read(std::span(&key_, 1));
       VersionedItem& item = items.front();
+      if (mistake_ == Mistake::none) expect(versions_.settle(items).front());
       expect(item.failure_of_read());
       Value value = item.live() ? Value(item.newest()->value) : Value();
       if (mistake_ == Mistake::position_decides) {
@@ -141,6 +166,14 @@ Bounds copies_on(std::size_t servers, int faults) {
   return bounds;
 }
 
+// Requests that are lost, or never leave: who cannot reach a server, or hears nothing of it.
+Bounds cut_off(int faults) {
+  Bounds bounds = copies_on(3, faults);
+  bounds.kinds = Happenings::none();
+  bounds.kinds.unreachable = bounds.kinds.lost = true;
+  return bounds;
+}
+
 }  // namespace
 
 TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader that heals") {
@@ -177,6 +210,8 @@ TEST_CASE("exhaustive versions: three copies") {
   holds("versions, 3 copies: s | s", users({"s", "s"}, 3), copies_on(3, 0), 0);
   holds("versions, 3 copies: s | g", users({"s", "g"}, 3), copies_on(3, 1), 0);
   holds("versions, 3 copies: r | g", users({"r", "g"}, 3), copies_on(3, 1), 0);
+  holds("versions, 3 copies: r | r", users({"r", "r"}, 3), copies_on(3, 0), 0);
+  holds("versions, 3 copies: s | gg", users({"s", "gg"}, 3), cut_off(1), 0);
 }
 
 TEST_CASE("exhaustive versions: caught when broken") {

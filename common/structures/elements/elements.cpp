@@ -172,14 +172,13 @@ std::vector<ElementResult> Elements::get_here(std::span<const std::string> names
   results.reserve(items.size());
   for (VersionedItem& item : items) {
     ElementResult& result = results.emplace_back(result_of(item));
-    result.failure = item.failure_of_read();
     const VersionedCopy* newest = item.newest();
     result.yes = newest != nullptr && !newest->removed;
     if (newest != nullptr) result.server = newest->server;
     if (result.yes) result.value = newest->value;
   }
-  auto owed = Versions::owed(items);
-  versions_.write(owed);
+  const auto unanswered = versions_.settle(items);
+  for (std::size_t i = 0; i < items.size(); ++i) results[i].failure = unanswered[i];
   return results;
 }
 
@@ -222,70 +221,70 @@ std::vector<ElementResult> Elements::remove_only(std::span<const std::string> na
   return results;
 }
 
-// Where it is absent in all copies there is nothing to be removed; one that does not answer may have it.
+// Where it is absent there is nothing to be removed. With two copies one that does not answer may have it.
 std::vector<ElementResult> Elements::remove_here(std::span<const std::string> names) const {
   std::vector<VersionedItem> items = versions_.read(keys_of(names));
   if (std::any_of(items.begin(), items.end(), [](const auto& item) { return item.lost_somewhere(); }) &&
       elsewhere())
     return remove_here(names);
-  std::vector<VersionedWrite> writes;
-  std::vector<std::size_t> of;
   std::vector<ElementResult> results(items.size());
+  const auto unanswered = versions_.settle(items, [](const VersionedItem& item) { return !item.live(); });
+  std::vector<VersionedRemoval> removals;
+  std::vector<std::size_t> of;
+  std::vector<VersionedWrite> words;
   for (std::size_t i = 0; i < items.size(); ++i) {
     VersionedItem& item = items[i];
-    results[i].failure = item.failure_of_read();
-    if (results[i].failure) continue;
-    results[i].yes = item.live();
-    const bool anywhere =
-        std::any_of(item.copies.begin(), item.copies.end(), [](const auto& copy) { return copy.live(); });
-    if (!anywhere && !item.any_failed()) {
-      // Read only: what is owed is the word of a removal that a copy missed.
-      for (VersionedWrite& owed : Versions::owed(std::span(&item, 1))) {
-        writes.push_back(std::move(owed));
-        of.push_back(i);
-      }
-      continue;
-    }
+    results[i].failure = unanswered[i];
+    const bool hidden = item.copies.size() == 2 && item.any_failed();
+    if (results[i].failure || (!item.live() && !hidden)) continue;
     const auto number = item.next_number();
-    if (!number) {
+    if (!number)
       results[i].failure = no_version_left(item.key);
-      continue;
+    else if (!item.live())
+      words.push_back({.item = &item, .number = *number, .removed = true});
+    else {
+      // One that goes missing now is on its way to another number of copies.
+      removals.push_back({.item = &item, .number = *number, .only_over_live = item.live_everywhere()});
+      of.push_back(i);
     }
-    // One that goes missing now is on its way to another number of copies.
-    writes.push_back(
-        {.item = &item, .number = *number, .removed = true, .only_over_live = item.live_everywhere()});
-    of.push_back(i);
   }
-  versions_.write(writes);
-  std::vector<std::string> again;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < writes.size(); ++i) {
-    if (!writes[i].blocked || items[of[i]].newest() != nullptr) continue;
-    again.push_back(names[of[i]]);
-    places.push_back(of[i]);
+  versions_.write(words);
+  for (const VersionedWrite& word : words)
+    results[static_cast<std::size_t>(word.item - items.data())].failure = word.item->failure_of_write();
+  versions_.remove(removals);
+  std::vector<std::size_t> again;
+  for (std::size_t k = 0; k < removals.size(); ++k) {
+    results[of[k]].failure = removals[k].failure;
+    results[of[k]].yes = !removals[k].failure;
+    const bool gone = removals[k].blocked && removals[k].item->newest() == nullptr;
+    if (gone || removals[k].overtaken) again.push_back(of[k]);
   }
   for (std::size_t i = 0; i < items.size(); ++i) {
     ElementResult result = result_of(items[i]);
-    result.failure = results[i].failure ? results[i].failure : items[i].failure_of_write();
-    // Of several that remove it at once the one was first that wrote the first copy that can be reached.
-    const auto judge = std::find_if(items[i].copies.begin(), items[i].copies.end(),
-                                    [](const auto& copy) { return !copy.failure; });
-    result.yes = results[i].yes && judge != items[i].copies.end() && judge->written;
+    result.failure = results[i].failure;
+    result.yes = results[i].yes;
     results[i] = std::move(result);
   }
-  if (again.empty()) return results;
+  if (!again.empty()) remove_again(names, again, results);
+  return results;
+}
+
+// Those that went missing, or that another client changed first.
+void Elements::remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
+                            std::vector<ElementResult>& results) const {
+  std::vector<std::string> some;
+  for (const std::size_t place : places) some.push_back(names[place]);
   const auto looked = attempt([&] {
     static_cast<void>(elsewhere());
-    return remove_here(again);
+    return remove_here(some);
   });
-  if (looked.failure() && again.size() == names.size()) raise(*looked.failure());
+  if (looked.failure() && some.size() == names.size()) raise(*looked.failure());
   for (std::size_t i = 0; i < places.size(); ++i) {
     if (looked.failure())
       results[places[i]].failure = looked.failure();
     else
       results[places[i]] = looked.value()[i];
   }
-  return results;
 }
 
 Elements::Listing Elements::fetch(const Visit& visit, bool partial) const {

@@ -38,14 +38,15 @@
 // Copies
 //   Elements are kept as in common/primitives/versions.hpp: their flags are versions, set and remove raise
 //   the highest version, and a reader of copies that differ writes the newest back. So set of existing ones
-//   and remove take 2 trips instead of 1; the others take the same. A new element, or one that replaces a
+//   takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that replaces a
 //   removal, is listed before it is written. Every copy has an index of its own, on other servers, written in
 //   parallel. A name is listed if any copy's index lists it, and compaction drops only names that are absent
 //   in every copy: the copies of an index and of an element are on different servers, so one server that is
 //   down may hide the index in one copy and the element in another.
-//   A change is done when it is in every reachable copy, and with 3 or more in most of them; the answer names
-//   the others. If two clients create the same element with the same value, the one that writes the first
-//   copy was first; a client that is overtaken there by a healing reader is told that the element existed.
+//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag. A new name is
+//   listed in as many copies before its element is written, and a fetch relies on as many copies of the index. If two
+//   clients create the same element with the same value, the one that writes the first copy was first; a client that is
+//   overtaken there by a healing reader is told that the element existed. At most one remover is told that it removed it.
 //   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
 //   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
 //   that had it. A shard that is created in a copy while another copy has it was lost there, or is being created by
@@ -172,6 +173,8 @@ class Elements {
   std::vector<bool> present(std::span<const std::string> names) const;
   std::vector<ElementResult> get_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
+  void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
+                    std::vector<ElementResult>& results) const;
   std::vector<ElementResult> remove_only(std::span<const std::string> names) const;
   Listing fetch_here(const Visit& visit, bool partial) const;
   bool compact_here();

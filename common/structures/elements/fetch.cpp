@@ -71,7 +71,10 @@ class Elements::Fetching {
 
   void take_shard() {
     auto lists = elements_.copies_.each([&](std::size_t copy) { return looks_[copy].take(shard_); });
-    if (const auto failure = failure_of_all(lists.failures())) {
+    std::vector<CopyState> states;
+    for (std::size_t copy = 0; copy < copies_; ++copy)
+      states.push_back({.failure = lists[copy].failure(), .has = has_shard(looks_[copy])});
+    if (const auto failure = failure_of(Part::reading, states)) {
       if (!partial_ || failure->code() == ErrorCode::bad_data) raise(*failure);
       return note_unread(*failure);
     }
@@ -141,17 +144,18 @@ class Elements::Fetching {
     // Removed, or on their way to another number of copies.
     if (std::any_of(items.begin(), items.end(), missing) && elements_.elsewhere())
       items = elements_.versions_.read(elements_.keys_of(window.names));
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (const auto failure = items[i].failure_of_read()) {
-        if (!partial_) raise(*failure);
-        note_unreachable(*failure);
-        ++listing_.unknown;
-      }
-      note_missed(window, i, items[i]);
-    }
-    heal(items);
+    for (std::size_t i = 0; i < items.size(); ++i) note_missed(window, i, items[i]);
+    const auto unanswered = heal(items);
     std::size_t bytes = 0;
-    for (std::size_t i = 0; i < items.size(); ++i) bytes += tell(window.names[i], items[i]);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      if (!unanswered[i]) {
+        bytes += tell(window.names[i], items[i]);
+        continue;
+      }
+      if (!partial_) raise(*unanswered[i]);
+      note_unreachable(*unanswered[i]);
+      ++listing_.unknown;
+    }
     // Large values make small windows.
     largest_ = std::clamp(window_bytes / (bytes / window.names.size() + 1), smallest_window, largest_window);
   }
@@ -186,28 +190,27 @@ class Elements::Fetching {
     for (const VersionedCopy& copy : item.copies) divergent.values.push_back(copy.value);
   }
 
-  // Gives each copy what it turned out to have lost or missed, its index first.
-  void heal(std::vector<VersionedItem>& items) {
+  // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no answer.
+  std::vector<std::optional<Failure>> heal(std::vector<VersionedItem>& items) {
     const SteadyTime before = elements_.context_.clock.steady();
     list_unlisted();
-    auto owed = Versions::owed(items);
-    if (owed.empty()) return forget_unlisted();
     std::vector<std::vector<bool>> lacking;
-    for (const VersionedWrite& write : owed) {
+    for (const VersionedItem& item : items) {
       lacking.emplace_back();
-      for (const VersionedCopy& copy : write.item->copies)
-        lacking.back().push_back(write.lacks(copy) && !write.removed && !copy.live());
+      for (const VersionedCopy& copy : item.copies)
+        lacking.back().push_back(item.live() && !copy.failure && !copy.live());
     }
-    elements_.versions_.write(owed);
-    for (std::size_t i = 0; i < owed.size(); ++i) {
-      for (std::size_t copy = 0; copy < copies_; ++copy) {
-        const bool failed = owed[i].item->copies[copy].failure.has_value();
-        if (failed) healable_[copy] = false;
-        if (lacking[i][copy] && !failed) ++listing_.healed;
+    auto unanswered = elements_.versions_.settle(items);
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      for (std::size_t copy = 0; copy < compared_; ++copy) {
+        const VersionedCopy& now = items[i].copies[copy];
+        if (now.failure || unanswered[i]) healable_[copy] = false;
+        if (lacking[i][copy] && now.live()) ++listing_.healed;
       }
     }
     if (elements_.context_.clock.steady() - before > ElementIndex::grace / 2) list_unlisted();
     forget_unlisted();
+    return unanswered;
   }
 
   // A shard that is created so has not all names yet, and says so until it is accepted.
@@ -283,6 +286,10 @@ class Elements::Fetching {
     for (std::size_t copy = 0; copy < copies_; ++copy) {
       if (accepted[copy].failure()) healable_[copy] = false;  // the next fetch tries again
     }
+  }
+
+  bool has_shard(const ElementIndex::Look& look) const {
+    return look.state(shard_) == ElementIndex::Look::Shard::whole;
   }
 
   bool lost(const ElementIndex::Look& look) const {

@@ -189,7 +189,7 @@ class Elements::Setting {
     }
   }
 
-  // Listed is what any copy's index lists: which servers answer may be others for the index than for the element.
+  // In as many copies as a change must be: which servers answer may be others for the index than for the element.
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
     std::vector<const std::string*> names;
@@ -200,7 +200,7 @@ class Elements::Setting {
       One& one = *ones[i];
       one.unlisted = lists[i];
       one.added_at.reset();
-      if (const auto nowhere = failure_of_all(lists[i])) {
+      if (const auto nowhere = failure_of(Part::reading, lists[i])) {
         if (one.done)
           one.failure =
               UnknownOutcome("it was set, but it may be missing in the index; set it again with --relist",
