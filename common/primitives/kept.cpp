@@ -179,8 +179,7 @@ bool Kept::act_upon(const Look& look) {
     left_ = look.left;
     return false;
   }
-  // Copies that were lost are made again.
-  if (!places.front().unmarked || places.front().copies > context_.copies) refuse(places.front().copies);
+  if (!places.front().unmarked || places.front().copies != context_.copies) refuse(places.front().copies);
   return use(unmarked_key());
 }
 

@@ -5,7 +5,7 @@
 //   <namespace><structure><N>:<name>   kept in N copies, N at least 2:  array2:jobs
 //   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for
 //   if the new keys do not exist, and continues under its old keys. It is recognised by its root being on
-//   servers other than the first. If the last copies were lost, their number is unknown, and more are made.
+//   servers other than the first. If the last copies were lost, the number that is left counts, and recopy makes more.
 //   With one copy nothing is looked for: the first server holds the only copy.
 // Invariants
 //   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that

@@ -43,6 +43,22 @@ struct KeptWorld : test::World {
     }
     return all;
   }
+
+  // As before 0.2: the keys do not say that there are two copies.
+  void unmark(const std::string& structure) {
+    const Bytes marked = bytes();
+    for (const auto& [place, value] : marked) {
+      const auto& [server, key] = place;
+      if (!key.starts_with(structure + "2:")) continue;
+      const std::string unmarked = structure + key.substr(structure.size() + 1);
+      const auto before = memory.placement().servers_of(key, 2);
+      const std::size_t copy = before[0] == server ? 0 : 1;
+      Request add = Request::add(unmarked, value, Exptime::never());
+      add.flags = memory.server(server).peek(key)->flags;
+      memory.execute(std::move(add).on(memory.placement().servers_of(unmarked, 2)[copy]));
+      memory.server(server).evict(key);
+    }
+  }
 };
 
 Texts numbered(std::size_t count) {
@@ -338,6 +354,37 @@ TEST_CASE("kept: what an earlier version kept in several copies goes on under it
                                          encode(JournalLine{Change::add, "a000000000000001.0", "\"old\""}),
                                          Exptime::never()));
   check_refused([&] { world.jobs(2).fetch(); }, 3);
+}
+
+TEST_CASE("kept: what an earlier version kept in two copies stays as it is, whatever number is given") {
+  const std::map<std::string, std::pair<Verb, const std::map<std::string, Verb>*>> structures{
+      {"array",
+       {[](KeptWorld& world, std::size_t two) { world.jobs(two).change(numbered(3), {}); }, &array_verbs}},
+      {"hash",
+       {[](KeptWorld& world, std::size_t two) {
+          world.cfg(two).set(std::vector<Element>{{"a", "1"}, {"b", "2"}});
+        },
+        &hash_verbs}},
+      {"eventlog",
+       {[](KeptWorld& world, std::size_t two) { world.deploys(two).put("v1", EventData::text); },
+        &log_verbs}},
+  };
+  for (const auto& [structure, of] : structures) {
+    KeptWorld world;
+    of.first(world, 2);
+    world.unmark(structure);
+    const auto before = world.bytes();
+    // With one copy the first server's is the only one: nobody says that there are more.
+    for (const std::size_t other : {3U, 4U}) {
+      for (const auto& [name, verb] : *of.second) {
+        CAPTURE(structure);
+        CAPTURE(other);
+        CAPTURE(name);
+        check_refused([&] { verb(world, other); }, 2);
+        REQUIRE(world.bytes() == before);
+      }
+    }
+  }
 }
 
 TEST_CASE("kept: a root that is left on another server is not taken for a copy") {
