@@ -6,6 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/cache/copy.hpp"
 
 namespace mcds {
@@ -51,20 +52,24 @@ Cache::Cache(Context context, std::string_view name)
   static_cast<void>(copy_servers(context_, key_));  // checks that there are enough servers
 }
 
-// Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
-bool Cache::look(const CacheTerms& terms, Answer& busy) {
-  busy.record.reset();
-  CacheCopies found = expect_any(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
+CacheCopies Cache::read() const {
+  return expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Context& context = copies_.at(i);
     const Reply reply = context.cluster.execute(Request::get(key_));
     if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
     return cache_record_of(context, key_, reply.value, reply.server);
   }));
+}
+
+// Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
+bool Cache::look(const CacheTerms& terms, Answer& busy) {
+  busy.record.reset();
+  CacheCopies found = read();
   busy.copies = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   const WallTime now = context_.clock.wall();
   if (newest == nullptr || terms.refresh) return false;
-  const bool fresh = newest->fresh(now);
+  const bool fresh = newest->fresh(now) && is_done(found, *newest);
   if (fresh || newest->usable(now)) busy.record = std::move(*newest);
   return fresh;
 }
@@ -127,7 +132,7 @@ Cache::Seen Cache::show_copy(const Context& context) const {
 
 Cache::Shown Cache::show() {
   std::vector<Seen> seen(copies_.size());
-  CacheCopies found = expect_any(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
+  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
     const Context& context = copies_.at(i);
     seen[i] = show_copy(context);
     const Reply& entry = seen[i].entry;
@@ -158,6 +163,8 @@ void Cache::show_lock(std::span<const Seen> seen, Shown& shown) const {
 }
 
 Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) const, const char* done) {
+  // Two copies and one are changed blindly: who reaches one of them may.
+  if (quorum(copies_.size()) > 1) static_cast<void>(read());
   const auto each = expect_any(copies_.each([&](std::size_t i) { return (this->*act)(copies_.at(i)); }));
   Invalidated newest;
   std::optional<Failure> missed;
@@ -180,8 +187,7 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
     return found;
   });
   result.copies = cache_outcomes(context_, key_, said);
-  const std::size_t told = said.count([](bool) { return true; });
-  if (!enough_written(told, copies_.size())) {
+  if (failure_of(Part::changing, said.failures())) {
     result.failure = UnknownOutcome(
         std::string(done) +
             ", but not in every copy: old output may come back; try again when all servers answer",

@@ -22,12 +22,12 @@
 //   Each copy is an entry of its own: read, claimed, stored, expired and removed as a single one is, all in
 //   parallel. The invariants therefore hold for each copy. The command starts after all claims, so its output
 //   is newer than any invalidation that one of its claims saw.
-//   - The copy that began last counts, expired or not: a hit while one copy lives.
+//   When a store or an invalidation is done, and what counts as known: several/quorum.hpp. A record that too few copies have
+//   is not fresh. With 3 copies and more an invalidation first reads them: who reaches too few changes nothing.
+//   - The copy that began last counts, expired or not: with two copies, a hit while one lives.
 //   - A removal leaves a record of itself. If an invalidation does not reach a copy, the others keep a record
 //     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them does
-//     not take older output for fresh. This is the promise of every write with copies (versions.hpp): with three
-//     copies and more most of them must have the record, with two the one that can be reached; otherwise the
-//     outcome is unknown. Who reaches only the copy that was missed reads its output; the answer names that
+//     not take older output for fresh. Who reaches only the copy that was missed reads its output; the answer names that
 //     copy. A copy that was unreachable for longer, or returns after the others have forgotten, restores old
 //     output until it is stale.
 //   - Whatever may have replaced such a record stays on its server for an hour at least, although it is stale
@@ -43,7 +43,7 @@
 // Round trips (also with several copies; 1 more if the lock's first server does not answer)
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
-//   end. expire 2, remove 1 (2 with several copies), show 1.
+//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1.
 //
 // When things fail
 //   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
@@ -203,6 +203,7 @@ class Cache {
   std::vector<std::string> keys() const { return {key_, lock_key_}; }
 
  private:
+  EachResult<std::optional<CacheRecord>> read() const;
   bool look(const CacheTerms& terms, Answer& busy);
   std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked);
   struct Seen;

@@ -2,6 +2,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/primitives/several/quorum.hpp"
 
 namespace mcds {
 
@@ -46,6 +47,31 @@ CacheRecord* newest_of(CacheCopies& copies) {
     if (newest == nullptr || copy.value()->newer_than(*newest)) newest = &*copy.value();
   }
   return newest;
+}
+
+namespace {
+
+template <typename Has>
+std::optional<Failure> failure_of_copies(Part part, const CacheCopies& copies, const Has& has) {
+  std::vector<CopyState> states;
+  for (const auto& copy : copies) {
+    const bool found = !copy.failure() && copy.value() && !copy.value()->placeholder;
+    states.push_back({.failure = copy.failure(), .has = found && has(*copy.value())});
+  }
+  return failure_of(part, states);
+}
+
+}  // namespace
+
+CacheCopies expect_answer(CacheCopies copies) {
+  const auto any = [](const CacheRecord&) { return true; };
+  if (const auto failure = failure_of_copies(Part::reading, copies, any)) raise(*failure);
+  return copies;
+}
+
+bool is_done(const CacheCopies& copies, const CacheRecord& record) {
+  const auto same = [&](const CacheRecord& other) { return other.build == record.build; };
+  return !failure_of_copies(Part::answering, copies, same);
 }
 
 std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,

@@ -38,6 +38,11 @@ using CacheCopies = EachResult<std::optional<CacheRecord>>;
 // The copy that counts, or nullptr; placeholders do not count.
 CacheRecord* newest_of(CacheCopies& copies);
 
+// Throws if too few copies answered for anything to be known (several/quorum.hpp).
+CacheCopies expect_answer(CacheCopies copies);
+// Whether so many copies have this record that its store is done: another is not to be taken for fresh.
+bool is_done(const CacheCopies& copies, const CacheRecord& record);
+
 // For answers; `yes`: each copy's.
 std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,
                                         const EachResult<bool>& yes);

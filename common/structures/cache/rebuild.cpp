@@ -4,6 +4,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/cache/cache.hpp"
 #include "common/structures/cache/copy.hpp"
 
@@ -103,9 +104,9 @@ CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
 
 std::optional<CacheRecord> CacheRebuild::claim() {
   const WallTime asked_at = context_.clock.wall();
-  auto claimed = expect_any(copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i)); }));
+  const auto claimed = copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i)); });
   unclaimed_ = claimed.failures();
-  CacheCopies found = claimed.mapped([](const Claim& claim) { return claim.record; });
+  CacheCopies found = expect_answer(claimed.mapped([](const Claim& claim) { return claim.record; }));
   bool ends_soon = false;
   for (const auto& one : claimed) {
     const Claim claim = one.failure() ? Claim() : one.value();
@@ -116,7 +117,8 @@ std::optional<CacheRecord> CacheRebuild::claim() {
   outcomes_ = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   begun_at_ = newest == nullptr ? asked_at : newest->next_beginning(asked_at);
-  if (newest != nullptr && newest->fresh(context_.clock.wall()) && !terms_.refresh) return std::move(*newest);
+  const bool fresh = newest != nullptr && newest->fresh(context_.clock.wall()) && is_done(found, *newest);
+  if (fresh && !terms_.refresh) return std::move(*newest);
   if (ends_soon) keep();
   return std::nullopt;
 }
@@ -142,12 +144,19 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
   record.stale_until = plus(record.fresh_until, terms_.stale);
   const Duration left = std::max<Duration>(terms_.ttl + terms_.stale, least_stay(copies_));
   const Write write{encode(record), Exptime::after(left + cache_slack, now), 0};
-  const auto stored = expect_any(copies_.each([&](std::size_t i) {
+  const auto stored = copies_.each([&](std::size_t i) {
     if (unclaimed_[i]) raise(*unclaimed_[i]);
     return store_copy(i, record.build, write);
-  }));
+  });
   outcomes_ = cache_outcomes(context_, key_, stored);
-  return stored.any(std::identity()) ? Stored::stored : Stored::superseded;
+  std::vector<CopyState> states;
+  for (const auto& copy : stored)
+    states.push_back({.failure = copy.failure(), .has = !copy.failure() && copy.value()});
+  const auto failure = failure_of(Part::changing, states);
+  if (!failure) return Stored::stored;
+  const auto answered = [](bool) { return true; };
+  if (stored.count(answered) - stored.count(std::identity()) == 0) raise(*failure);
+  return Stored::superseded;
 }
 
 bool CacheRebuild::store_copy(std::size_t copy, const std::string& build, const Write& write) const {
