@@ -8,6 +8,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/lock/lock.hpp"
 
 namespace mcds {
@@ -144,6 +145,7 @@ Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encod
 struct Array::Writing {
   struct Copy {
     Result<Journal::Appended> appended = Journal::Appended();
+    std::optional<Failure> behind = {};      // it may lack what the change undoes: it does not get the change
     Creation creation = Creation::needless;  // asked for if there is no journal, or a full one
     std::optional<Failure> unanswered = {};  // what may be executed late
 
@@ -191,8 +193,17 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
   for (const std::string& element : step.remove) lines.push_back({Change::remove, {}, element});
   for (const std::string& element : step.add) lines.push_back({Change::add, {}, element});
   for (std::size_t i = 0; i < lines.size(); ++i) lines[i].id = journal_line_id(operation, i);
+  // What undoes must not be where the additions before it are not: another copy would bring them, behind it.
+  if (quorum(copies_.size()) > 1 && (step.replaces || !step.remove.empty())) {
+    const auto behind = make_equal();
+    for (std::size_t copy = 0; copy < copies_.size(); ++copy) writing.copies[copy].behind = behind[copy];
+  }
   static_cast<void>(copies_.each([&](std::size_t copy) {
     Writing::Copy& one = writing.copies[copy];
+    if (one.behind) {
+      one.appended = *one.behind;
+      return;
+    }
     one.appended = append_to(writing, copy, false, [&] {
       one.creation = creation(copies_.at(copy), step, encoding);
       return one.creation == Creation::needless;
@@ -258,11 +269,17 @@ bool Array::thaw() const {
 
 Array::Changed Array::written(const Writing& writing) const {
   std::vector<std::optional<Failure>> failures;
-  for (const Writing::Copy& one : writing.copies) failures.push_back(one.appended.failure());
+  std::vector<CopyState> states;
+  for (const Writing::Copy& one : writing.copies) {
+    failures.push_back(one.appended.failure());
+    states.push_back({.failure = failures.back(), .has = one.has_it()});
+  }
   const bool found = writing.any(&Writing::Copy::has_it);
-  // A miss is only said when every copy says so.
-  if (!found) std::erase(failures, std::nullopt);
-  if (const auto failure = failure_of_all(failures)) raise(*failure);
+  const bool unknown = writing.any(&Writing::Copy::is_unknown);
+  if (const auto failure = failure_of(found || unknown ? Part::changing : Part::reading, states))
+    raise(*failure);
+  // One of two that does not answer may have what was to be undone.
+  if (!found && quorum(failures.size()) == 1) expect_all(failures);
   const auto& first = writing.copies.front().appended;
   Changed changed{
       .found = found,

@@ -26,7 +26,11 @@
 //   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, or 1 if the encoding is given; a missing array 1 more.
 // With several copies
-//   journal  Each copy is a journal of its own, and a change is appended to all of them under one id. The
+//   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says that something
+//            is lost does not count as answering. With 3 copies and more what undoes (delete, clear, replace) first reads
+//            them, gives each the lines it lacks, and is appended to those that have all: no copy has a removal without the
+//            additions before it. A line that few copies have is given to most before a fetch answers it.
+//            Each copy is a journal of its own, and a change is appended to all of them under one id. The
 //            array is the union of their lines by id, in the order of the first copy; a line that only
 //            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,
 //            after a second look, because they may be in transit. If no copy is known to be complete, all get
@@ -154,6 +158,8 @@ class Array {
   struct Union;
   Union read_copies() const;
   Union heal() const;
+  void complete_copy(const Union& all, std::size_t copy) const;
+  std::vector<std::optional<Failure>> make_equal() const;
   std::optional<Compacted> compact_here();
   std::optional<Compacted> compact_copies();
   Changed update_json(const Step& step, bool lock);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/errors.hpp"
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/array/array.hpp"
 
 namespace mcds {
@@ -160,13 +161,29 @@ struct Array::Union {
   std::vector<bool> lacking;                // which copies, of those that answer, are not whole
   std::vector<bool> missing;                // and have no journal
   std::unordered_set<std::string> partial;  // ids of lines that not every copy has
-  std::optional<Failure> failure;
-  bool nobody = true;  // answered
+  // Of each copy: it did not answer; it did, and did not get what it lacks.
+  std::vector<std::optional<Failure>> failures, unhealed;
+  std::vector<bool> vouches;  // what is there has lost nothing
   std::size_t server = 0;
 
   bool complete() const { return found && !loss.any(); }
   bool any_missing() const { return std::find(missing.begin(), missing.end(), true) != missing.end(); }
   bool lacks(std::size_t copy) const { return found && lacking[copy]; }
+  // Why a copy is not known to have all lines.
+  const std::optional<Failure>& behind(std::size_t copy) const {
+    return failures[copy] || unhealed.empty() ? failures[copy] : unhealed[copy];
+  }
+  // Why too little is known; and why what is known is not in as many copies as an answer must be.
+  std::optional<Failure> failure_of(Part part) const {
+    std::vector<CopyState> states;
+    for (std::size_t copy = 0; copy < failures.size(); ++copy) {
+      if (part == Part::reading)
+        states.push_back({.failure = failures[copy], .has = vouches[copy]});
+      else
+        states.push_back({.failure = behind(copy)});
+    }
+    return mcds::failure_of(part, states);
+  }
   bool any_lacks() const { return found && std::find(lacking.begin(), lacking.end(), true) != lacking.end(); }
   // An append may have reached one copy and be in transit to another.
   static bool may_be_late() { return true; }
@@ -178,8 +195,8 @@ Array::Union Array::read_copies() const {
   std::size_t found = 0;
   all.server = context_.cluster.placement().server_of(kept_.key());
   for (const auto& one : contents) {
-    if (one.failure()) all.failure = one.failure();
-    all.nobody = all.nobody && one.failure();
+    all.failures.push_back(one.failure());
+    all.vouches.push_back(!one.failure() && one.value().found && !one.value().loss.any());
     if (one.failure() || !one.value().found) continue;
     if (!all.found || less(one.value().loss, all.loss)) all.loss = one.value().loss;
     all.found = true;
@@ -208,25 +225,42 @@ Array::Union Array::heal() const {
     Union all = read_copies();
     // One that is not there was lost, or put elsewhere.
     while (second_look && all.found && all.any_missing() && kept_.elsewhere()) all = read_copies();
+    if (const auto failure = all.failure_of(Part::reading)) raise(*failure);
     return all;
   };
+  std::vector<std::optional<Failure>> unhealed(copies_.size());
   const auto write = [&](const Union& all, std::size_t copy) {
-    // Created empty: a line that is added late would come behind its removal. The rewriting compares.
-    const Context& context = copies_.at(copy);
-    const std::string header = journal_header(context.random.token()) + lost_segment_line();
-    if (all.missing[copy])
-      static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
-    journal(copy, !all.complete())
-        .compact(
-            [&](const std::vector<JournalLine>& lines) { return unite(all.lines, lines, Newer::second); },
-            true);
+    unhealed[copy] = attempt([&] { complete_copy(all, copy); }).failure();
   };
-  return repair(copies_, context_.clock, read, write);
+  Union all = repair(copies_, context_.clock, read, write);
+  all.unhealed = std::move(unhealed);
+  return all;
+}
+
+void Array::complete_copy(const Union& all, std::size_t copy) const {
+  // Created empty: a line that is added late would come behind its removal. The rewriting compares.
+  const Context& context = copies_.at(copy);
+  const std::string header = journal_header(context.random.token()) + lost_segment_line();
+  if (all.missing[copy])
+    static_cast<void>(context.cluster.execute(Request::add(kept_.key(), header, Exptime::never())));
+  const auto add = [&](const std::vector<JournalLine>& lines) {
+    return unite(all.lines, lines, Newer::second);
+  };
+  if (!journal(copy, !all.complete()).compact(add, true))
+    throw Contention("it is not there any more; try again", context_.cluster.address_of(all.server));
+}
+
+// Why a copy is not known to have all that is there.
+std::vector<std::optional<Failure>> Array::make_equal() const {
+  const Union all = heal();
+  std::vector<std::optional<Failure>> behind;
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) behind.push_back(all.behind(copy));
+  return behind;
 }
 
 Array::Contents Array::fetch_journals() const {
   const Union all = heal();
-  if (all.nobody && all.failure) raise(*all.failure);
+  if (const auto failure = all.failure_of(Part::answering)) raise(*failure);
   Contents contents;
   contents.found = all.found;
   contents.loss = all.loss;
@@ -241,10 +275,10 @@ Array::Contents Array::fetch_journals() const {
 std::optional<Array::Compacted> Array::compact_copies() {
   Union all = heal();
   if (all.any_lacks()) all = heal();
-  if (all.nobody && all.failure) raise(*all.failure);
   if (!all.complete()) return std::nullopt;
-  if (all.failure)
-    return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = all.failure};
+  for (const auto& away : all.failures) {
+    if (away) return Compacted{.lines_before = all.lines.size(), .lines = all.lines.size(), .away = away};
+  }
   const auto is_partial = [&](const JournalLine& line) { return all.partial.contains(line.id); };
   const auto is_clear = [](const JournalLine& line) { return line.change == Change::clear; };
   const bool all_depend = !all.partial.empty() && std::any_of(all.lines.begin(), all.lines.end(), is_clear);
