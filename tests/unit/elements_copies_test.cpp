@@ -133,7 +133,8 @@ TEST_CASE("elements, copies: what is set over a tombstone is listed, though nobo
   CHECK(world.fetched() == Map{{"a", "2"}});
 }
 
-TEST_CASE("elements, copies: the round trips of one copy, one more to set what is there, two more to remove") {
+TEST_CASE(
+    "elements, copies: the round trips of one copy, one more to set what is there, two more to remove") {
   World world;
   world.set(numbered(200));
   CHECK(world.trips.trips_of([&] { world.set(numbered(200)); }) == 2);
