@@ -15,5 +15,8 @@ constexpr std::int64_t longest_life_s = std::int64_t{100} * 366 * 86400;
 // How much of the servers' answers is held at a time: of one value, and of all answers to one batch.
 constexpr std::size_t largest_value = std::size_t{64} << 20;
 constexpr std::size_t largest_answers = std::size_t{128} << 20;
+// Of a batch over many keys, that is sent at once: its requests and their bytes.
+constexpr std::size_t batch_items = 512;
+constexpr std::size_t batch_bytes = std::size_t{1} << 20;
 
 }  // namespace mcds

@@ -36,6 +36,8 @@ std::string percent_encode(std::string_view bytes);
 void append_percent_encoded(std::string& text, std::string_view bytes);
 std::optional<std::string> percent_decode(std::string_view text);
 
+// What stands before the next separator; `text` moves behind it.
+std::string_view take_word(std::string_view& text, char separator = ' ');
 // The parts between separators; one more than there are separators.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

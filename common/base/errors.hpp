@@ -67,6 +67,11 @@ class InvalidInput : public Failure {
   explicit InvalidInput(const std::string& message) : Failure(ErrorCode::usage, message) {}
 };
 
+// What a file or the environment says cannot be used.
+inline Failure bad_configuration(const std::string& why) {
+  return {ErrorCode::configuration, why};
+}
+
 // Bounded attempts against rivals were used up; nothing of ours was applied.
 class Contention : public Failure {
  public:

@@ -87,6 +87,8 @@ struct ConnectOptions {
   std::function<void(const TracedRequest&)> trace = nullptr;
   // Where the connections end, if that is to be known (distinct.hpp).
   std::shared_ptr<Peers> peers = nullptr;
+  // Called for every connection with TLS that is open: when the server's certificate ends.
+  std::function<void(std::size_t server, WallTime)> certificate = nullptr;
 
   // The deadline of a request that is sent now.
   SteadyTime latest(SteadyTime now, Duration longest) const {

@@ -26,4 +26,9 @@ inline const Credentials& credentials_of(const Server& server) {
   return server.credentials == nullptr ? no_credentials : *server.credentials;
 }
 
+// Whether a login is sent to it that anybody on the way can read.
+inline bool login_in_clear(const Server& server) {
+  return credentials_of(server).login && !server.tls && !server.is_unix();
+}
+
 }  // namespace mcds

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/bounds.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/recopying.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -10,8 +11,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_keys = 512;
-constexpr std::size_t most_bytes = std::size_t{1} << 20;
 // Of a rate, in one batch: so many parts of a second.
 constexpr std::uint64_t batches_a_second = 50;
 // An item whose size its server does not say (before 1.5) may be as large as can be.
@@ -33,8 +32,8 @@ SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options,
       options_(std::move(options)),
       watch_(std::move(watch)),
       pace_(options_.rate, context_.clock.steady()),
-      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, most_keys)
-                                   : most_keys) {
+      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, batch_items)
+                                   : batch_items) {
   if (!options_.older_than) return;
   const std::int64_t now =
       std::chrono::floor<std::chrono::seconds>(context_.clock.wall()).time_since_epoch().count();
@@ -55,7 +54,7 @@ void SelectedRemoval::take(const LiveKey& key) {
   ++report_.listed;
   batch_.push_back({std::string(key.key), key.server, key.size_bytes});
   batch_bytes_ += key.size_bytes == 0 ? unknown_size : key.size_bytes;
-  if (batch_.size() >= largest_batch_ || batch_bytes_ >= most_bytes) send();
+  if (batch_.size() >= largest_batch_ || batch_bytes_ >= batch_bytes) send();
 }
 
 const char* SelectedRemoval::kept(const Listed& listed, const Reply& seen) {

@@ -10,7 +10,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::string_view mark = "P1 ";
+constexpr std::string_view in_use_mark = "P1 ";
 constexpr std::size_t most = 32;  // the oldest of more are forgotten
 constexpr int attempts = 3;
 constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
@@ -21,8 +21,8 @@ std::int64_t seconds_of(WallTime time) {
 
 std::optional<InUse> parse_line(std::string_view line) {
   auto body = unseal(line);
-  if (!body || !body->starts_with(mark)) return std::nullopt;
-  body->remove_prefix(mark.size());
+  if (!body || !body->starts_with(in_use_mark)) return std::nullopt;
+  body->remove_prefix(in_use_mark.size());
   const std::size_t space = body->find(' ');
   const std::string what(body->substr(0, space));
   if (what.empty()) return std::nullopt;
@@ -51,7 +51,7 @@ std::string in_use_value(const std::vector<InUse>& all) {
   std::string value;
   for (const InUse& one : all) {
     const std::size_t start = value.size();
-    append_all(value, {mark, one.what});
+    append_all(value, {in_use_mark, one.what});
     if (one.until != WallTime::max()) append_all(value, {" ", std::to_string(seconds_of(one.until))});
     append_seal(value, start);
     value += '\n';

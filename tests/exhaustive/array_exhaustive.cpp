@@ -7,7 +7,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/mistakes.hpp"
 
-namespace mcds {
+namespace mcds::array_exhaustive {
 
 namespace {
 
@@ -304,4 +304,4 @@ TEST_CASE("exhaustive array: caught when broken") {
          writers({"a", "a"}, {.encoding = ArrayEncoding::json, .change = get_and_set}), small_items(0));
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_exhaustive

@@ -7,7 +7,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/mistakes.hpp"
 
-namespace mcds {
+namespace mcds::cache_exhaustive {
 
 namespace {
 
@@ -280,4 +280,4 @@ TEST_CASE("exhaustive cache: caught when broken") {
          {.faults = 1});
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_exhaustive

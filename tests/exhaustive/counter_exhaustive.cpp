@@ -10,7 +10,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/mistakes.hpp"
 
-namespace mcds {
+namespace mcds::counter_exhaustive {
 
 namespace {
 
@@ -373,4 +373,4 @@ TEST_CASE("exhaustive counter: caught when broken") {
   caught("counter, the articles': get, add, set", tellers({"i", "i"}, {.increment = get_and_set}), {});
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_exhaustive

@@ -7,7 +7,7 @@
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 
-namespace mcds {
+namespace mcds::elements_exhaustive {
 
 namespace {
 
@@ -339,4 +339,4 @@ TEST_CASE("exhaustive table and hash: caught when broken") {
          users({"s", "c"}, {.removed = true, .mistake = Mistake::never_listed_again}), small_items(0, {90s}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_exhaustive

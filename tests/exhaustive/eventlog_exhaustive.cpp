@@ -10,7 +10,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/mistakes.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_exhaustive {
 
 namespace {
 
@@ -363,4 +363,4 @@ TEST_CASE("exhaustive eventlog: caught when broken") {
                     parties({"bbf"}, {.copies = 2}), restarting, 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_exhaustive

@@ -8,7 +8,7 @@
 #include "common/primitives/cas_update.hpp"
 #include "tests/support/exploration.hpp"
 
-namespace mcds {
+namespace mcds::explorer_test {
 
 namespace {
 
@@ -267,4 +267,4 @@ TEST_CASE("exhaustive: who never ends, and what a client throws, is told") {
   CHECK(explore(throwing, {}).violation == "a client threw: oops");
 }
 
-}  // namespace mcds
+}  // namespace mcds::explorer_test

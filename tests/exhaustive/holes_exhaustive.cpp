@@ -4,7 +4,7 @@
 // allows; how often the windows are hit is for the bench.
 #include "tests/exhaustive/naive.hpp"
 
-namespace mcds {
+namespace mcds::holes_exhaustive {
 
 namespace {
 
@@ -430,4 +430,4 @@ TEST_CASE("exhaustive holes: caches") {
       [](Context&, const Facts& facts) { return told(facts, "nothing"); }, two_seconds);
 }
 
-}  // namespace mcds
+}  // namespace mcds::holes_exhaustive

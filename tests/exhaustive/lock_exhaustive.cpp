@@ -5,7 +5,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/mistakes.hpp"
 
-namespace mcds {
+namespace mcds::lock_exhaustive {
 
 namespace {
 
@@ -242,4 +242,4 @@ TEST_CASE("exhaustive lock: caught when broken") {
          lives({"at", "a"}, {.spoil = test::renew_without_comparing}), two_lapses);
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_exhaustive

@@ -7,7 +7,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/refusals.hpp"
 
-namespace mcds {
+namespace mcds::recopy_exhaustive {
 
 namespace {
 
@@ -259,4 +259,4 @@ TEST_CASE("exhaustive recopy: caught when broken") {
          meanwhile<Hashes>("w", {.mistake = Mistake::mark_not_looked_for}), bounds);
 }
 
-}  // namespace mcds
+}  // namespace mcds::recopy_exhaustive

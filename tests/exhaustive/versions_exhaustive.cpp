@@ -4,7 +4,7 @@
 #include "tests/exhaustive/linearizability.hpp"
 #include "tests/exhaustive/pairs.hpp"
 
-namespace mcds {
+namespace mcds::versions_exhaustive {
 
 namespace {
 
@@ -228,4 +228,4 @@ TEST_CASE("exhaustive versions: caught when broken") {
          copies_on(2, 1));
 }
 
-}  // namespace mcds
+}  // namespace mcds::versions_exhaustive

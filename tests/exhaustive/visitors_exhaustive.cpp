@@ -7,7 +7,7 @@
 #include "tests/exhaustive/pairs.hpp"
 #include "tests/support/cluster_doubles.hpp"
 
-namespace mcds {
+namespace mcds::visitors_exhaustive {
 
 namespace {
 
@@ -239,4 +239,4 @@ TEST_CASE("exhaustive visitors: caught when broken") {
          boundaries(0, {2400ms, -2400ms}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::visitors_exhaustive

@@ -9,7 +9,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"
 
-namespace mcds {
+namespace mcds::cache_fault_test {
 
 namespace {
 
@@ -141,4 +141,4 @@ TEST_CASE("cache: a rebuild that outlives a restart of the server is not stored 
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_fault_test

@@ -9,7 +9,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/sockets.hpp"
 
-namespace mcds {
+namespace mcds::lock_fault_test {
 
 namespace {
 
@@ -126,4 +126,4 @@ TEST_CASE("lock: a cas unique remembered over a restart removes nobody's lock") 
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_fault_test

@@ -18,7 +18,7 @@ namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
-constexpr auto never = Exptime::never();
+constexpr auto kept_for_ever = Exptime::never();
 constexpr Milliseconds timeout(200);
 // One connection and one reply, and what a busy machine adds.
 constexpr Milliseconds longest(2 * timeout + Milliseconds(600));
@@ -49,16 +49,16 @@ std::vector<Request> one_of_each() {
   return {Request::get("k"),
           Request::gets("k"),
           Request::probe("k", 0),
-          Request::add("k", "v", never),
-          Request::set("k", "v", never),
-          Request::replace("k", "v", never),
+          Request::add("k", "v", kept_for_ever),
+          Request::set("k", "v", kept_for_ever),
+          Request::replace("k", "v", kept_for_ever),
           Request::append("k", "v"),
           Request::incr("n", 1),
           Request::decr("n", 1),
-          Request::touch("k", never),
+          Request::touch("k", kept_for_ever),
           Request::remove("k"),
-          Request::incr_or_create("n", 1, 1, never),
-          Request::append_or_create("k", "P", "v", never),
+          Request::incr_or_create("n", 1, 1, kept_for_ever),
+          Request::append_or_create("k", "P", "v", kept_for_ever),
           Request::version(0),
           Request::stats(0)};
 }
@@ -81,7 +81,7 @@ TEST_CASE("a stopped server costs one deadline, is never a miss, and serves agai
     CAPTURE(protocol);
     MemcachedProcess memcached;
     const auto cluster = client_of({memcached.server()}, protocol);
-    CHECK(cluster->execute(Request::set("k", "v", never)).outcome == Outcome::stored);
+    CHECK(cluster->execute(Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
     memcached.stop();
     for (const Request& request : one_of_each()) {
       const std::string op = name_of(request.op);
@@ -99,13 +99,13 @@ TEST_CASE("a killed server is unreachable at once and its successor is used with
     CAPTURE(protocol);
     MemcachedProcess memcached;
     const auto cluster = client_of({memcached.server()}, protocol);
-    CHECK(cluster->execute(Request::set("k", "v", never)).outcome == Outcome::stored);
+    CHECK(cluster->execute(Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
     memcached.kill();
     for (const Request& request : one_of_each()) CHECK(timely(*cluster, request).failed());
-    CHECK(timely(*cluster, Request::set("k", "v", never)).is(ReplyFailure::Kind::unreachable));
+    CHECK(timely(*cluster, Request::set("k", "v", kept_for_ever)).is(ReplyFailure::Kind::unreachable));
     memcached.restart();
     CHECK(timely(*cluster, Request::get("k")).outcome == Outcome::miss);
-    CHECK(timely(*cluster, Request::set("k", "v", never)).outcome == Outcome::stored);
+    CHECK(timely(*cluster, Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("one frozen server of three delays a batch by one deadline and spoils 
     const auto cluster = client_of({a.server(), b.server(), c.server()}, protocol);
     b.stop();
     std::vector<Request> batch;
-    for (int i = 0; i < 100; ++i) batch.push_back(Request::set("k" + std::to_string(i), "v", never));
+    for (int i = 0; i < 100; ++i) batch.push_back(Request::set("k" + std::to_string(i), "v", kept_for_ever));
     std::vector<Reply> replies;
     CHECK(duration_of([&] { replies = cluster->execute(batch); }) <= longest);
     for (const Reply& reply : replies) CHECK(reply.failed() == (reply.server == 1));
@@ -152,9 +152,9 @@ TEST_CASE(
       FaultProxy proxy(memcached.server());
       proxy.delay(Milliseconds(60));
       const auto cluster = client_of({proxy.server()}, protocol);
-      REQUIRE(cluster->execute(Request::set("k", "a value of some length", never)).outcome ==
+      REQUIRE(cluster->execute(Request::set("k", "a value of some length", kept_for_ever)).outcome ==
               Outcome::stored);
-      REQUIRE(cluster->execute(Request::set("n", "1", never)).outcome == Outcome::stored);
+      REQUIRE(cluster->execute(Request::set("n", "1", kept_for_ever)).outcome == Outcome::stored);
       for (const Request& request : one_of_each()) {
         const std::string op = name_of(request.op);
         CAPTURE(op);
@@ -166,7 +166,7 @@ TEST_CASE(
         CHECK(reply.outcome != Outcome::miss);
         proxy.always(Fault::none);
       }
-      CHECK(timely(*cluster, Request::set("k", "v", never)).outcome == Outcome::stored);
+      CHECK(timely(*cluster, Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
       CHECK(timely(*cluster, Request::get("k")).value == "v");
     }
   }
@@ -179,7 +179,7 @@ TEST_CASE("a large value that drips is given up in time") {
     FaultProxy proxy(memcached.server());
     proxy.delay(Milliseconds(20));
     const auto cluster = client_of({proxy.server()}, protocol);
-    REQUIRE(cluster->execute(Request::set("k", std::string(5000, 'x'), never)).outcome == Outcome::stored);
+    REQUIRE(cluster->execute(Request::set("k", std::string(5000, 'x'), kept_for_ever)).outcome == Outcome::stored);
     proxy.always(Fault::drip_reply);
     CHECK(timely(*cluster, Request::get("k")).is(ReplyFailure::Kind::unreachable));
     proxy.always(Fault::none);
@@ -238,7 +238,7 @@ TEST_CASE("wrong but well-formed answers drop the connection: what follows is ri
       FaultProxy proxy(memcached.server());
       proxy.garbage(reply);
       const auto cluster = client_of({proxy.server()}, protocol);
-      REQUIRE(timely(*cluster, Request::set("k", "v", never)).outcome == Outcome::stored);
+      REQUIRE(timely(*cluster, Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
       for (const Request& request : one_of_each()) {
         proxy.always(Fault::answer_garbage);
         timely(*cluster, request);
@@ -268,7 +268,7 @@ TEST_CASE("corrupted replies: no crash, no hang, and the client recovers") {
     CHECK(proxy.faults() > 0);
     proxy.always(Fault::none);
     timely(*cluster, Request::get("k"));
-    CHECK(timely(*cluster, Request::set("k", "v", never)).outcome == Outcome::stored);
+    CHECK(timely(*cluster, Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
     CHECK(timely(*cluster, Request::get("k")).value == "v");
   }
 }
@@ -284,7 +284,7 @@ TEST_CASE("at the connection limit an existing key is never missing") {
       const auto cluster = client_of({memcached.server()}, protocol);
       const Reply reply = timely(*cluster, Request::get("k"));
       CHECK((reply.failed() || reply.outcome == Outcome::hit));
-      CHECK(timely(*cluster, Request::add("k", "w", never)).outcome != Outcome::stored);
+      CHECK(timely(*cluster, Request::add("k", "w", kept_for_ever)).outcome != Outcome::stored);
     }
     for (const int fd : held)
       if (fd >= 0) close(fd);
@@ -329,7 +329,7 @@ TEST_CASE(
         0.1, {Fault::cut_reply, Fault::cut_request, Fault::hang_up, Fault::delay_reply, Fault::lose_reply});
     Tally tally;
     for (int i = 0; i < 100; ++i)
-      tally.count(cluster->execute(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, never))));
+      tally.count(cluster->execute(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, kept_for_ever))));
     proxy.always(Fault::none);
     const std::uint64_t value = tally.check(*cluster);
     CHECK(proxy.faults() > 0);
@@ -343,7 +343,7 @@ namespace {
 std::vector<Request> sets(int count, std::size_t size) {
   std::vector<Request> batch;
   for (int i = 0; i < count; ++i)
-    batch.push_back(Request::set("k" + std::to_string(i), std::string(size, 'x'), never));
+    batch.push_back(Request::set("k" + std::to_string(i), std::string(size, 'x'), kept_for_ever));
   return batch;
 }
 
@@ -354,10 +354,10 @@ TEST_CASE("a server that dies with batches on their way: each tells what it know
     CAPTURE(protocol);
     MemcachedProcess memcached;
     const auto cluster = client_of({memcached.server()}, protocol);
-    const auto answered = cluster->begin({Request::set("a", "1", never), Request::get("a")});
+    const auto answered = cluster->begin({Request::set("a", "1", kept_for_ever), Request::get("a")});
     CHECK(timely(*cluster, Request::get("a")).value == "1");
     memcached.stop();
-    const auto writes = cluster->begin({Request::set("a", "2", never)});
+    const auto writes = cluster->begin({Request::set("a", "2", kept_for_ever)});
     const auto reads = cluster->begin({Request::get("a"), Request::version(0)});
     memcached.kill();
     const auto told = answered->finish();
@@ -373,7 +373,7 @@ TEST_CASE("a server that dies with batches on their way: each tells what it know
 TEST_CASE("of batches on their way to a stopped server what was never sent was not applied") {
   MemcachedProcess memcached;
   const auto cluster = client_of({memcached.server()}, "meta");
-  CHECK(cluster->execute(Request::set("k0", "old", never)).outcome == Outcome::stored);
+  CHECK(cluster->execute(Request::set("k0", "old", kept_for_ever)).outcome == Outcome::stored);
   memcached.stop();
   const auto first = cluster->begin(sets(10, 10));
   const auto second = cluster->begin(sets(40, 100000));
@@ -390,7 +390,7 @@ TEST_CASE("of batches on their way to a stopped server what was never sent was n
 TEST_CASE("the time a caller takes between begin and finish is not held against the server") {
   MemcachedProcess memcached;
   const auto cluster = client_of({memcached.server()}, "meta");
-  CHECK(cluster->execute(Request::set("k", "v", never)).outcome == Outcome::stored);
+  CHECK(cluster->execute(Request::set("k", "v", kept_for_ever)).outcome == Outcome::stored);
   memcached.stop();
   const auto pending = cluster->begin({Request::get("k")});
   std::this_thread::sleep_for(2 * timeout);
@@ -417,7 +417,7 @@ TEST_CASE("increments on their way create what is missing once, whichever batch 
     cluster->execute({{Request::version(0)}});
     std::vector<Request> batch;
     for (int i = 0; i < 100; ++i)
-      batch.push_back(Request::incr_or_create(protocol + std::to_string(i), 1, 1, never));
+      batch.push_back(Request::incr_or_create(protocol + std::to_string(i), 1, 1, kept_for_ever));
     const auto first = cluster->begin(batch);
     const auto second = cluster->begin(batch);
     const std::vector<Reply> replies = first->finish();
@@ -441,7 +441,7 @@ TEST_CASE("under random faults batches on their way count as others do, in every
     // Large ones go in two trips, the second for what was missing.
     for (const std::size_t size : {5u, 100u, 80u})
       pending.push_back(
-          cluster->begin(std::vector<Request>(size, Request::incr_or_create("n", 1, 1, never))));
+          cluster->begin(std::vector<Request>(size, Request::incr_or_create("n", 1, 1, kept_for_ever))));
     if (random.bits() % 2 == 0) std::swap(pending.front(), pending.back());
     for (const auto& one : pending) tally.count(one->finish());
   }

@@ -146,6 +146,60 @@ def tls(directory, ca, other):
         check(done.returncode == 1, f"a refused increment was counted: {done}")
 
 
+def revoked(directory, ca, other):
+    """--tls-crl: revoked certificates, and those of a CA whose list is missing, are not accepted."""
+    good, bad = ca.certificate("kept", "IP:127.0.0.1"), ca.certificate("revoked", "IP:127.0.0.1")
+    lists = {"of nothing": ca.revocations(), "of one": ca.revocations(bad[0]), "another CA's": other.revocations()}
+    get = ["counter", "get", "n"]
+    with Memcached(directory, *tls_options(*good)) as kept, Memcached(directory, *tls_options(*bad)) as gone:
+        for what, server, crl, status in (("no list", gone, None, 1), ("an empty list", gone, "of nothing", 1), ("a list", gone, "of one", 77),
+                                          ("a list without it", kept, "of one", 1), ("no list of its CA", kept, "another CA's", 77)):
+            words = ["--tls-ca", ca.file, *(["--tls-crl", lists[crl]] if crl else [])]
+            done = run("-s", server.tls, *patience, *words, *get)
+            check(done.returncode == status, f"revocations, {what}: {done}")
+            if status == 77:
+                check("revo" in done.stderr, f"revocations, {what}: {done}")
+            config = os.path.join(directory, "revocations.conf")
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(f"[pool main]\nservers = {server.tls}\ntls_ca = {ca.file}\n" + (f"tls_crl = {lists[crl]}\n" if crl else ""))
+            done = run("--config", config, "-P", "main", *patience, *get)
+            check(done.returncode == status, f"revocations in a pool, {what}: {done}")
+        fails("no such list", run("-s", kept.tls, "--tls-ca", ca.file, "--tls-crl", "/nowhere/crl.pem", *get), 66, "/nowhere/crl.pem")
+        fails("no list in the file", run("-s", kept.tls, "--tls-ca", ca.file, "--tls-crl", good[0], *get), 78, good[0])
+
+
+def encrypted_keys(directory, ca):
+    """--tls-key-password-file: the key's password, from a file, and nothing that asks a terminal for it."""
+    server, (certificate, key) = ca.certificate("for-keys", "IP:127.0.0.1"), ca.certificate("encrypted", "DNS:client")
+    secret, wrong = (os.path.join(directory, name) for name in ("key-password", "wrong-password"))
+    for path, text in ((secret, PASSWORD), (wrong, "another")):
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    openssl("ec", "-aes256", "-passout", f"pass:{PASSWORD}", "-in", key, "-out", key + ".encrypted")
+    get = ["counter", "get", "n"]
+    with Memcached(directory, *tls_options(*server, "ssl_verify_mode=3", f"ssl_ca_cert={ca.file}")) as memcached:
+        words = ["-s", memcached.tls, *patience, "--tls-ca", ca.file, "--tls-cert", certificate, "--tls-key", key + ".encrypted"]
+        check(run(*words, "--tls-key-password-file", secret, *get).returncode == 1, "an encrypted key")
+        fails("an encrypted key without its password", run(*words, *get), 78, key + ".encrypted", "--tls-key-password-file")
+        fails("an encrypted key with another password", run(*words, "--tls-key-password-file", wrong, *get), 78, key + ".encrypted")
+        config = os.path.join(directory, "keys.conf")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"[pool main]\nservers = {memcached.tls}\ntls_ca = {ca.file}\ntls_cert = {certificate}\n"
+                       f"tls_key = {key}.encrypted\ntls_key_password_file = {secret}\n")
+        check(run("--config", config, "-P", "main", *patience, *get).returncode == 1, "an encrypted key in a pool")
+
+
+def certificates_that_end(directory, ca):
+    """`servers` says when they end, and warns of those that do soon."""
+    soon, later = ca.certificate("soon", "IP:127.0.0.1", days=13), ca.certificate("later", "IP:127.0.0.1", days=16)
+    with Memcached(directory, *tls_options(*soon)) as a, Memcached(directory, *tls_options(*later)) as b, Memcached(directory) as c:
+        done = run("-s", f"{a.tls},{b.tls},{c.plain}", *patience, "--tls-ca", ca.file, "servers")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        check(["certificate_ends_at" in line for line in lines] == [True, True, False], f"certificates that end: {done}")
+        check(done.stderr.count("certificate ends") == 1 and f"127.0.0.1:{a.port}" in done.stderr, f"certificates that end: {done}")
+        check("in 12 days" in done.stderr and done.returncode == 0, f"certificates that end: {done}")
+
+
 def deadlines(directory, ca):
     """A handshake that stops, that comes a byte a second, that is cut off."""
     good, key = ca.certificate("good", "DNS:localhost,IP:127.0.0.1")
@@ -417,6 +471,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="mcds-access-") as directory:
         ca, other = Authority(directory, "ca"), Authority(directory, "other")
         tls(directory, ca, other)
+        revoked(directory, ca, other)
+        encrypted_keys(directory, ca)
+        certificates_that_end(directory, ca)
         deadlines(directory, ca)
         logins(directory, ca)
         binary_only(directory)

@@ -15,7 +15,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
-namespace mcds {
+namespace mcds::array_test {
 
 namespace {
 
@@ -267,4 +267,4 @@ TEST_CASE("array: a server without memory refuses, and every acknowledged change
   CHECK(contents.elements.size() == acknowledged);
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_test

@@ -7,7 +7,7 @@
 #include <csignal>
 #include <stdexcept>
 
-namespace mcds {
+namespace mcds::child_test {
 
 namespace {
 
@@ -123,4 +123,4 @@ TEST_CASE("child: what cannot be run is told apart") {
   CHECK(run({"/"}).result.exit_code() == 126);
 }
 
-}  // namespace mcds
+}  // namespace mcds::child_test

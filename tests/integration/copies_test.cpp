@@ -17,7 +17,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
-namespace mcds {
+namespace mcds::copies_test {
 
 namespace {
 
@@ -242,4 +242,4 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   CHECK(record->doubled == 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::copies_test

@@ -10,7 +10,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
-namespace mcds {
+namespace mcds::counter_test {
 
 namespace {
 
@@ -101,4 +101,4 @@ TEST_CASE("counter: takes by rivals lose no increment and answer none twice") {
   CHECK(*taken + value_at(memcached.server()) == added->acknowledged);
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_test

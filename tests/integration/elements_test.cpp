@@ -13,7 +13,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
-namespace mcds {
+namespace mcds::elements_test {
 
 namespace {
 
@@ -153,4 +153,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_test

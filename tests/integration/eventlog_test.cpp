@@ -14,7 +14,7 @@
 #include "tests/support/memcached_process.hpp"
 #include "tests/support/real_client.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_test {
 
 namespace {
 
@@ -212,4 +212,4 @@ TEST_CASE("visitors: 16 processes hit with the same ids: each counts once") {
   CHECK(Visitors(client.context(), "site", period).value().current == 500);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_test

@@ -11,7 +11,7 @@
 #include "tests/support/children.hpp"
 #include "tests/support/memcached_process.hpp"
 
-namespace mcds {
+namespace mcds::lock_test {
 
 namespace {
 
@@ -99,4 +99,4 @@ TEST_CASE("lock: 64 processes killed at random: never two holders, fencing token
   CHECK(fences_not_grown == 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_test

@@ -12,7 +12,7 @@
 #include "tests/support/mistakes.hpp"
 #include "tests/support/server_losses.hpp"
 
-namespace mcds {
+namespace mcds::array_copies_simulation {
 
 namespace {
 
@@ -253,4 +253,4 @@ TEST_CASE("array copies: the simulation catches a part whose owner is guessed fr
   CHECK(finds_violation([](std::uint64_t seed) { return schedule(seed, {.guesses_owner = true}); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_copies_simulation

@@ -13,7 +13,7 @@
 #include "tests/support/refusals.hpp"
 #include "tests/support/server_losses.hpp"
 
-namespace mcds {
+namespace mcds::array_recopy_simulation {
 
 namespace {
 
@@ -246,4 +246,4 @@ TEST_CASE("array recopy: the simulation catches a mover that neither fills the r
       [](std::uint64_t seed) { return schedule(seed, {.spoil_movers = neither_fill_nor_compare}); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_recopy_simulation

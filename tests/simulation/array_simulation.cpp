@@ -12,7 +12,7 @@
 #include "common/structures/array/array.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::array_simulation {
 
 namespace {
 
@@ -447,4 +447,4 @@ TEST_CASE("array: the simulation catches get and set") {
   CHECK(caught<GetAndSet>({.compactors = 0}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_simulation

@@ -12,7 +12,7 @@
 #include "tests/support/mistakes.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::cache_simulation {
 
 namespace {
 
@@ -447,4 +447,4 @@ TEST_CASE(
       {.faults = same_clocks(), .exclusive = false, .copies = copy_count, .spoil = test::remove_at_once}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_simulation

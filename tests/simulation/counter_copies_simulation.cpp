@@ -8,7 +8,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/server_losses.hpp"
 
-namespace mcds {
+namespace mcds::counter_copies_simulation {
 
 namespace {
 
@@ -289,4 +289,4 @@ TEST_CASE("counter copies: the simulation catches exact copies written without c
         finds_violation([&](std::uint64_t seed) { return schedule(seed, {.exact = true, .spoil = spoil}); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_copies_simulation

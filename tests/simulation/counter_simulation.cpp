@@ -9,7 +9,7 @@
 #include "common/structures/counter/update.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::counter_simulation {
 
 namespace {
 
@@ -241,4 +241,4 @@ TEST_CASE("counter: the simulation catches a cas loop that goes on blindly after
                         1000));
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_simulation

@@ -9,7 +9,7 @@
 #include "common/structures/elements/elements.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::elements_copies_simulation {
 
 namespace {
 
@@ -166,4 +166,4 @@ TEST_CASE("elements, copies: the simulation catches a removal that leaves no tom
       [](std::uint64_t seed) { return schedule(seed, Mistake::healing_without_tombstones); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_copies_simulation

@@ -11,7 +11,7 @@
 #include "common/structures/elements/elements.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::elements_simulation {
 
 namespace {
 
@@ -320,4 +320,4 @@ TEST_CASE("elements: the simulation catches an adder that is slow and does not l
   CHECK(caught({.mistake = Mistake::never_listed_again, .slow = true}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_simulation

@@ -12,7 +12,7 @@
 #include "tests/support/mistakes.hpp"
 #include "tests/support/server_losses.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_copies_simulation {
 
 namespace {
 
@@ -253,4 +253,4 @@ TEST_CASE("eventlog copies: the simulation catches a part whose owner is guessed
       [](std::uint64_t seed) { return schedule(seed, {.item_size = 700, .guesses_owner = true}); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_copies_simulation

@@ -12,7 +12,7 @@
 #include "tests/support/server_losses.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_recopy_simulation {
 
 namespace {
 
@@ -242,4 +242,4 @@ TEST_CASE("eventlog recopy: the simulation catches changes that are not numbered
   CHECK(finds_violation([&](std::uint64_t seed) { return schedule(seed, {unnumbered}); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_recopy_simulation

@@ -10,7 +10,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_simulation {
 
 namespace {
 
@@ -413,4 +413,4 @@ TEST_CASE("eventlog: the simulation catches a cursor without incarnations") {
   CHECK(caught<CursorWithoutIncarnation>({.evictions = true, .fetches = false}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_simulation

@@ -7,7 +7,7 @@
 #include "tests/support/mistakes.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::lock_simulation {
 
 namespace {
 
@@ -136,4 +136,4 @@ TEST_CASE("lock: the simulation finds two holders without the two seconds, or wi
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_simulation

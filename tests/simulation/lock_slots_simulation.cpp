@@ -9,7 +9,7 @@
 #include "tests/support/mistakes.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::lock_slots_simulation {
 
 namespace {
 
@@ -122,4 +122,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_slots_simulation

@@ -14,7 +14,7 @@
 #include "tests/support/refusals.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::recopy_elements_simulation {
 
 namespace {
 
@@ -307,4 +307,4 @@ TEST_CASE("recopy, elements: the simulation catches mistakes") {
   CHECK(caught(Mistake::mark_not_compared));
 }
 
-}  // namespace mcds
+}  // namespace mcds::recopy_elements_simulation

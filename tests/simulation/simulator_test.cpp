@@ -6,7 +6,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::simulator_test {
 
 namespace {
 
@@ -139,4 +139,4 @@ TEST_CASE("simulation: who never ends is told") {
   CHECK(finds_violation(endless, 1));
 }
 
-}  // namespace mcds
+}  // namespace mcds::simulator_test

@@ -12,7 +12,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::versions_simulation {
 
 namespace {
 
@@ -218,4 +218,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::versions_simulation

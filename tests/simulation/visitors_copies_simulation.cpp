@@ -6,7 +6,7 @@
 #include "tests/support/cluster_doubles.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::visitors_copies_simulation {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST_CASE("visitors copies: the simulation catches a lost copy that begins again
   CHECK(finds_violation([](std::uint64_t seed) { return count_schedule(seed, begin_again_above_one); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::visitors_copies_simulation

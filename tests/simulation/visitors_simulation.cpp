@@ -9,7 +9,7 @@
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/simulation.hpp"
 
-namespace mcds {
+namespace mcds::visitors_simulation {
 
 namespace {
 
@@ -216,4 +216,4 @@ TEST_CASE("visitors: the simulation catches an exptime without a guard") {
   CHECK(finds_violation([](std::uint64_t seed) { return broken(seed, Broken::Mistake::no_guard); }));
 }
 
-}  // namespace mcds
+}  // namespace mcds::visitors_simulation

@@ -6,7 +6,7 @@
 #include "common/structures/array/array.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::array_copies_test {
 
 namespace {
 
@@ -213,4 +213,4 @@ TEST_CASE("array copies: a copy that begins after the other cannot vouch for wha
   CHECK_FALSE(big.fetch().complete());
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_copies_test

@@ -6,7 +6,7 @@
 #include "common/base/json.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::array_test {
 
 namespace {
 
@@ -231,4 +231,4 @@ TEST_CASE("array: a replacement larger than one change is one step all the same"
   CHECK(Array(world.context, "j").replace(many).encoding == ArrayEncoding::json);
 }
 
-}  // namespace mcds
+}  // namespace mcds::array_test

@@ -7,7 +7,7 @@
 #include "common/base/units.hpp"
 #include "common/cluster/request.hpp"
 
-namespace mcds {
+namespace mcds::base_test {
 
 using namespace std::chrono_literals;
 
@@ -129,4 +129,4 @@ TEST_CASE(
   CHECK_THROWS_AS(Exptime::after(24h * 365 * 20, now), InvalidInput);
 }
 
-}  // namespace mcds
+}  // namespace mcds::base_test

@@ -4,7 +4,7 @@
 #include "common/structures/cache/cache.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::cache_copies_test {
 
 using namespace std::chrono_literals;
 
@@ -402,4 +402,4 @@ TEST_CASE("cache, copies: more of them than servers are refused") {
   CHECK_THROWS_AS(world.cache(), InvalidInput);
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_copies_test

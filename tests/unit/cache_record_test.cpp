@@ -4,7 +4,7 @@
 
 #include "common/structures/cache/record.hpp"
 
-namespace mcds {
+namespace mcds::cache_record_test {
 
 namespace {
 
@@ -59,4 +59,4 @@ TEST_CASE("cache records: a changed, cut or lengthened value is no record") {
     CHECK_FALSE(decode_cache_record(foreign).has_value());
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_record_test

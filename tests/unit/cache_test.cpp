@@ -5,7 +5,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::cache_test {
 
 using namespace std::chrono_literals;
 
@@ -316,4 +316,4 @@ TEST_CASE("cache: names and terms that cannot be kept are refused before anythin
   CHECK(world.trips.trips() == 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::cache_test

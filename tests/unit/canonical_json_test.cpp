@@ -8,7 +8,7 @@
 
 #include "common/base/errors.hpp"
 
-namespace mcds {
+namespace mcds::canonical_json_test {
 
 // The examples of RFC 8785, sections 3.2.2 and 3.2.3.
 TEST_CASE("RFC 8785: the document of section 3.2.2") {
@@ -98,4 +98,4 @@ TEST_CASE("what has no canonical form is refused") {
   CHECK_THROWS_AS(canonical_json(std::string(10000, '[') + std::string(10000, ']')), Failure);
 }
 
-}  // namespace mcds
+}  // namespace mcds::canonical_json_test

@@ -5,7 +5,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds::test {
+namespace mcds::test::cas_update_test {
 
 namespace {
 
@@ -53,4 +53,4 @@ TEST_CASE("cas update: a server that stores nothing is called that after some at
   }
 }
 
-}  // namespace mcds::test
+}  // namespace mcds::test::cas_update_test

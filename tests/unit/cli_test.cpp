@@ -8,7 +8,7 @@
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/parse.hpp"
 
-namespace mcds {
+namespace mcds::cli_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("the exit code of a batch is that of its worst line") {
   CHECK(worse(unavailable, unknown_outcome) == unavailable);
 }
 
-}  // namespace mcds
+}  // namespace mcds::cli_test

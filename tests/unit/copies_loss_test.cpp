@@ -13,7 +13,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/memory_cluster.hpp"
 
-namespace mcds {
+namespace mcds::copies_loss_test {
 
 namespace {
 
@@ -167,4 +167,4 @@ TEST_CASE("copies: while one server does not answer everything can be begun, wri
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::copies_loss_test

@@ -5,7 +5,7 @@
 #include "common/structures/counter/record.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::copies_test {
 
 namespace {
 
@@ -431,4 +431,4 @@ TEST_CASE("copies: a limit allows no more for a lost copy while another lives") 
   CHECK_FALSE(counter.limit("l", 2, 1h).allowed);
 }
 
-}  // namespace mcds
+}  // namespace mcds::copies_test

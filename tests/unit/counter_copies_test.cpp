@@ -7,7 +7,7 @@
 #include "common/structures/counter/lives.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::counter_copies_test {
 
 namespace {
 
@@ -381,4 +381,4 @@ TEST_CASE("counter copies: one copy costs no trip more for it, whoever wrote its
   CHECK_FALSE(counter.remove(names).front().removed);
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_copies_test

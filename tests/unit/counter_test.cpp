@@ -5,7 +5,7 @@
 #include "common/structures/counter/record.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::counter_test {
 
 namespace {
 
@@ -301,4 +301,4 @@ TEST_CASE("counter: a limit answered after its window's key may have ended allow
   CHECK(late.retry_after == 0s);
 }
 
-}  // namespace mcds
+}  // namespace mcds::counter_test

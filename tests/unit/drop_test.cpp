@@ -12,7 +12,7 @@
 #include "common/structures/visitors/visitors.hpp"
 #include "tests/support/move_world.hpp"
 
-namespace mcds {
+namespace mcds::drop_test {
 
 namespace {
 
@@ -204,4 +204,4 @@ TEST_CASE("lock: forget removes the fences of what nobody holds") {
   CHECK(*next.lease->fence > *answer.lease->fence);
 }
 
-}  // namespace mcds
+}  // namespace mcds::drop_test

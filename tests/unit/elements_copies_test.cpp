@@ -7,7 +7,7 @@
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::elements_copies_test {
 
 namespace {
 
@@ -371,4 +371,4 @@ TEST_CASE("elements, copies: a shard lost in every copy is told") {
   CHECK(listing.lost == Texts{shard});
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_copies_test

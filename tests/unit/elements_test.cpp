@@ -11,7 +11,7 @@
 #include "common/structures/elements/table.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::elements_test {
 
 namespace {
 
@@ -235,4 +235,4 @@ TEST_CASE("elements: a foreign value under an index key is no empty index") {
   CHECK_THROWS_AS(world.fetched(), CorruptData);
 }
 
-}  // namespace mcds
+}  // namespace mcds::elements_test

@@ -6,7 +6,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_copies_test {
 
 namespace {
 
@@ -268,4 +268,4 @@ TEST_CASE("visitors copies: one lost copy loses no hit") {
   CHECK_THROWS_AS(visitors.value(), Failure);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_copies_test

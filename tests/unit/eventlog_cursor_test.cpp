@@ -11,7 +11,7 @@
 #include "common/structures/eventlog/cursor.hpp"
 #include "tests/support/memcached_process.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_cursor_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEST_CASE("cursor files: what cannot be used says why") {
   CHECK(content(path) == "my shopping list\n");
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_cursor_test

@@ -7,7 +7,7 @@
 #include "common/primitives/record.hpp"
 #include "common/structures/eventlog/format.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_format_test {
 
 using namespace std::chrono_literals;
 
@@ -216,4 +216,4 @@ TEST_CASE("keys, headers, directory and conf lines: what is written is read, wha
   CHECK(parse_conf("", now).empty());
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_format_test

@@ -9,7 +9,7 @@
 #include "tests/support/fake_clock.hpp"
 #include "tests/support/memory_cluster.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_races_test {
 
 using namespace std::chrono_literals;
 
@@ -151,4 +151,4 @@ TEST_CASE("eventlog: a part that was read and is found replaced is told, also wh
   CHECK(sink.gaps[1].from == Races::shape.start_of(name.chunk));
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_races_test

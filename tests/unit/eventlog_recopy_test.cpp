@@ -9,7 +9,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_recopy_test {
 
 namespace {
 
@@ -465,4 +465,4 @@ TEST_CASE("recopy: no trips more for a log whose number was changed, once its ol
   CHECK(trips.trips_of([&] { log.put("d", EventData::text); }) <= 4);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_recopy_test

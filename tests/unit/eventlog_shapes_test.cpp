@@ -5,7 +5,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_shapes_test {
 
 TEST_CASE("eventlog: a reader that finds nothing learns which parameters are in use") {
   test::World world;
@@ -79,4 +79,4 @@ TEST_CASE("eventlog: a time that only the shape in use keeps is taken by a guess
                   InvalidInput);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_shapes_test

@@ -7,7 +7,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::eventlog_test {
 
 using namespace std::chrono_literals;
 
@@ -415,4 +415,4 @@ TEST_CASE("eventlog: a full server without memory is an error, and nothing is st
   CHECK(world.fetch().events.size() == stored);
 }
 
-}  // namespace mcds
+}  // namespace mcds::eventlog_test

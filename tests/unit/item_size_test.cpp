@@ -11,7 +11,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::item_size_test {
 
 namespace {
 
@@ -125,4 +125,4 @@ TEST_CASE("item size: of a batch of events of which a part is refused, it is tol
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::item_size_test

@@ -10,7 +10,7 @@
 #include "common/structures/eventlog/format.hpp"
 #include "common/structures/lock/copy.hpp"
 
-namespace mcds {
+namespace mcds::json_reader_test {
 
 using namespace std::string_literals;
 
@@ -125,4 +125,4 @@ TEST_CASE("json gate: what may be printed as it is has no white space between it
   CHECK_FALSE(is_compact_json("NaN"));
 }
 
-}  // namespace mcds
+}  // namespace mcds::json_reader_test

@@ -14,7 +14,7 @@
 #include "tests/support/collecting_sink.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::kept_test {
 
 namespace {
 
@@ -443,4 +443,4 @@ TEST_CASE("kept: who creates looks again, and takes its own back where another w
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::kept_test

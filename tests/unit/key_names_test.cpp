@@ -6,7 +6,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::key_names_test {
 
 namespace {
 
@@ -54,4 +54,4 @@ TEST_CASE("key names: a whole key has 1 to 250 bytes with its namespace") {
   CHECK_THROWS_AS(check_key_prefix("my app:"), InvalidInput);
 }
 
-}  // namespace mcds
+}  // namespace mcds::key_names_test

@@ -7,7 +7,7 @@
 
 #include "common/placement/profiles/profile.hpp"
 
-namespace mcds {
+namespace mcds::libmemcached_placement_test {
 
 namespace {
 
@@ -229,4 +229,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::libmemcached_placement_test

@@ -9,7 +9,7 @@
 #include "common/structures/lock/lock.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::lock_copies_test {
 
 namespace {
 
@@ -278,4 +278,4 @@ TEST_CASE(
   CHECK(lock.release("babe").result == Lock::Freed::Result::released);
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_copies_test

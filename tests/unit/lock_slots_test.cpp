@@ -7,7 +7,7 @@
 #include "common/structures/lock/slots.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::lock_slots_test {
 
 namespace {
 
@@ -142,4 +142,4 @@ TEST_CASE("lock slots: unusable numbers and names are refused") {
   CHECK(slot_of("b7c1e0f2a94d4f6e.9999") == 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_slots_test

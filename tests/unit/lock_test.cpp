@@ -9,7 +9,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::lock_test {
 
 namespace {
 
@@ -403,4 +403,4 @@ TEST_CASE("lock: a ttl of zero and an endless note are refused before anything i
   CHECK(world.cluster.trips == 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::lock_test

@@ -7,7 +7,7 @@
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::loss_test {
 
 namespace {
 
@@ -121,4 +121,4 @@ TEST_CASE(
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::loss_test

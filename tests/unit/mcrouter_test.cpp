@@ -7,7 +7,7 @@
 #include "common/placement/mcrouter/routes.hpp"
 #include "common/placement/pools/files.hpp"
 
-namespace mcds {
+namespace mcds::mcrouter_test {
 
 namespace {
 
@@ -310,4 +310,4 @@ TEST_CASE("mcrouter: depth and cycles end with a sentence") {
   CHECK_THROWS_AS(parse_mcrouter(looping, ""), Failure);
 }
 
-}  // namespace mcds
+}  // namespace mcds::mcrouter_test

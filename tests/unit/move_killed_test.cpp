@@ -7,7 +7,7 @@
 #include "common/structures/move/move.hpp"
 #include "tests/support/move_world.hpp"
 
-namespace mcds {
+namespace mcds::move_killed_test {
 
 using namespace std::chrono_literals;
 
@@ -113,4 +113,4 @@ TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::move_killed_test

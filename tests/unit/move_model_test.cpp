@@ -8,7 +8,7 @@
 #include "common/operations/removal.hpp"
 #include "tests/support/move_world.hpp"
 
-namespace mcds {
+namespace mcds::move_model_test {
 
 namespace {
 
@@ -196,4 +196,4 @@ TEST_CASE("model of items: no newest value goes, whatever is moved, pruned and k
   CHECK(pruned > sequences());
 }
 
-}  // namespace mcds
+}  // namespace mcds::move_model_test

@@ -7,7 +7,7 @@
 #include "common/structures/move/move.hpp"
 #include "tests/support/move_world.hpp"
 
-namespace mcds {
+namespace mcds::move_structures_test {
 
 namespace {
 
@@ -114,4 +114,4 @@ TEST_CASE("move: what either server has lost of an array goes on being told wher
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::move_structures_test

@@ -13,7 +13,7 @@
 #include "common/structures/move/map.hpp"
 #include "tests/support/move_world.hpp"
 
-namespace mcds {
+namespace mcds::move_test {
 
 namespace {
 
@@ -362,4 +362,4 @@ TEST_CASE("move: a journal of another move, and a file that is none, are refused
   CHECK(std::string(std::istreambuf_iterator<char>(left), {}) == "my shopping list");
 }
 
-}  // namespace mcds
+}  // namespace mcds::move_test

@@ -10,7 +10,7 @@
 #include "tests/fuzz/parsers.hpp"
 #include "tests/support/folder.hpp"
 
-namespace mcds {
+namespace mcds::parser_corpus_test {
 
 namespace {
 
@@ -79,4 +79,4 @@ TEST_CASE("parsers: a thousand mutations of every example are read or refused") 
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::parser_corpus_test

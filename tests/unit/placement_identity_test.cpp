@@ -4,7 +4,7 @@
 #include "common/base/errors.hpp"
 #include "common/placement/identity.hpp"
 
-namespace mcds {
+namespace mcds::placement_identity_test {
 
 namespace {
 
@@ -89,4 +89,4 @@ TEST_CASE("identity: a name that does not resolve is told, where a client hashes
   CHECK_NOTHROW(make_placement("ketama", parse_pool("nowhere,cache"), {resolver, "", ""}));
 }
 
-}  // namespace mcds
+}  // namespace mcds::placement_identity_test

@@ -9,7 +9,7 @@
 #include "common/placement/ring/continuum.hpp"
 #include "common/placement/ring/points.hpp"
 
-namespace mcds {
+namespace mcds::placement_rules_test {
 
 namespace {
 
@@ -365,4 +365,4 @@ TEST_CASE("profiles: each name once, aliases point at profiles, a slip of the fi
   CHECK_THROWS_WITH_AS(profile_named("?"), "no profile '?'; see mcds where --profiles", InvalidInput);
 }
 
-}  // namespace mcds
+}  // namespace mcds::placement_rules_test

@@ -3,7 +3,7 @@
 #include "common/base/errors.hpp"
 #include "common/placement/pools/files.hpp"
 
-namespace mcds {
+namespace mcds::pool_files_test {
 
 namespace {
 
@@ -149,4 +149,4 @@ TEST_CASE("elasticache and plain lists") {
   CHECK(list.pool[2].name == "web");
 }
 
-}  // namespace mcds
+}  // namespace mcds::pool_files_test

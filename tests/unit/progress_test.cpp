@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mcds {
+namespace mcds::progress_test {
 
 using namespace std::chrono_literals;
 
@@ -18,4 +18,4 @@ TEST_CASE("progress: a bar with a total, a count without one") {
   CHECK(Progress::line("lines", 1, 0, 0, 1s) == "1 lines, 1/s");
 }
 
-}  // namespace mcds
+}  // namespace mcds::progress_test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace mcds {
+namespace mcds::quorum_test {
 
 namespace {
 
@@ -63,4 +63,4 @@ TEST_CASE("quorum: a copy that has nothing where another has something votes onl
   CHECK(code_of(Part::answering, {full, empty, empty}) == ErrorCode::try_again);
 }
 
-}  // namespace mcds
+}  // namespace mcds::quorum_test

@@ -12,7 +12,7 @@
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::recopy_test {
 
 namespace {
 
@@ -460,4 +460,4 @@ TEST_CASE("recopy: an index that lists nothing, made by what was executed late, 
   CHECK(refused([&] { set(world.with(2), "f", "v"); }, 3));
 }
 
-}  // namespace mcds
+}  // namespace mcds::recopy_test

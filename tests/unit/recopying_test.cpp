@@ -10,7 +10,7 @@
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::recopying_test {
 
 namespace {
 
@@ -190,4 +190,4 @@ TEST_CASE(
   CHECK(unknown > 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::recopying_test

@@ -8,7 +8,7 @@
 #include "common/base/random.hpp"
 #include "common/primitives/record.hpp"
 
-namespace mcds {
+namespace mcds::sliding_test {
 
 using namespace std::chrono_literals;
 
@@ -134,4 +134,4 @@ TEST_CASE("sliding: no window has more uses than allowed, whoever asks when") {
   }
 }
 
-}  // namespace mcds
+}  // namespace mcds::sliding_test

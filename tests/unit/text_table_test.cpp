@@ -4,7 +4,7 @@
 
 #include "tools/cli/cell_words.hpp"
 
-namespace mcds {
+namespace mcds::text_table_test {
 
 namespace {
 
@@ -148,4 +148,4 @@ TEST_CASE("colours frame words, and nothing is counted for them") {
   CHECK(table.flush() == "server  up    items\na:1     \033[31mdown\033[0m      1\n");
 }
 
-}  // namespace mcds
+}  // namespace mcds::text_table_test

@@ -6,7 +6,7 @@
 #include "common/base/errors.hpp"
 #include "common/base/units.hpp"
 
-namespace mcds {
+namespace mcds::text_test {
 
 TEST_CASE("visible text: no control reaches a terminal, characters stay") {
   CHECK(visible("grün \xf0\x9f\x98\x80") == "grün \xf0\x9f\x98\x80");
@@ -87,4 +87,4 @@ TEST_CASE("times beyond the year 9999 are printed as its end") {
   CHECK(format_time(WallTime::min()) == "0000-01-01T00:00:00.000Z");
 }
 
-}  // namespace mcds
+}  // namespace mcds::text_test

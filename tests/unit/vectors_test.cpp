@@ -9,7 +9,7 @@
 #include "common/placement/profiles/profile.hpp"
 #include "tests/support/folder.hpp"
 
-namespace mcds {
+namespace mcds::vectors_test {
 
 namespace {
 
@@ -145,4 +145,4 @@ TEST_CASE("placement: where keys go while servers are down, as running clients w
   CHECK(checked > 0);
 }
 
-}  // namespace mcds
+}  // namespace mcds::vectors_test

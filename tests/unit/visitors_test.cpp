@@ -7,7 +7,7 @@
 #include "common/base/errors.hpp"
 #include "tests/support/world.hpp"
 
-namespace mcds {
+namespace mcds::visitors_test {
 
 using namespace std::chrono_literals;
 
@@ -231,4 +231,4 @@ TEST_CASE("visitors: jitter is centred on the value and never negative") {
   CHECK(world.site().jittered(1000, 0) == 1000);
 }
 
-}  // namespace mcds
+}  // namespace mcds::visitors_test

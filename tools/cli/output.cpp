@@ -1,9 +1,13 @@
 #include "tools/cli/output.hpp"
 
+#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
+#include <utility>
 
 #include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
@@ -24,6 +28,19 @@ bool write_all(int descriptor, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return true;
+}
+
+// Until standard output takes PIPE_BUF bytes without waiting for its reader; false: the deadline has passed.
+bool wait_for_reader(const RunLimits& limits) {
+  const SystemClock clock;
+  pollfd output{STDOUT_FILENO, POLLOUT, 0};
+  for (;;) {
+    const SteadyTime now = clock.steady();
+    if (limits.over(now)) return poll(&output, 1, 0) > 0;
+    const auto left = limits.earlier(now + std::chrono::minutes(1)) - now;
+    if (poll(&output, 1, static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left).count())) > 0)
+      return true;
+  }
 }
 
 // One line of stderr in JSON mode.
@@ -102,15 +119,24 @@ void Output::next_table() {
 
 void Output::end_table() {
   if (mode_ != OutputMode::text) return;
-  static_cast<void>(write_all(STDOUT_FILENO, pending_ + table_.flush()));
-  pending_.clear();
+  const std::string rest = std::exchange(pending_, {}) + table_.flush();
+  if (limits_ == nullptr || !limits_->over(SystemClock().steady())) static_cast<void>(write_answers(rest));
+}
+
+bool Output::write_answers(std::string_view bytes) const {
+  if (limits_ == nullptr || limits_->deadline() == SteadyTime::max()) return write_all(STDOUT_FILENO, bytes);
+  for (; !bytes.empty(); bytes.remove_prefix(std::min<std::size_t>(bytes.size(), PIPE_BUF))) {
+    if (!wait_for_reader(*limits_))
+      throw Failure(ErrorCode::try_again, "the deadline has passed, and standard output is not being read");
+    if (!write_all(STDOUT_FILENO, bytes.substr(0, PIPE_BUF))) return false;
+  }
+  return true;
 }
 
 void Output::write_pending() {
   if (pending_.empty()) return;
-  const bool written = write_all(STDOUT_FILENO, pending_);
+  const bool written = write_answers(std::exchange(pending_, {}));
   const int error = errno;
-  pending_.clear();
   if (written) return;
   if (error == EPIPE) throw ClosedPipe{};
   throw Failure(ErrorCode::output_failed,

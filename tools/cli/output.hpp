@@ -10,6 +10,7 @@
 
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
+#include "common/cluster/health/run_limits.hpp"
 #include "tools/cli/error_digest.hpp"
 #include "tools/cli/text_table.hpp"
 
@@ -51,6 +52,9 @@ class Output {
   // The same to stderr.
   void raw_error(std::string_view bytes) const;
 
+  // Whoever reads the answers is waited for no longer than these allow: Failure(try_again).
+  void bound(std::shared_ptr<const RunLimits> limits) { limits_ = std::move(limits); }
+
   void buffered(bool on) { buffered_ = on; }
   // Throws Failure(output_failed) if stdout cannot be written, ClosedPipe if it has no reader.
   void flush();
@@ -87,7 +91,10 @@ class Output {
   void keep(const Failure& failure, std::uint64_t line, std::string_view name);
   std::string message_of(std::string_view text, ErrorCode code) const;
 
+  bool write_answers(std::string_view bytes) const;
+
   OutputMode mode_;
+  std::shared_ptr<const RunLimits> limits_;
   bool buffered_ = false;
   bool hid_names_ = false;
   char line_end_ = '\n';

@@ -12,7 +12,6 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-constexpr Duration longest_lookup = std::chrono::seconds(5);
 
 class Lookups {
  public:

@@ -17,6 +17,7 @@
 #include "common/cluster/name_lookup.hpp"
 #include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
+#include "tools/cli/resolver.hpp"
 #include "tools/cli/service_records.hpp"
 
 namespace mcds {
@@ -59,7 +60,6 @@ Server one_server(const std::string& kind, const std::string& text) {
   return server;
 }
 
-constexpr Duration longest_lookup = std::chrono::seconds(5);
 
 // Their addresses stand for the name, which is what a certificate is for.
 FoundServers servers_of_name(const std::string& where, const ConnectOptions& options, const Clock& clock) {

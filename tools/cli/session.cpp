@@ -119,6 +119,7 @@ void Session::begin() {
   if (options_.null) output_.end_lines_with('\0');
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   bound_input(limits_);
+  output_.bound(limits_);
   settle_output();
   if (options_.errors) output_.keep_errors(*options_.errors);
 }

@@ -206,7 +206,7 @@ class Explanation {
   void print_server(const Server& server) {
     const Credentials& given = credentials_of(server);
     const std::string user = given.login ? given.login->user : "";
-    const bool clear = given.login && !server.tls && !server.is_unix();
+    const bool clear = login_in_clear(server);
     JsonObject line;
     line.bytes("server", server.address()).boolean("tls", server.tls);
     if (given.login) line.bytes("login", user).boolean("login_in_clear", clear);

@@ -12,7 +12,7 @@ namespace mcds {
 namespace {
 
 // The next word: `name=value`. The fields come in a fixed order, later versions add some.
-std::string_view take_word(std::string_view& line) {
+std::string_view take_field(std::string_view& line) {
   while (line.starts_with(' ')) line.remove_prefix(1);
   const std::string_view word = line.substr(0, line.find(' '));
   line.remove_prefix(word.size());
@@ -32,9 +32,9 @@ bool take_number(std::string_view word, std::string_view name, Number& number) {
 std::optional<LiveKey> parse_metadump_line(std::string_view line, std::string& buffer) {
   if (!line.starts_with("key=")) return std::nullopt;
   LiveKey result;
-  result.key = take_word(line).substr(4);
+  result.key = take_field(line).substr(4);
   bool expires = false, accessed = false;
-  for (auto word = take_word(line); !word.empty(); word = take_word(line)) {
+  for (auto word = take_field(line); !word.empty(); word = take_field(line)) {
     // What is no number is no time; of the other words nothing is asked.
     if (word[0] == 'e') expires = expires || take_number(word, "exp=", result.expires_at);
     if (word[0] == 'l') accessed = accessed || take_number(word, "la=", result.last_accessed_at);

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "common/cluster/login.hpp"
+#include "common/cluster/wire/wire.hpp"
 
 namespace mcds::meta {
 
@@ -11,8 +12,6 @@ namespace {
 using namespace std::string_view_literals;
 
 using Kind = ReplyFailure::Kind;
-
-constexpr std::size_t longest_line = 2048;
 
 // As long as a header of the binary protocol, and longer than one of TLS: shorter ones would be waited for.
 constexpr auto mn_alone = "mn\r\nmn\r\nmn\r\nmn\r\nmn\r\nmn\r\n"sv;
@@ -71,11 +70,6 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t& p
   if (line.ends_with('\r')) line.remove_suffix(1);
   position = end + 1;
   return line;
-}
-
-bool is_error(std::string_view line) {
-  return line == "ERROR" || line.starts_with("ERROR ") || line.starts_with("CLIENT_ERROR ") ||
-         line.starts_with("SERVER_ERROR ");
 }
 
 }  // namespace

@@ -195,6 +195,8 @@ void Lane::proceed(short happened, SteadyTime now) {
     note_peer();
     if (!inquiry_) expect_by(now);  // one for all that is asked
     asked_at_ = now;
+    const auto end = options_.certificate ? socket_.certificate_end() : std::nullopt;
+    if (end) options_.certificate(index_, *end);
   }
   if ((happened & (POLLIN | POLLHUP | POLLERR)) != 0) read(now);
   if (busy() && socket_.state() == Socket::State::open) write(now);

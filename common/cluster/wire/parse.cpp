@@ -14,7 +14,6 @@ namespace {
 using Step = ReplyReader::Step;
 using Kind = ReplyFailure::Kind;
 
-constexpr std::size_t longest_line = 2048;
 constexpr std::size_t largest_stats = 16 << 20;
 constexpr std::string_view turned_away_line = "ERROR Too many open connections";
 constexpr const char* not_a_number_message =
@@ -100,10 +99,6 @@ std::string unknown_command(Op op, std::string_view line) {
 // Some say why: `ERROR no matching command`.
 bool is_plain_error(std::string_view line) {
   return line == "ERROR" || line.starts_with("ERROR ");
-}
-
-bool is_error(std::string_view line) {
-  return is_plain_error(line) || line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ");
 }
 
 bool has_data_block(Op op) {
@@ -260,6 +255,10 @@ bool is_miss(const Request& request, std::string_view line) {
 }
 
 }  // namespace
+
+bool is_error(std::string_view line) {
+  return is_plain_error(line) || line.starts_with("SERVER_ERROR ") || line.starts_with("CLIENT_ERROR ");
+}
 
 void ReplyReader::reset() {
   *this = ReplyReader();

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/clock.hpp"
@@ -39,6 +40,10 @@ class Socket {
   bool has_records() const { return session_ != nullptr; }
   // Appends what is there; 0 when nothing is; -1: the connection is gone.
   std::ptrdiff_t receive(std::string& into);
+  // When the server's certificate ends, on an open connection with TLS.
+  std::optional<WallTime> certificate_end() const {
+    return session_ == nullptr ? std::nullopt : session_->certificate_end();
+  }
   // An open connection on which the server has closed or spoken out of turn must not be used again.
   bool usable_again();
   void close();

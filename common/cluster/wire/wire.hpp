@@ -53,6 +53,11 @@ std::string_view unsayable(const Wording& wording, const Request& request);
 Command encode(std::span<const Request* const> requests, std::size_t first, std::string& out,
                const Wording& wording = {});
 
+// Longer lines are nobody's answer.
+constexpr std::size_t longest_line = 2048;
+// ERROR, CLIENT_ERROR or SERVER_ERROR; some say why: `ERROR no matching command`.
+bool is_error(std::string_view line);
+
 // Reads the replies to commands in order.
 class ReplyReader {
  public:

@@ -11,14 +11,8 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t deepest = 100;
-
-Failure wrong(const std::string& why) {
-  return {ErrorCode::configuration, why};
-}
-
 Failure not_modelled(const std::string& construct) {
-  return wrong("the file uses " + construct + ", which is not supported; give the servers and --as");
+  return bad_configuration("the file uses " + construct + ", which is not supported; give the servers and --as");
 }
 
 // Those that pass every request on as it is.
@@ -46,28 +40,28 @@ bool is_true(const JsonNode* node) {
 
 std::uint64_t whole_number(const JsonNode* node, const std::string& what) {
   const auto number = node != nullptr ? parse_u64(node->text) : std::nullopt;
-  if (!number) throw wrong(what + " is not a whole number");
+  if (!number) throw bad_configuration(what + " is not a whole number");
   return *number;
 }
 
 std::vector<double> weights_of(const JsonNode* json, std::size_t children, bool all_needed) {
-  if (json == nullptr || !json->is(JsonNode::Kind::array)) throw wrong("a weighted hash has no \"weights\"");
+  if (json == nullptr || !json->is(JsonNode::Kind::array)) throw bad_configuration("a weighted hash has no \"weights\"");
   std::vector<double> weights;
   for (const JsonNode& weight : json->elements) {
     if (weights.size() == children) break;
     const double number = std::strtod(weight.text.c_str(), nullptr);
     if (!weight.is(JsonNode::Kind::number) || number < 0 || (number > 1 && !all_needed))
-      throw wrong("a weight must be a number from 0 to 1: " + weight.text);
+      throw bad_configuration("a weight must be a number from 0 to 1: " + weight.text);
     weights.push_back(number);
   }
-  if (all_needed && weights.size() < children) throw wrong("a weighted hash has fewer weights than servers");
+  if (all_needed && weights.size() < children) throw bad_configuration("a weighted hash has fewer weights than servers");
   weights.resize(children, 0.5);  // as mcrouter fills up
   return weights;
 }
 
 std::vector<std::uint64_t> tags_of(const JsonNode* json, std::size_t children) {
   if (json == nullptr || json->elements.size() != children)
-    throw wrong("a Rendezvous hash needs \"tags\", one a server");
+    throw bad_configuration("a Rendezvous hash needs \"tags\", one a server");
   std::vector<std::uint64_t> tags;
   for (const JsonNode& tag : json->elements) tags.push_back(rendezvous_tag(tag.text));
   return tags;
@@ -124,12 +118,12 @@ std::size_t RouteBuilder::add(Route route) {
 
 std::size_t RouteBuilder::one(const JsonNode& json, std::size_t depth) {
   const Ids ids = list(json, depth);
-  if (ids.size() != 1) throw wrong("one route is expected where the file has " + std::to_string(ids.size()));
+  if (ids.size() != 1) throw bad_configuration("one route is expected where the file has " + std::to_string(ids.size()));
   return ids.front();
 }
 
 RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
-  if (depth > deepest) throw wrong("the routes nest more than " + std::to_string(deepest) + " deep");
+  if (depth > deepest_json) throw bad_configuration("the routes nest more than " + std::to_string(deepest_json) + " deep");
   if (json.is_string()) return from_string(json.text, depth);
   if (json.is(JsonNode::Kind::array)) {
     Ids ids;
@@ -139,7 +133,7 @@ RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
     }
     return ids;
   }
-  if (!json.is(JsonNode::Kind::object)) throw wrong("a route is neither a name, a list nor an object");
+  if (!json.is(JsonNode::Kind::object)) throw bad_configuration("a route is neither a name, a list nor an object");
   const std::string name = json.string_at("name");
   return name.empty() ? create(json.string_at("type"), json, depth) : named(name, depth, &json);
 }
@@ -147,7 +141,7 @@ RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
 RouteBuilder::Ids RouteBuilder::named(const std::string& name, std::size_t depth, const JsonNode* json) {
   if (const auto seen = seen_.find(name); seen != seen_.end()) return seen->second;
   if (const auto found = registered_.find(name); found != registered_.end()) json = found->second;
-  if (!open_.insert(name).second) throw wrong("the route \"" + name + "\" contains itself");
+  if (!open_.insert(name).second) throw bad_configuration("the route \"" + name + "\" contains itself");
   const bool object = json->is(JsonNode::Kind::object);
   Ids ids = object ? create(json->string_at("type"), *json, depth + 1) : list(*json, depth + 1);
   open_.erase(name);
@@ -171,7 +165,7 @@ RouteBuilder::Ids RouteBuilder::from_string(const std::string& text, std::size_t
 std::size_t RouteBuilder::child(const std::string& type, const JsonNode& json, const char* member,
                                 std::size_t depth) {
   const JsonNode* node = json.is_string() ? &json : json.find(member);
-  if (node == nullptr) throw wrong("a " + type + " has no \"" + member + '"');
+  if (node == nullptr) throw bad_configuration("a " + type + " has no \"" + member + '"');
   return one(*node, depth + 1);
 }
 
@@ -204,7 +198,7 @@ RouteBuilder::Ids RouteBuilder::create(const std::string& type, const JsonNode& 
     return {operation_selector(json, depth)};
   if (type == "ModifyKeyRoute") return {modify_key(json, depth)};
   if (type == "KeySplitRoute") return {key_split(json, depth)};
-  if (type.empty()) throw wrong("a route has no \"type\"");
+  if (type.empty()) throw bad_configuration("a route has no \"type\"");
   throw not_modelled("the route " + json_quote(type));
 }
 
@@ -224,7 +218,7 @@ bool RouteBuilder::has_tls(const McrouterPools::Named& pool) const {
   const JsonNode* use_ssl = pools_.member(pool, "use_ssl");
   if (use_ssl == nullptr) return false;
   if (use_ssl->text != "true" && use_ssl->text != "false")
-    throw wrong("\"use_ssl\" is neither true nor false");
+    throw bad_configuration("\"use_ssl\" is neither true nor false");
   return use_ssl->text == "true";
 }
 
@@ -232,7 +226,7 @@ const RouteBuilder::Ids& RouteBuilder::pool_servers(const McrouterPools::Named& 
   if (const auto known = pool_ids_.find(pool.name); known != pool_ids_.end()) return known->second;
   const JsonNode* servers = pools_.member(pool, "servers");
   if (servers == nullptr || !servers->is(JsonNode::Kind::array))
-    throw wrong("the pool \"" + pool.name + "\" has no list of servers");
+    throw bad_configuration("the pool \"" + pool.name + "\" has no list of servers");
   for (const char* name : {"additional_fanout", "port_override_within_dc", "port_override_cross_dc",
                            "security_mech_within_dc", "security_mech_cross_dc"}) {
     if (pools_.member(pool, name) != nullptr)
@@ -288,7 +282,7 @@ std::size_t RouteBuilder::hash_route(RouteHash hash, Ids ids) {
 
 std::size_t RouteBuilder::pool_route(const JsonNode& json, std::size_t depth) {
   const JsonNode* reference = json.is_string() ? &json : json.find("pool");
-  if (reference == nullptr) throw wrong("a PoolRoute has no \"pool\"");
+  if (reference == nullptr) throw bad_configuration("a PoolRoute has no \"pool\"");
   const McrouterPools::Named pool = pools_.pool(*reference);
   const Ids& ids = pool_servers(pool, depth);
   const JsonNode* settings = json.find("hash");
@@ -311,9 +305,9 @@ std::size_t RouteBuilder::pool_route(const JsonNode& json, std::size_t depth) {
                            of_route("tags", pools_.member(pool, "tags")), ids.size());
   if (is_true(json.find("bucketize"))) {
     if (function != "WeightedCh3")
-      throw wrong("\"bucketize\" of a PoolRoute needs the hash_func WeightedCh3");
+      throw bad_configuration("\"bucketize\" of a PoolRoute needs the hash_func WeightedCh3");
     hash.buckets = whole_number(json.find("total_buckets"), "\"total_buckets\" of a PoolRoute");
-    if (hash.buckets == 0) throw wrong("\"total_buckets\" of a PoolRoute is 0");
+    if (hash.buckets == 0) throw bad_configuration("\"total_buckets\" of a PoolRoute is 0");
   }
   const std::size_t route = hash_route(std::move(hash), ids);
   const JsonNode* splits = json.find("shard_splits");
@@ -326,7 +320,7 @@ std::size_t RouteBuilder::with_splits(std::size_t route, const JsonNode& splits)
   for (const auto& [shard, count] : splits.members) {
     if (!count.is(JsonNode::Kind::number)) throw not_modelled("\"shard_splits\" that migrate");
     result.prefixes[shard] = static_cast<std::size_t>(std::min(whole_number(&count, "a shard split"), most));
-    if (result.prefixes[shard] == 0) throw wrong("a shard split is 0");
+    if (result.prefixes[shard] == 0) throw bad_configuration("a shard split is 0");
   }
   return add(std::move(result));
 }
@@ -348,7 +342,7 @@ std::size_t RouteBuilder::prefix_selector(const JsonNode& json, std::size_t dept
   Route result{.kind = Route::Kind::prefixes};
   const JsonNode* wildcard = json.find("wildcard");
   const JsonNode* policies = json.find("policies");
-  if (wildcard == nullptr && policies == nullptr) throw wrong("a PrefixSelectorRoute has no \"policies\"");
+  if (wildcard == nullptr && policies == nullptr) throw bad_configuration("a PrefixSelectorRoute has no \"policies\"");
   result.children.push_back(
       wildcard != nullptr
           ? one(*wildcard, depth + 1)
@@ -411,7 +405,7 @@ std::size_t RouteBuilder::key_split(const JsonNode& json, std::size_t depth) {
   route.replicas =
       static_cast<std::size_t>(whole_number(json.find("replicas"), "\"replicas\" of a KeySplitRoute"));
   if (route.replicas < 2 || route.replicas > 1000)
-    throw wrong("\"replicas\" of a KeySplitRoute must be from 2 to 1000");
+    throw bad_configuration("\"replicas\" of a KeySplitRoute must be from 2 to 1000");
   route.all_replicas = is_true(json.find("all_sync"));
   return add(std::move(route));
 }

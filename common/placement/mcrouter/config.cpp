@@ -12,10 +12,6 @@ namespace mcds {
 
 namespace {
 
-Failure wrong(const std::string& why) {
-  return {ErrorCode::configuration, why};
-}
-
 struct RootRoute {
   std::vector<std::string> aliases;  // empty: the only route there is
   std::size_t route;
@@ -32,18 +28,18 @@ std::vector<RootRoute> root_routes(const JsonNode& config, RouteBuilder& builder
   const JsonNode* route = config.find("route");
   const JsonNode* routes = config.find("routes");
   if (route != nullptr && routes != nullptr)
-    throw wrong("the file has both \"route\" and \"routes\"; mcrouter refuses that");
+    throw bad_configuration("the file has both \"route\" and \"routes\"; mcrouter refuses that");
   if (route != nullptr) return {{{}, builder.build(*route)}};
   std::vector<RootRoute> roots;
   if (routes == nullptr)
-    throw wrong("the file has no \"route\" and no \"routes\"; is it an mcrouter config?");
+    throw bad_configuration("the file has no \"route\" and no \"routes\"; is it an mcrouter config?");
   for (const auto& [alias, json] : routes->members) roots.push_back({{alias}, builder.build(json)});
   for (const JsonNode& entry : routes->elements) {
     const JsonNode* own = entry.find("route");
-    if (own == nullptr) throw wrong("an entry of \"routes\" has no \"route\"");
+    if (own == nullptr) throw bad_configuration("an entry of \"routes\" has no \"route\"");
     roots.push_back({texts_of(entry.find("aliases")), builder.build(*own)});
   }
-  if (roots.empty()) throw wrong("the file's \"routes\" are empty");
+  if (roots.empty()) throw bad_configuration("the file's \"routes\" are empty");
   return roots;
 }
 
@@ -54,7 +50,7 @@ struct Selection {
   explicit Selection(std::string_view text) {
     const auto end = text.starts_with('/') ? text.find('/', text.find('/', 1) + 1) : std::string_view::npos;
     if (text.starts_with('/') && end == std::string_view::npos)
-      throw wrong("write the route as /REGION/CLUSTER/");
+      throw bad_configuration("write the route as /REGION/CLUSTER/");
     const std::size_t size = text.starts_with('/') ? end + 1 : 0;
     alias = text.substr(0, size);
     pool = text.substr(size);
@@ -84,13 +80,13 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
   }
   if (found.size() == 1) return found.begin()->second;
   if (found.size() > 1)
-    throw wrong("the file's routes place keys differently: write FILE#ROUTE with one of " + listed(names));
+    throw bad_configuration("the file's routes place keys differently: write FILE#ROUTE with one of " + listed(names));
   if (!selection.pool.empty()) {
-    throw wrong(builder.has_pool(selection.pool)
+    throw bad_configuration(builder.has_pool(selection.pool)
                     ? "no route of the file leads to the pool " + json_quote(selection.pool)
                     : "the file has no pool " + json_quote(selection.pool) + " with servers");
   }
-  throw wrong("the file has no route for " + selection.alias);
+  throw bad_configuration("the file has no route for " + selection.alias);
 }
 
 // The servers that the routes lead to, each once, in the order of the pools; Route::server becomes an index of them.
@@ -109,15 +105,15 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
     if (!used[i] || routes[i].kind != Route::Kind::server) continue;
     const std::string& address = builder.destinations()[routes[i].server].address;
     const Pool one = parse_pool(address);
-    if (one.size() != 1) throw wrong("a server of the pool is not host:port: " + json_quote(address));
+    if (one.size() != 1) throw bad_configuration("a server of the pool is not host:port: " + json_quote(address));
     const Server& server = one.front();
     const auto [at, is_new] = indexes.emplace(server.address(), pool.size());
     if (is_new) pool.push_back(server);
     if (pool[at->second].tls != server.tls)
-      throw wrong("the server " + server.address() + " is listed with TLS and without");
+      throw bad_configuration("the server " + server.address() + " is listed with TLS and without");
     routes[i].server = at->second;
   }
-  if (pool.empty()) throw wrong("the route leads to no server");
+  if (pool.empty()) throw bad_configuration("the route leads to no server");
   return pool;
 }
 
@@ -140,7 +136,7 @@ std::string plain_profile(const std::vector<Route>& routes, const Route& root, s
 PoolFile parse_mcrouter(std::string_view json, std::string_view selection) {
   const JsonNode config = parse_json_tree(json);
   if (!config.is(JsonNode::Kind::object))
-    throw wrong("the file is not a JSON object; is it an mcrouter config?");
+    throw bad_configuration("the file is not a JSON object; is it an mcrouter config?");
   RouteBuilder builder(config);
   const auto roots = root_routes(config, builder);
   const RootRoute root = chosen(roots, builder, Selection(selection));

@@ -9,7 +9,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t deepest = 100;
 constexpr std::string_view space = " \t\r\n";
 
 // The end of the string literal that starts at `from`.
@@ -55,9 +54,9 @@ void refuse_depth(std::string_view json) {
   for (std::size_t i = 0; i < json.size(); ++i) {
     if (json[i] == '"') i = end_of_string(json, i) - 1;
     if (json[i] == ']' || json[i] == '}') --depth;
-    if ((json[i] == '[' || json[i] == '{') && ++depth > deepest) {
+    if ((json[i] == '[' || json[i] == '{') && ++depth > deepest_json) {
       throw Failure(ErrorCode::configuration,
-                    "the file nests more than " + std::to_string(deepest) + " levels deep");
+                    "the file nests more than " + std::to_string(deepest_json) + " levels deep");
     }
   }
 }

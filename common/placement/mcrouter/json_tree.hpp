@@ -1,6 +1,7 @@
 // A JSON text as a tree, for configuration files that are walked in several directions.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,11 @@ struct JsonNode {
   std::string string_at(std::string_view name, std::string_view otherwise = "") const;
 };
 
+// How deep the lists and objects of a file may nest.
+constexpr std::size_t deepest_json = 100;
+
 // One JSON value. Allowed besides: // and /* */ comments, a comma after the last element. Linear in the text; throws
-// Failure(configuration) for what is not JSON and for more than 100 levels.
+// Failure(configuration) for what is not JSON and for more than deepest_json levels.
 JsonNode parse_json_tree(std::string_view text);
 
 }  // namespace mcds

@@ -12,11 +12,7 @@ namespace mcds {
 
 namespace {
 
-Failure wrong(const std::string& why) {
-  return {ErrorCode::configuration, why};
-}
-
-std::string_view trimmed(std::string_view text) {
+std::string_view unquoted(std::string_view text) {
   const auto from = text.find_first_not_of(" \t\r\n\"'");
   if (from == std::string_view::npos) return {};
   return text.substr(from, text.find_last_not_of(" \t\r\n\"'") - from + 1);
@@ -26,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view sepa
   std::vector<std::string_view> parts;
   while (!text.empty()) {
     const auto end = text.find_first_of(separators);
-    if (const auto part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(part);
+    if (const auto part = unquoted(text.substr(0, end)); !part.empty()) parts.push_back(part);
     if (end == std::string_view::npos) break;
     text.remove_prefix(end + 1);
   }
@@ -43,21 +39,21 @@ std::string joined(const std::vector<std::string>& entries) {
 std::string nutcracker_entry(std::string_view text) {
   const auto space = text.find(' ');
   const std::string name =
-      space == std::string_view::npos ? "" : std::string(trimmed(text.substr(space))) + '=';
+      space == std::string_view::npos ? "" : std::string(unquoted(text.substr(space))) + '=';
   const std::string_view address = text.substr(0, space);
   const auto colon = address.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == address.size()) {
-    throw wrong("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+    throw bad_configuration("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
   }
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
-    throw wrong("the server \"" + std::string(text) +
+    throw bad_configuration("the server \"" + std::string(text) +
                 "\" has a scheme; twemproxy has no TLS, give the servers and --as");
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
   if (port == std::string::npos) {
-    throw wrong("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+    throw bad_configuration("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
   }
   const bool bare_v6 = port != std::string::npos && place.find(':') < port && !place.starts_with('[');
   return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
@@ -66,7 +62,7 @@ std::string nutcracker_entry(std::string_view text) {
 std::string nutcracker_profile(const YamlNode& pool) {
   const std::string distribution = pool.text("distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
-    throw wrong("distribution " + distribution +
+    throw bad_configuration("distribution " + distribution +
                 " does not place keys on fixed servers; use ketama or modula");
   }
   return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
@@ -81,7 +77,7 @@ std::string_view ini_text(std::string_view rest) {
     const auto end = rest.find(rest[0], 1);
     return rest.substr(1, end == std::string_view::npos ? end : end - 1);
   }
-  return trimmed(rest.substr(0, rest.find(';')));
+  return unquoted(rest.substr(0, rest.find(';')));
 }
 
 std::string ini_value(std::string_view ini, std::string_view wanted) {
@@ -92,7 +88,7 @@ std::string ini_value(std::string_view ini, std::string_view wanted) {
     from = end + 1;
     const auto equals = line.find('=');
     if (line.starts_with(';') || equals == std::string_view::npos ||
-        trimmed(line.substr(0, equals)) != wanted)
+        unquoted(line.substr(0, equals)) != wanted)
       continue;
     value = ini_text(line.substr(equals + 1));
   }
@@ -160,7 +156,7 @@ std::string memcache_url_entry(std::string_view url) {
 std::string memcached_session_entry(std::string_view text) {
   const bool is_unix = text.starts_with('/');
   const auto parts = split(text, ":");
-  if (parts.empty()) throw wrong("session.save_path has a server without a host");
+  if (parts.empty()) throw bad_configuration("session.save_path has a server without a host");
   std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
   if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
   if (parts.size() > 2) entry += "/?" + std::string(parts[2]);
@@ -171,17 +167,17 @@ std::string memcached_session_entry(std::string_view text) {
 
 PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
   const YamlNode root = parse_yaml(yaml);
-  if (root.members.empty()) throw wrong("the file names no pool; is it a nutcracker.yml?");
+  if (root.members.empty()) throw bad_configuration("the file names no pool; is it a nutcracker.yml?");
   const YamlNode* pool =
       pool_name.empty() && root.members.size() == 1 ? &root.members[0] : root.find(pool_name);
   if (pool == nullptr) {
     std::string names;
     for (const YamlNode& member : root.members) names += (names.empty() ? "" : ", ") + member.name;
-    throw wrong("no such pool; the file has " + names + " (write FILE#POOL)");
+    throw bad_configuration("no such pool; the file has " + names + " (write FILE#POOL)");
   }
   const YamlNode* servers = pool->find("servers");
-  if (servers == nullptr || servers->elements.empty()) throw wrong("the pool has no servers");
-  if (pool->text("redis", "false") == "true") throw wrong("the pool is one of redis servers");
+  if (servers == nullptr || servers->elements.empty()) throw bad_configuration("the pool has no servers");
+  if (pool->text("redis", "false") == "true") throw bad_configuration("the pool is one of redis servers");
   std::vector<std::string> entries;
   for (const YamlNode& server : servers->elements) entries.push_back(nutcracker_entry(server.scalar));
   return {parse_pool(joined(entries)), nutcracker_profile(*pool), pool->text("hash_tag", "")};
@@ -189,7 +185,7 @@ PoolFile parse_nutcracker(std::string_view yaml, std::string_view pool_name) {
 
 PoolFile parse_php_ini(std::string_view ini) {
   const std::string path = ini_value(ini, "session.save_path");
-  if (path.empty()) throw wrong("the file has no session.save_path");
+  if (path.empty()) throw bad_configuration("the file has no session.save_path");
   const std::string handler = ini_value(ini, "session.save_handler");
   std::vector<std::string> entries;
   if (handler == "memcache" || path.find("://") != std::string::npos) {

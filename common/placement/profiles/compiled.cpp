@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace compiled_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -96,8 +99,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace compiled_clients
+
 std::span<const Profile> compiled() {
-  return profiles;
+  return compiled_clients::profiles;
 }
 
 }  // namespace mcds::families

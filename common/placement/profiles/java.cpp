@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace java_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -109,8 +112,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace java_clients
+
 std::span<const Profile> java() {
-  return profiles;
+  return java_clients::profiles;
 }
 
 }  // namespace mcds::families

@@ -5,6 +5,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace libmemcached_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -177,8 +180,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace libmemcached_clients
+
 std::span<const Profile> libmemcached() {
-  return profiles;
+  return libmemcached_clients::profiles;
 }
 
 }  // namespace mcds::families

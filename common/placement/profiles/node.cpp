@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace node_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -45,8 +48,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace node_clients
+
 std::span<const Profile> node() {
-  return profiles;
+  return node_clients::profiles;
 }
 
 }  // namespace mcds::families

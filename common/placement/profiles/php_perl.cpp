@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace php_perl_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -81,8 +84,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace php_perl_clients
+
 std::span<const Profile> php_and_perl() {
-  return profiles;
+  return php_perl_clients::profiles;
 }
 
 }  // namespace mcds::families

@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace proxies_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -111,8 +114,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace proxies_clients
+
 std::span<const Profile> proxies() {
-  return profiles;
+  return proxies_clients::profiles;
 }
 
 }  // namespace mcds::families

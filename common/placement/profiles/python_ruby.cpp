@@ -3,6 +3,9 @@
 
 namespace mcds::families {
 
+// Families give the same name to different hashes: each has a namespace.
+namespace python_ruby_clients {
+
 namespace {
 
 using namespace key_hash;
@@ -85,8 +88,10 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
+}  // namespace python_ruby_clients
+
 std::span<const Profile> python_and_ruby() {
-  return profiles;
+  return python_ruby_clients::profiles;
 }
 
 }  // namespace mcds::families

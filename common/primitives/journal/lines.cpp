@@ -9,14 +9,6 @@ namespace mcds {
 
 namespace {
 
-// The first word of `text`, which moves behind it and the space that follows.
-std::string_view take_word(std::string_view& text) {
-  const auto space = text.find(' ');
-  const std::string_view word = text.substr(0, space);
-  text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
-  return word;
-}
-
 template <typename Function>
 void for_each_line(std::string_view text, Function function) {
   while (!text.empty()) {

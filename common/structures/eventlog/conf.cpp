@@ -15,14 +15,6 @@ constexpr std::string_view move_mark = "kept/";
 constexpr std::uint64_t most_numbered = 99;
 constexpr int attempts = 16;
 
-// What stands before the next slash.
-std::string_view take_word(std::string_view& text) {
-  const std::size_t end = std::min(text.find('/'), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return word;
-}
-
 }  // namespace
 
 std::optional<LogNumber> LogNumber::parse(std::string_view text) {
@@ -59,8 +51,8 @@ std::string LogMove::text() const {
 std::optional<LogMove> LogMove::parse(std::string_view what) {
   if (!what.starts_with(move_mark)) return std::nullopt;
   what.remove_prefix(move_mark.size());
-  const auto change = parse_u64(take_word(what));
-  const auto to = LogNumber::parse(take_word(what));
+  const auto change = parse_u64(take_word(what, '/'));
+  const auto to = LogNumber::parse(take_word(what, '/'));
   const auto from = LogNumber::parse(what);
   if (!change || !to || to->unmarked || !from) return std::nullopt;
   return LogMove{*change, to->copies, *from};
@@ -70,7 +62,7 @@ std::vector<FormerRing> former_rings(std::span<const InUse> conf) {
   std::vector<FormerRing> rings;
   for (const InUse& one : conf) {
     std::string_view rest = one.what;
-    const auto number = LogNumber::parse(take_word(rest));
+    const auto number = LogNumber::parse(take_word(rest, '/'));
     const auto shape = RingShape::parse(rest);
     if (number && shape) rings.push_back({*number, *shape, one.until});
   }

@@ -35,14 +35,6 @@ bool is_dash_position(std::size_t i) {
   return i == 8 || i == 13 || i == 18 || i == 23;
 }
 
-// Words of a line, separated by single spaces.
-std::string_view take_word(std::string_view& text) {
-  const std::size_t end = std::min(text.find(' '), text.size());
-  const std::string_view word = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return word;
-}
-
 std::optional<std::int64_t> parse_index(std::string_view text) {
   const auto value = parse_u64(text);
   if (!value || *value > (std::uint64_t{1} << 53)) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/base/result.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -11,8 +12,6 @@ namespace mcds::moving {
 
 namespace {
 
-constexpr std::size_t most_items = 512;
-constexpr std::size_t most_bytes = std::size_t{1} << 20;
 // Of a rate, in one batch: so many parts of a second.
 constexpr std::uint64_t batches_a_second = 50;
 // What a ttl may seem to change by itself: the ticks of two clocks.
@@ -40,8 +39,8 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       old_clocks_(look_at_clocks(from.cluster, from.clock)),
       new_clocks_(std::move(new_clocks)),
       pace_(options.rate, from.clock.steady()),
-      largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, most_items)
-                                  : most_items) {}
+      largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, batch_items)
+                                  : batch_items) {}
 
 // What the journal says of servers that were restarted since. A run by the old list copies again what a new server lost; with
 // `again` that may have been removed or changed there before, by clients of the new list, and is only counted.
@@ -75,7 +74,7 @@ void Copier::take(Spooled record) {
   item.key = map_.wire_key(item.record.key, item.record.to);
   next_bytes_ += reckoned_size(item.record);
   next_.push_back(std::move(item));
-  if (next_.size() >= largest_batch_ || next_bytes_ >= most_bytes) begin_reading();
+  if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) begin_reading();
 }
 
 void Copier::finish() {

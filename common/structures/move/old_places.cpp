@@ -10,6 +10,7 @@
 #include <cstring>
 #include <unordered_set>
 
+#include "common/base/bounds.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/result.hpp"
 #include "common/cluster/keys/same_item.hpp"
@@ -28,8 +29,6 @@ using moving::Fate;
 using moving::Kind;
 using moving::Spooled;
 
-constexpr std::size_t most_items = 512;
-constexpr std::size_t most_bytes = std::size_t{1} << 20;
 // Of a removal whose compare fails: the item was written, or the connection was another one by then.
 constexpr int most_attempts = 4;
 // By which two ttls may differ that mean the same end: the ticks of two clocks, and how a move rounds.
@@ -339,7 +338,7 @@ void OldPlaces::Parts::remove_all(moving::Spool& spool, std::uint64_t& done) {
   while (auto record = spool.next()) {
     bytes += moving::reckoned_size(*record);
     batch.push_back(std::move(*record));
-    if (batch.size() >= most_items || bytes >= most_bytes) send();
+    if (batch.size() >= batch_items || bytes >= batch_bytes) send();
   }
   send();
 }

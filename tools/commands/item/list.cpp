@@ -24,7 +24,7 @@ FirstKeys::Order order_of(const std::string& word) {
   return word == "idle" ? FirstKeys::Order::idle : FirstKeys::Order::ttl;
 }
 
-void check(const ItemOptions& options) {
+void check_listing(const ItemOptions& options) {
   const int forms = (options.sort ? 1 : 0) + (options.by_prefix ? 1 : 0) + (options.names ? 1 : 0);
   if (forms > 1) throw InvalidInput("give one of --sort, --by-prefix and --names, not several");
   options.selected.check();
@@ -197,7 +197,7 @@ class Lister {
 }  // namespace
 
 ExitStatus item_list(Session& session, const ItemOptions& options) {
-  check(options);
+  check_listing(options);
   return Lister(session, options).list();
 }
 

@@ -95,7 +95,7 @@ class SelectionRemover {
   SelectedRemoval removal_;
 };
 
-void check(const ItemOptions& options) {
+void check_selection(const ItemOptions& options) {
   options.selected.check();
   if (!options.keys.empty())
     throw InvalidInput("give either KEY or a selection (--prefix, --match, --older-than), not both");
@@ -118,7 +118,7 @@ bool confirmed(const ItemOptions& options) {
 }  // namespace
 
 ExitStatus item_remove_selected(Session& session, const ItemOptions& options) {
-  check(options);
+  check_selection(options);
   if (!confirmed(options)) return ExitStatus::no;
   return SelectionRemover(session, options).run();
 }

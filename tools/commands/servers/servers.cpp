@@ -1,6 +1,9 @@
 // mcds servers: one line per server, the dead ones too.
+#include <map>
 #include <memory>
 
+#include "common/base/units.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/servers/condition.hpp"
@@ -9,6 +12,8 @@
 namespace mcds {
 
 namespace {
+
+constexpr Duration certificate_warning = std::chrono::days(14);
 
 // One at a time, so that no server's time contains another's.
 void measure(Cluster& cluster, const Clock& clock, std::vector<Condition>& conditions) {
@@ -24,7 +29,22 @@ void number(JsonObject& line, std::string_view name, const Condition& condition,
   if (const auto value = statistic_number(condition.stats.front(), stat)) line.number(name, *value);
 }
 
-JsonObject describe(const Server& server, std::size_t index, const Condition& condition) {
+// Of those that were reached by TLS: when their certificates end.
+using CertificateEnds = std::map<std::size_t, WallTime>;
+
+void warn_of_certificates(const Session& session, const Pool& pool, const CertificateEnds& ends,
+                          WallTime now) {
+  for (const auto& [index, end] : ends) {
+    const auto days = std::chrono::duration_cast<std::chrono::days>(end - now).count();
+    if (end - now >= certificate_warning) continue;
+    session.output().warning(pool[index].address() + ": its certificate ends at " + format_time(end) + ", " +
+                             (days < 1 ? "within a day" : "in " + std::to_string(days) + " days") +
+                             "; renew it");
+  }
+}
+
+JsonObject describe(const Server& server, std::size_t index, const Condition& condition,
+                    const CertificateEnds& ends) {
   JsonObject line = server_line(server, index, condition);
   if (condition.up) line.bytes("version", condition.version);
   number(line, "uptime_s", condition, "uptime");
@@ -35,16 +55,24 @@ JsonObject describe(const Server& server, std::size_t index, const Condition& co
   number(line, "connections", condition, "curr_connections");
   number(line, "max_connections", condition, "max_connections");
   if (condition.round_trip) line.number("rtt_us", static_cast<std::uint64_t>(condition.round_trip->count()));
+  if (credentials_of(server).login) line.boolean("login_in_clear", login_in_clear(server));
+  if (const auto end = ends.find(index); end != ends.end())
+    line.time("certificate_ends_at", end->second);
   if (!condition.error.empty()) line.bytes("error", condition.error);
   return line;
 }
 
 ExitStatus show_servers(Session& session) {
   const Pool& pool = session.placement()->pool();
-  std::vector<Condition> conditions = ask_servers(session.cluster(), {""});
-  measure(session.cluster(), session.clock(), conditions);
+  CertificateEnds ends;
+  ConnectOptions connecting = session.connect_options();
+  connecting.certificate = [&ends](std::size_t server, WallTime end) { ends[server] = end; };
+  const auto cluster = connect(session.placement(), connecting);
+  std::vector<Condition> conditions = ask_servers(*cluster, {""});
+  measure(*cluster, session.clock(), conditions);
   for (std::size_t i = 0; i < pool.size(); ++i)
-    session.output().answer(describe(pool[i], i, conditions[i]), conditions[i].up ? "up" : "down");
+    session.output().answer(describe(pool[i], i, conditions[i], ends), conditions[i].up ? "up" : "down");
+  warn_of_certificates(session, pool, ends, session.clock().wall());
   return status_of(conditions);
 }
 
