@@ -11,7 +11,7 @@ namespace {
 
 using Kind = ReplyFailure::Kind;
 
-constexpr std::size_t longest_line = 2048;
+constexpr std::size_t longest_login_line = 2048;
 constexpr const char* invalid_reply =
     "the server sent an invalid reply to the login; is this a memcached server?";
 constexpr const char* check_login =
@@ -96,7 +96,7 @@ LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& pos
     if (stage_ == Stage::value) return read_value(input, position);
     const std::size_t end = input.find('\n', position);
     if (end == std::string_view::npos)
-      return input.size() - position > longest_line ? fail(Kind::refused, invalid_reply) : Step::need_more;
+      return input.size() - position > longest_login_line ? fail(Kind::refused, invalid_reply) : Step::need_more;
     std::string_view line = input.substr(position, end - position);
     if (line.ends_with('\r')) line.remove_suffix(1);
     position = end + 1;
@@ -128,7 +128,7 @@ LoginExchange::Step LoginExchange::read_line(std::string_view line) {
   if (stage_ != Stage::look || (!is_value && line != "END")) return fail(Kind::refused, invalid_reply);
   if (!is_value) return Step::done;
   const auto size = parse_u64(line.substr(line.rfind(' ') + 1));
-  if (!size || *size > longest_line) return fail(Kind::refused, invalid_reply);
+  if (!size || *size > longest_login_line) return fail(Kind::refused, invalid_reply);
   size_ = *size;
   stage_ = Stage::value;
   return Step::need_more;

@@ -280,12 +280,63 @@ def a_certificate_goes_only_where_its_list_says(world):
             check([bool(one) for one in recorder.certificates] == [shows], f"a certificate {what}: {recorder.certificates}")
 
 
+# Stands in for memcached in a sandbox: keeps what it is sent.
+STAND_IN = """#!{python}
+import socket, sys, threading
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[sys.argv.index("-s") + 1])
+listener.listen(64)
+def serve(connection):
+    while True:
+        got = connection.recv(65536)
+        if not got:
+            return
+        with open({seen!r}, "ab") as out:
+            out.write(got)
+        words = got.split()
+        connection.sendall(b"".join({{b"mn": b"MN\\r\\n", b"version": b"VERSION 1.6.18\\r\\n", b"mg": b"EN\\r\\n", b"set": b"STORED\\r\\n",
+                                     b"get": b"END\\r\\n"}}.get(line.split(b" ")[0], b"") for line in got.split(b"\\r\\n")))
+while True:
+    threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+"""
+
+
+def a_sandbox_gets_only_what_is_given_inside(world):
+    """Of the caller's logins, those of options and environment stay outside, as do a pool's; what the command inside gives is sent."""
+    seen = os.path.join(world.directory, "seen")
+    os.mkdir(os.path.join(world.directory, "bin"))
+    stand_in = world.file("bin/memcached", STAND_IN.format(python=sys.executable, seen=seen), 0o755)
+    path = f"{os.path.dirname(stand_in)}:{os.environ['PATH']}"
+    login = ["--user", "app", "--password-file", world.caller_secret]
+    managed = world.file("sandbox.conf", "pool = managed\n[pool managed]\nservers = tls://managed.example\nuser = app\n"
+                         f"password_file = {world.pool_secret}\n")
+    bare = f"user = app\npassword_file = {world.pool_secret}\n"
+    for what, outer, inner, environment, expected in (
+            ("nothing", [], [], {}, set()),
+            ("options outside", login, [], {}, set()),
+            ("options inside", [], login, {}, {CALLER}),
+            ("the environment outside", [], [], {"MCDS_USER": "app", "MCDS_PASSWORD": CALLER}, set()),
+            ("another pool", [], ["--config", managed], {}, set()),
+            ("another pool, by the environment", [], ["--config", managed], {"MCDS_POOL": "managed"}, set()),
+            ("keys before any section", [], ["--config", world.file("bare.conf", bare)], {}, None)):
+        open(seen, "wb").close()
+        done = run(*outer, "sandbox", "-N", "1", "--", mcds, *inner, "counter", "get", "k", PATH=path, **environment)
+        with open(seen, "rb") as file:
+            sent = file.read()
+        found = {secret for secret in (POOL, CALLER) if secret.encode() in sent}
+        if expected is None:
+            check(done.returncode in (1, 77) and CALLER not in found, f"sandbox, {what}: {done} {sent!r}")
+            continue
+        check(b"counter:k" in sent and found == expected, f"sandbox, {what}: {done} {sent!r}")
+
+
 def main():
     private_network.enter(FAR)
     with tempfile.TemporaryDirectory(prefix="mcds-credentials-") as directory:
         world = World(directory)
         a_login_goes_only_where_its_list_says(world)
         a_certificate_goes_only_where_its_list_says(world)
+        a_sandbox_gets_only_what_is_given_inside(world)
     finish()
 
 

@@ -30,6 +30,28 @@ def run(words, server, stdin=subprocess.DEVNULL, deadline="300ms"):
     return done, time.monotonic() - started
 
 
+def readers_that_pause(server):
+    """Whoever reads the answers is waited for no longer either; what is read late but in time is whole."""
+    keys = tempfile.TemporaryFile()
+    keys.write("".join(f"key-{i}\n" for i in range(20000)).encode())
+    for deadline, pause, status in (("1s", None, 75), ("60s", 1, 0)):
+        reading, writing = os.pipe()
+        keys.seek(0)
+        started = time.monotonic()
+        with subprocess.Popen([MCDS, "-s", server, "--deadline", deadline, "where", "-"], stdin=keys, stdout=writing,
+                              stderr=subprocess.PIPE) as process:
+            os.close(writing)
+            if pause is not None:
+                time.sleep(pause)
+                with open(reading, "rb", closefd=False) as file:
+                    check(file.read().count(b"\n") == 20000, f"a reader that pauses for {pause} s: lines are missing")
+            message = process.stderr.read()
+            check(process.wait(60) == status, f"a reader that pauses, {deadline}: {process.returncode} {message!r}")
+        os.close(reading)
+        if status == 75:
+            check(b"deadline" in message and time.monotonic() - started < BOUND_S + 1, f"a reader that pauses: {message!r}")
+
+
 def silent_pipes(directory, server):
     fifo = os.path.join(directory, "fifo")
     os.mkfifo(fifo)
@@ -81,6 +103,7 @@ def main():
         memcached = start_memcached(os.path.join(directory, "m"))
         try:
             silent_pipes(directory, "unix:" + os.path.join(directory, "m"))
+            readers_that_pause("unix:" + os.path.join(directory, "m"))
             silent_name_server("unix:" + os.path.join(directory, "m"))
         finally:
             memcached.kill()
