@@ -96,7 +96,8 @@ LoginExchange::Step LoginExchange::read(std::string_view input, std::size_t& pos
     if (stage_ == Stage::value) return read_value(input, position);
     const std::size_t end = input.find('\n', position);
     if (end == std::string_view::npos)
-      return input.size() - position > longest_login_line ? fail(Kind::refused, invalid_reply) : Step::need_more;
+      return input.size() - position > longest_login_line ? fail(Kind::refused, invalid_reply)
+                                                          : Step::need_more;
     std::string_view line = input.substr(position, end - position);
     if (line.ends_with('\r')) line.remove_suffix(1);
     position = end + 1;

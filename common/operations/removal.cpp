@@ -32,8 +32,9 @@ SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options,
       options_(std::move(options)),
       watch_(std::move(watch)),
       pace_(options_.rate, context_.clock.steady()),
-      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, batch_items)
-                                   : batch_items) {
+      largest_batch_(options_.rate
+                         ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, batch_items)
+                         : batch_items) {
   if (!options_.older_than) return;
   const std::int64_t now =
       std::chrono::floor<std::chrono::seconds>(context_.clock.wall()).time_since_epoch().count();

@@ -11,7 +11,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view in_use_mark = "P1 ";
-constexpr std::size_t most = 32;  // the oldest of more are forgotten
+constexpr std::size_t most_users = 32;  // the oldest of more are forgotten
 constexpr int attempts = 3;
 constexpr std::int64_t latest_second = 253402300799;  // of the year 9999
 
@@ -68,7 +68,7 @@ Request note_in_use(const std::string& key, const Reply& seen, const InUse& note
     if (same && other.until != WallTime::max()) until = std::max(until, other.until);
     return same;
   });
-  if (all.size() >= most) all.erase(all.begin());
+  if (all.size() >= most_users) all.erase(all.begin());
   all.push_back({noted.what, until});
   for (InUse& one : all) {
     // Written when lines had no end: in use for as long as what is noted now, as far as anybody knows.

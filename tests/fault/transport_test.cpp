@@ -179,7 +179,8 @@ TEST_CASE("a large value that drips is given up in time") {
     FaultProxy proxy(memcached.server());
     proxy.delay(Milliseconds(20));
     const auto cluster = client_of({proxy.server()}, protocol);
-    REQUIRE(cluster->execute(Request::set("k", std::string(5000, 'x'), kept_for_ever)).outcome == Outcome::stored);
+    REQUIRE(cluster->execute(Request::set("k", std::string(5000, 'x'), kept_for_ever)).outcome ==
+            Outcome::stored);
     proxy.always(Fault::drip_reply);
     CHECK(timely(*cluster, Request::get("k")).is(ReplyFailure::Kind::unreachable));
     proxy.always(Fault::none);
@@ -329,7 +330,8 @@ TEST_CASE(
         0.1, {Fault::cut_reply, Fault::cut_request, Fault::hang_up, Fault::delay_reply, Fault::lose_reply});
     Tally tally;
     for (int i = 0; i < 100; ++i)
-      tally.count(cluster->execute(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, kept_for_ever))));
+      tally.count(
+          cluster->execute(std::vector<Request>(5, Request::incr_or_create("n", 1, 1, kept_for_ever))));
     proxy.always(Fault::none);
     const std::uint64_t value = tally.check(*cluster);
     CHECK(proxy.faults() > 0);

@@ -23,7 +23,12 @@ def lint(build, path):
 def main():
     build = os.path.abspath(sys.argv[1])
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-    sources = sorted(glob.glob("common/**/*.cpp", recursive=True) + glob.glob("tools/**/*.cpp", recursive=True))
+    # As they are compiled: several files at a time, which the sources' own names would not be found by.
+    sources = sorted(glob.glob(f"{build}/common/*.p/*-unity*.cpp") + glob.glob(f"{build}/tools/*.p/*-unity*.cpp")) + ["tools/main.cpp"]
+    told = "".join(open(source, encoding="utf-8").read() for source in sources[:-1])
+    missing = [path for path in glob.glob("common/**/*.cpp", recursive=True) + glob.glob("tools/**/*.cpp", recursive=True)
+               if f"/{path}>" not in told and path != "tools/main.cpp"]
+    check(not missing, f"not compiled: {missing}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, status, output in pool.map(lambda source: lint(build, source), sources):
             found = re.findall(r"^\S+: (?:error|warning): .*", output, re.M)

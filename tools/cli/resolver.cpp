@@ -12,7 +12,6 @@ namespace {
 
 using Name = std::optional<std::string>;
 
-
 class Lookups {
  public:
   explicit Lookups(std::shared_ptr<const RunLimits> limits) : limits_(std::move(limits)) {}

@@ -60,7 +60,6 @@ Server one_server(const std::string& kind, const std::string& text) {
   return server;
 }
 
-
 // Their addresses stand for the name, which is what a certificate is for.
 FoundServers servers_of_name(const std::string& where, const ConnectOptions& options, const Clock& clock) {
   const Server asked = one_server("dns", where);

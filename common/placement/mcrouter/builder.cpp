@@ -12,7 +12,8 @@ namespace mcds {
 namespace {
 
 Failure not_modelled(const std::string& construct) {
-  return bad_configuration("the file uses " + construct + ", which is not supported; give the servers and --as");
+  return bad_configuration("the file uses " + construct +
+                           ", which is not supported; give the servers and --as");
 }
 
 // Those that pass every request on as it is.
@@ -45,7 +46,8 @@ std::uint64_t whole_number(const JsonNode* node, const std::string& what) {
 }
 
 std::vector<double> weights_of(const JsonNode* json, std::size_t children, bool all_needed) {
-  if (json == nullptr || !json->is(JsonNode::Kind::array)) throw bad_configuration("a weighted hash has no \"weights\"");
+  if (json == nullptr || !json->is(JsonNode::Kind::array))
+    throw bad_configuration("a weighted hash has no \"weights\"");
   std::vector<double> weights;
   for (const JsonNode& weight : json->elements) {
     if (weights.size() == children) break;
@@ -54,7 +56,8 @@ std::vector<double> weights_of(const JsonNode* json, std::size_t children, bool 
       throw bad_configuration("a weight must be a number from 0 to 1: " + weight.text);
     weights.push_back(number);
   }
-  if (all_needed && weights.size() < children) throw bad_configuration("a weighted hash has fewer weights than servers");
+  if (all_needed && weights.size() < children)
+    throw bad_configuration("a weighted hash has fewer weights than servers");
   weights.resize(children, 0.5);  // as mcrouter fills up
   return weights;
 }
@@ -118,12 +121,14 @@ std::size_t RouteBuilder::add(Route route) {
 
 std::size_t RouteBuilder::one(const JsonNode& json, std::size_t depth) {
   const Ids ids = list(json, depth);
-  if (ids.size() != 1) throw bad_configuration("one route is expected where the file has " + std::to_string(ids.size()));
+  if (ids.size() != 1)
+    throw bad_configuration("one route is expected where the file has " + std::to_string(ids.size()));
   return ids.front();
 }
 
 RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
-  if (depth > deepest_json) throw bad_configuration("the routes nest more than " + std::to_string(deepest_json) + " deep");
+  if (depth > deepest_json)
+    throw bad_configuration("the routes nest more than " + std::to_string(deepest_json) + " deep");
   if (json.is_string()) return from_string(json.text, depth);
   if (json.is(JsonNode::Kind::array)) {
     Ids ids;
@@ -133,7 +138,8 @@ RouteBuilder::Ids RouteBuilder::list(const JsonNode& json, std::size_t depth) {
     }
     return ids;
   }
-  if (!json.is(JsonNode::Kind::object)) throw bad_configuration("a route is neither a name, a list nor an object");
+  if (!json.is(JsonNode::Kind::object))
+    throw bad_configuration("a route is neither a name, a list nor an object");
   const std::string name = json.string_at("name");
   return name.empty() ? create(json.string_at("type"), json, depth) : named(name, depth, &json);
 }
@@ -342,7 +348,8 @@ std::size_t RouteBuilder::prefix_selector(const JsonNode& json, std::size_t dept
   Route result{.kind = Route::Kind::prefixes};
   const JsonNode* wildcard = json.find("wildcard");
   const JsonNode* policies = json.find("policies");
-  if (wildcard == nullptr && policies == nullptr) throw bad_configuration("a PrefixSelectorRoute has no \"policies\"");
+  if (wildcard == nullptr && policies == nullptr)
+    throw bad_configuration("a PrefixSelectorRoute has no \"policies\"");
   result.children.push_back(
       wildcard != nullptr
           ? one(*wildcard, depth + 1)

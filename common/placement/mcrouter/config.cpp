@@ -80,11 +80,12 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
   }
   if (found.size() == 1) return found.begin()->second;
   if (found.size() > 1)
-    throw bad_configuration("the file's routes place keys differently: write FILE#ROUTE with one of " + listed(names));
+    throw bad_configuration("the file's routes place keys differently: write FILE#ROUTE with one of " +
+                            listed(names));
   if (!selection.pool.empty()) {
     throw bad_configuration(builder.has_pool(selection.pool)
-                    ? "no route of the file leads to the pool " + json_quote(selection.pool)
-                    : "the file has no pool " + json_quote(selection.pool) + " with servers");
+                                ? "no route of the file leads to the pool " + json_quote(selection.pool)
+                                : "the file has no pool " + json_quote(selection.pool) + " with servers");
   }
   throw bad_configuration("the file has no route for " + selection.alias);
 }
@@ -105,7 +106,8 @@ Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuild
     if (!used[i] || routes[i].kind != Route::Kind::server) continue;
     const std::string& address = builder.destinations()[routes[i].server].address;
     const Pool one = parse_pool(address);
-    if (one.size() != 1) throw bad_configuration("a server of the pool is not host:port: " + json_quote(address));
+    if (one.size() != 1)
+      throw bad_configuration("a server of the pool is not host:port: " + json_quote(address));
     const Server& server = one.front();
     const auto [at, is_new] = indexes.emplace(server.address(), pool.size());
     if (is_new) pool.push_back(server);

@@ -43,17 +43,19 @@ std::string nutcracker_entry(std::string_view text) {
   const std::string_view address = text.substr(0, space);
   const auto colon = address.rfind(':');
   if (colon == std::string_view::npos || colon + 1 == address.size()) {
-    throw bad_configuration("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+    throw bad_configuration("the server \"" + std::string(text) +
+                            "\" has no weight; twemproxy writes host:port:weight");
   }
   const std::string weight = "/?" + std::string(address.substr(colon + 1));
   const std::string place(address.substr(0, colon));
   if (place.find("://") != std::string::npos)
     throw bad_configuration("the server \"" + std::string(text) +
-                "\" has a scheme; twemproxy has no TLS, give the servers and --as");
+                            "\" has a scheme; twemproxy has no TLS, give the servers and --as");
   if (place.starts_with('/')) return name + "unix:" + place + weight;
   const auto port = place.rfind(':');
   if (port == std::string::npos) {
-    throw bad_configuration("the server \"" + std::string(text) + "\" has no weight; twemproxy writes host:port:weight");
+    throw bad_configuration("the server \"" + std::string(text) +
+                            "\" has no weight; twemproxy writes host:port:weight");
   }
   const bool bare_v6 = port != std::string::npos && place.find(':') < port && !place.starts_with('[');
   return name + (bare_v6 ? '[' + place.substr(0, port) + ']' + place.substr(port) : place) + weight;
@@ -63,7 +65,7 @@ std::string nutcracker_profile(const YamlNode& pool) {
   const std::string distribution = pool.text("distribution", "ketama");
   if (distribution != "ketama" && distribution != "modula") {
     throw bad_configuration("distribution " + distribution +
-                " does not place keys on fixed servers; use ketama or modula");
+                            " does not place keys on fixed servers; use ketama or modula");
   }
   return "twemproxy-" + distribution + '-' + pool.text("hash", "fnv1a_64");
 }

@@ -13,8 +13,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t compared_keys = 20'000;
-constexpr double noticeable = 0.002;        // of the keys: more than tied points could move
-constexpr double much = 1.5, little = 0.5;  // times the fair share
+constexpr double noticeable = 0.002;  // of the keys: more than tied points could move
 constexpr std::size_t few_points = 20;
 
 class Check {

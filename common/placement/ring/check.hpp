@@ -11,6 +11,9 @@
 
 namespace mcds {
 
+// Times the fair share of a server: what is far too much and far too little.
+constexpr double much = 1.5, little = 0.5;
+
 struct Finding {
   const char* check;  // a word: "duplicate_identity"
   bool problem;       // otherwise a note

@@ -246,7 +246,6 @@ std::vector<Finding> check_list(const Pool& listed, const Placement& placement,
 
 std::vector<Finding> check_counts(const Placement& placement, const std::vector<std::uint64_t>& counts) {
   constexpr std::uint64_t few_keys_of_a_server = 20;
-  constexpr double much = 1.5, little = 0.5;
   const std::uint64_t all = std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
   if (counts.size() < 2 || all < few_keys_of_a_server * counts.size()) return {};
   const std::vector<double> fair = fair_shares(placement);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view move_mark = "kept/";
 constexpr std::uint64_t most_numbered = 99;
-constexpr int attempts = 16;
+constexpr int conf_attempts = 16;
 
 }  // namespace
 
@@ -125,7 +125,7 @@ bool ConfCopies::lacks(std::size_t copy) const {
 
 bool change_conf(const Context& context, const std::string& key, const NextConf& next) {
   Reply stored;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0; attempt < conf_attempts; ++attempt) {
     const Reply seen = expect_read(context.cluster, context.cluster.execute(Request::gets(key)));
     const WallTime now = context.clock.wall();
     const auto before = parse_in_use(seen.outcome == Outcome::hit ? seen.value : "", now);

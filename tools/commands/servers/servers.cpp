@@ -56,8 +56,7 @@ JsonObject describe(const Server& server, std::size_t index, const Condition& co
   number(line, "max_connections", condition, "max_connections");
   if (condition.round_trip) line.number("rtt_us", static_cast<std::uint64_t>(condition.round_trip->count()));
   if (credentials_of(server).login) line.boolean("login_in_clear", login_in_clear(server));
-  if (const auto end = ends.find(index); end != ends.end())
-    line.time("certificate_ends_at", end->second);
+  if (const auto end = ends.find(index); end != ends.end()) line.time("certificate_ends_at", end->second);
   if (!condition.error.empty()) line.bytes("error", condition.error);
   return line;
 }
