@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The bash completion in a real bash: what it offers for a command line. Usage: completion_test.py BUILD_DIR"""
+"""The completions in a real bash, fish and zsh: what they offer for a command line. Usage: completion_test.py BUILD_DIR"""
 import os
 import subprocess
 import sys
@@ -17,6 +17,20 @@ COMP_POINT=${#COMP_LINE}
 _mcds
 printf '%s\n' "${COMPREPLY[@]}"
 """
+
+FISH = 'source "$STUB"; complete -C "$argv[1]"'
+# The script alone, with what the completion system would have given it.
+ZSH = r"""
+_describe() { print -rl -- "${described[@]%%:*}" }
+_files() { print -rl -- * }
+_normal() { print -rl -- "normal $CURRENT ${words[*]}" }
+words=("${(@Q)${(z)1}}")
+[[ $1 == *' ' ]] && words+=('')
+CURRENT=$#words
+source $STUB
+"""
+# Of the other two shells: the interpreter's words, its completion, and what it offers for a command behind `--`.
+OTHERS = [(["fish", "--no-config", "-c", FISH], "mcds.fish", "mkdir"), (["zsh", "-f", "-c", ZSH, "zsh"], "_mcds", "normal 1 mkd")]
 
 # Command line, a word that must be offered, a word that must not be.
 CASES = [
@@ -79,6 +93,32 @@ def evaluations(directory, environment, complete, mcds):
     return failures
 
 
+def other_shells(directory, environment):
+    """The same in fish and zsh, which evaluate nothing either."""
+    failures, count = [], 0
+    for command, script, behind in OTHERS:
+        environment = {**environment, "STUB": os.path.join(os.path.dirname(environment["STUB"]), script)}
+
+        def offered(line, command=command, environment=environment):
+            done = subprocess.run([*command, line], cwd=directory, env=environment, capture_output=True, text=True, timeout=60, check=False)
+            return [word.split("\t")[0] for word in done.stdout.splitlines()] + [f"stderr: {done.stderr}"] * bool(done.stderr)
+
+        for line, wanted, unwanted in [*CASES[:5], ("mcds --config some.c", "some.conf", "json"), ("mcds lock run x -- mkd", behind, "--ttl")]:
+            count += 1
+            words = offered(line)
+            if wanted not in words or unwanted in words or any(word.startswith("stderr") for word in words):
+                failures.append(f"{command[0]}: {line!r}: offered {words[:9]}, wanted {wanted!r} and not {unwanted!r}")
+        offered("mcds --config hostile.conf -P ")
+        path = environment["PATH"]
+        environment["PATH"] = os.path.join(directory, "bin") + ":" + path
+        offered("mcds lock run x -- ")
+        environment["PATH"] = path
+        count += 1
+        if os.path.exists(os.path.join(directory, "pwned")):
+            failures.append(f"{command[0]}: completion ran code from a name")
+    return failures, count
+
+
 def main():
     build = os.path.abspath(sys.argv[1])
     stub = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../completions/mcds.bash"))
@@ -99,6 +139,8 @@ def main():
             if wanted not in offered or unwanted in offered or done.stderr:
                 failures.append(f"{line!r}: offered {offered}, wanted {wanted!r} and not {unwanted!r} {done.stderr}")
         failures += evaluations(directory, environment, complete, f"{build}/tools/mcds")
+        more, others = other_shells(directory, environment)
+        failures += more
         # The shell sorts what it shows; mcds itself says what comes first.
         line, own, of_all = ORDER
         offered = [word.split("\t")[0] for word in
@@ -108,7 +150,7 @@ def main():
             failures.append(f"{line!r}: {of_all} is offered before {own}")
     for failure in failures:
         print(failure)
-    print(f"{len(CASES) + 1 - len(failures)} passed, {len(failures)} failed")
+    print(f"{len(CASES) + others + 1 - len(failures)} passed, {len(failures)} failed")
     sys.exit(bool(failures))
 
 
