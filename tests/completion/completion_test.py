@@ -56,7 +56,7 @@ CASES = [
 ]
 
 # What a program in place of mcds says, and what a config may call its pools: text, and no code.
-HOSTILE = ["!command a[$(touch pwned)]", "!command $(touch pwned)", "!command 1+a[$(touch pwned)]", "`touch pwned`\t", "$(touch pwned)"]
+HOSTILE = ["!command path[$(touch pwned)]", "!command a[$(touch pwned)]", "!command $(touch pwned)", "!command 1+a[$(touch pwned)]", "`touch pwned`\t", "$(touch pwned)"]
 NAMES = ["!command 1", "!files", "$(touch pwned)", "two words", "bell\x07", "right-to-left\u202e"]
 
 # A command line whose own options are offered before the options of all commands.
