@@ -45,8 +45,12 @@ def readers_that_pause(server):
                 time.sleep(pause)
                 with open(reading, "rb", closefd=False) as file:
                     check(file.read().count(b"\n") == 20000, f"a reader that pauses for {pause} s: lines are missing")
-            message = process.stderr.read()
-            check(process.wait(60) == status, f"a reader that pauses, {deadline}: {process.returncode} {message!r}")
+            try:
+                message = process.communicate(timeout=60)[1]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                message = process.communicate()[1]
+            check(process.returncode == status, f"a reader that pauses, {deadline}: {process.returncode} {message!r}")
         os.close(reading)
         if status == 75:
             check(b"deadline" in message and time.monotonic() - started < BOUND_S + 1, f"a reader that pauses: {message!r}")
