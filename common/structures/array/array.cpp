@@ -286,10 +286,34 @@ Array::Changed Array::written(const Writing& writing) const {
       .created = found,
       .server = first.failure() ? context_.cluster.placement().server_of(kept_.key()) : first.value().server,
       .copies = copy_outcomes(context_, kept_.key(), failures)};
+  bool any_created = false;
   for (const Writing::Copy& one : writing.copies) {
-    if (one.has_it()) changed.created = changed.created && one.appended.value().created;
+    if (!one.has_it()) continue;
+    changed.created = changed.created && one.appended.value().created;
+    any_created = any_created || one.appended.value().created;
   }
+  if (any_created) kept_.confirm([&] { return take_back(writing); });
   return changed;
+}
+
+// Every copy, as long as nobody else has put anything there.
+bool Array::take_back(const Writing& writing) const {
+  std::unordered_set<std::string_view> ours;
+  for (const JournalLine& line : writing.lines) ours.insert(line.id);
+  const auto taken = copies_.each([&](std::size_t copy) {
+    if (writing.copies[copy].is_unknown() || writing.copies[copy].unanswered) return false;
+    Cluster& cluster = copies_.at(copy).cluster;
+    const Reply there = expect_read(cluster, cluster.execute(Request::gets(kept_.key())));
+    if (there.outcome == Outcome::miss) return true;
+    const auto root = decode_journal_root(there.value);
+    if (!root || !root->segments.empty()) return false;
+    const auto lines = decode_journal_lines(root->tail).lines;
+    if (std::any_of(lines.begin(), lines.end(), [&](const auto& line) { return !ours.contains(line.id); }))
+      return false;
+    const Reply removed = cluster.execute(Request::remove_if(kept_.key(), there.cas));
+    return expect(cluster, removed).outcome == Outcome::deleted;
+  });
+  return taken.count(std::identity()) == copies_.size();
 }
 
 Array::Creation Array::creation(const Context& context, const Step& step,

@@ -20,8 +20,8 @@
 //   refused. (If two clients create an array at the same moment in different encodings, both exist, and the
 //   journal is the array.)
 // Round trips
-//   journal  a change 1; 5 if it creates the array, because the JSON encoding and other numbers of copies are
-//            looked for first; more if the item is full, see journal.hpp. A replacement of more than 256 KiB
+//   journal  a change 1; 6 if it creates the array, because the JSON encoding and other numbers of copies are
+//            looked for first, and the latter again before it answers; more if the item is full, see journal.hpp. A replacement of more than 256 KiB
 //            2, plus 1 per half MiB. fetch 1, with segments 2; a missing journal 3.
 //   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, or 1 if the encoding is given; a missing array 1 more.
@@ -152,6 +152,7 @@ class Array {
   [[noreturn]] static void raise_perhaps(const Writing& writing, const Failure& failure);
   bool thaw() const;
   Changed written(const Writing& writing) const;
+  bool take_back(const Writing& writing) const;
   Contents fetch_here(std::optional<ArrayEncoding> encoding) const;
   Contents fetch_journals() const;
   JournalContents read_first() const;

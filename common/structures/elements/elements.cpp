@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "common/primitives/key_names.hpp"
@@ -98,6 +99,7 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
   const auto there = shards_there(listings);
   const auto finished =
       copies_.each([&](std::size_t copy) { indexes_[copy]->finish_list(listings[copy].value(), there); });
+  for (const auto& listing : listings) began_ = began_ || (!listing.failure() && listing.value().began);
   std::vector<std::vector<std::optional<Failure>>> lists(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
@@ -155,6 +157,30 @@ std::vector<bool> Elements::present(std::span<const std::string> names) const {
   for (const VersionedItem& item : versions_.read(keys_of(names)))
     present.push_back(item.live() || item.any_failed());
   return present;
+}
+
+// What one set created, in all copies, as long as nobody else has changed or added anything.
+bool Elements::take_back(std::span<const Element> elements) const {
+  std::vector<Request> gets;
+  std::set<std::string> names;
+  for (const Element& element : elements) {
+    gets.push_back(Request::gets(key_of(element.name)));
+    names.insert(element.name);
+  }
+  const CopyReplies replies = execute_copies(context_, gets);
+  std::vector<Request> removals;
+  for (std::size_t i = 0; i < gets.size(); ++i) {
+    for (const Reply& reply : replies[i]) {
+      if (expect_read(context_.cluster, reply).outcome == Outcome::miss) continue;
+      if (reply.value != elements[i].value) return false;
+      removals.push_back(Request::remove_if(gets[i].key, reply.cas).on(reply.server));
+    }
+  }
+  for (const Reply& reply : context_.cluster.execute(removals)) {
+    if (expect(context_.cluster, reply).outcome != Outcome::deleted) return false;
+  }
+  const auto taken = copies_.each([&](std::size_t copy) { return indexes_[copy]->take_back(names); });
+  return taken.count(std::identity()) == copies_.size();
 }
 
 std::vector<ElementResult> Elements::get(std::span<const std::string> names) const {

@@ -159,6 +159,7 @@ class Elements {
   class Dropper;
   static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
                               const Journal::Options& options, const Recopying::Seen& left);
+  bool take_back(std::span<const Element> elements) const;
   bool lists_nothing(const Kept::Place& place) const;
   void change_from(const Kept::Place& place, const std::vector<Kept::Place>& places);
   // If nothing is found: whether it is under other keys, which are used from now on.
@@ -186,6 +187,7 @@ class Elements {
   Versions versions_;
   mutable Kept kept_;                                           // looks for other copies if nothing was found
   mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
+  mutable bool began_ = false;                                  // listing has created the index
   bool were_new_ = false;  // all of the last batch: the next one's are taken for new
 };
 

@@ -82,6 +82,7 @@ class ElementIndex {
     std::set<std::size_t> there;                   // that were there before
     std::set<std::size_t> full;
     std::vector<std::size_t> shards;  // of each name
+    bool began = false;               // there was no manifest
 
     void note(std::size_t shard, const Journal::Appended& appended);
   };
@@ -155,6 +156,9 @@ class ElementIndex {
   // Declares the index complete as it is. False: there is none.
   bool accept();
 
+  // Removes what lists nothing but these, each part by compare-and-delete, the manifest last. False: something is left.
+  bool take_back(const std::set<std::string>& names) const;
+
   std::vector<std::string> keys() const;
   std::string manifest_key() const { return base_ + ":i"; }
   std::string shard_key(std::size_t shard) const { return base_ + ":i:" + std::to_string(shard); }
@@ -166,7 +170,7 @@ class ElementIndex {
   void list_in_pieces(const Share& share, Journal::Options options, Listing& listing) const;
   bool restore(std::size_t shard, const There& there) const;
   void mark_lossy(std::size_t shard) const;
-  void name_in_manifest(std::size_t shard, const std::string& incarnation) const;
+  bool name_in_manifest(std::size_t shard, const std::string& incarnation) const;
   Request mark(std::size_t shard, const std::string& incarnation) const;
   void name_new(Roots& roots) const;
   std::string line_operation() const;

@@ -29,10 +29,11 @@ std::string ElementIndex::line_operation() const {
   return hex64(now << 32 | (context_.random.bits() & 0xffffffff));
 }
 
-void ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
+// Whether that created it.
+bool ElementIndex::name_in_manifest(std::size_t shard, const std::string& incarnation) const {
   const JournalLine line{Change::add, journal_line_id(line_operation(), 0),
                          manifest_entry(shard, incarnation)};
-  static_cast<void>(Journal(context_, manifest_key(), options_).append(std::span(&line, 1)));
+  return Journal(context_, manifest_key(), options_).append(std::span(&line, 1)).created;
 }
 
 void ElementIndex::say_unfinished(bool unfinished) const {
@@ -161,7 +162,7 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
     const auto named = attempt([&, number = shard, &creation = incarnation] {
       const auto elsewhere = there.find(number);
       if (elsewhere != there.end() && !restore(number, elsewhere->second)) mark_lossy(number);
-      name_in_manifest(number, creation);
+      listing.began = name_in_manifest(number, creation) || listing.began;
       marks_.push_back(mark(number, creation));
     });
     for (std::size_t i = 0; i < listing.failures.size() && !beside_copies_; ++i) {
@@ -180,6 +181,31 @@ void ElementIndex::finish_list(Listing& listing, const std::map<std::size_t, The
   // Nothing of ours depends on it; the next client that finds the shard full tries again.
   for (const std::size_t shard : listing.full)
     static_cast<void>(attempt([&] { return compact_shard(shard, false); }));
+}
+
+bool ElementIndex::take_back(const std::set<std::string>& names) const {
+  std::set<std::string> ours;
+  for (const std::string& name : names) ours.insert(quote_bytes(name));
+  std::vector<Request> gets;
+  for (std::string& key : keys()) gets.push_back(Request::gets(std::move(key)));
+  const auto replies = context_.cluster.execute(gets);
+  std::vector<Request> removals;
+  std::set<std::string> listed;
+  for (std::size_t i = gets.size(); i-- > 0;) {
+    if (expect_read(context_.cluster, replies[i]).outcome == Outcome::miss) continue;
+    const auto root = decode_journal_root(replies[i].value);
+    if (!root || !root->segments.empty()) return false;
+    const std::set<std::string>& allowed = i == 0 ? listed : ours;
+    for (const JournalLine& line : decode_journal_lines(root->tail).lines) {
+      if (line.change == Change::add && !allowed.contains(line.element)) return false;
+    }
+    if (i != 0) listed.insert(manifest_entry(i - 1, root->incarnation));
+    removals.push_back(Request::remove_if(gets[i].key, replies[i].cas));
+  }
+  for (const Request& removal : removals) {
+    if (expect(context_.cluster, context_.cluster.execute(removal)).outcome != Outcome::deleted) return false;
+  }
+  return true;
 }
 
 void ElementIndex::mark_lossy(std::size_t shard) const {

@@ -17,7 +17,8 @@ constexpr auto most_unlisted = std::chrono::seconds(2);
 
 class Elements::Setting {
  public:
-  Setting(Elements& elements, std::span<const Element> batch) : elements_(elements) {
+  Setting(Elements& elements, std::span<const Element> batch) : elements_(elements), batch_(batch) {
+    elements_.began_ = false;
     for (const Element& element : batch) {
       One one;
       one.element = &element;
@@ -41,6 +42,8 @@ class Elements::Setting {
       write();
       list(all([](const One& one) { return one.written_late(); }));
     }
+    if (elements_.began_)
+      elements_.kept_.confirm([this] { return is_certain() && elements_.take_back(batch_); });
     elements_.were_new_ =
         !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
     return results();
@@ -213,6 +216,15 @@ class Elements::Setting {
     }
   }
 
+  // Nothing of it may be executed late.
+  bool is_certain() {
+    return all([](const One& one) {
+             return (one.failure && one.failure->code() == ErrorCode::unknown_outcome) ||
+                    one.item.any_failed();
+           })
+        .empty();
+  }
+
   // Whether no copy had it before: of several clients that create it at once, the one that writes the first copy was first.
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
@@ -243,6 +255,7 @@ class Elements::Setting {
   }
 
   Elements& elements_;
+  std::span<const Element> batch_;
   std::vector<One> ones_;
 };
 
