@@ -7,6 +7,7 @@
 
 #include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/eventlog/read.hpp"
 #include "common/structures/eventlog/recopy.hpp"
 
@@ -303,7 +304,7 @@ EventLog::Flushed EventLog::flush() {
       static_cast<void>(elsewhere());
     }
   }
-  const auto failure = failure_of_all(failures);
+  const auto failure = failure_of(Part::changing, failures);
   const std::size_t stored = failure ? stored_at_least() : events;
   if (stored == 0) raise(*failure);
   if (!failure) settle_begun(failures);
@@ -314,11 +315,12 @@ EventLog::Flushed EventLog::flush() {
           .failure = failure};
 }
 
-// A server whose items are small takes the lines in pieces, the first ones first.
+// In as many copies as a change must be. A server whose items are small takes the lines in pieces, the first ones first.
 std::size_t EventLog::stored_at_least() const {
-  std::size_t most = 0;
-  for (const LogWriter& writer : writers_) most = std::max(most, writer.stored());
-  return most;
+  std::vector<std::size_t> stored;
+  for (const LogWriter& writer : writers_) stored.push_back(writer.stored());
+  std::sort(stored.rbegin(), stored.rend());
+  return stored[quorum(stored.size()) - 1];
 }
 
 // Another shape divides the lines into other chunks.

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "common/base/bounds.hpp"
+#include "common/primitives/several/quorum.hpp"
 
 namespace mcds {
 
@@ -308,24 +309,31 @@ std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy) 
 
 UnitedChunk unite(std::span<const ChunkText* const> copies) {
   UnitedChunk united;
+  std::vector<CopyState> states;
   bool silent = true;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const ChunkText& copy = *copies[i];
     const auto of_copy = static_cast<std::int64_t>(i);
     united.text.chunk = copy.chunk;
     united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
+    bool lacks_answer = false;
     for (const auto& [number, part] : copy.parts) {
       united.text.parts[{of_copy, number.part}] = part;
-      if (part.unreachable && number.part <= copy.last_named) united.blocked = true;
+      if (part.unreachable && number.part <= copy.last_named) lacks_answer = united.blocked = true;
     }
     for (const auto& [name, incarnation] : copy.named) {
       united.text.named.push_back({{name.chunk, name.part, of_copy}, incarnation});
     }
     const auto first = copy.parts.find({0, 0});
-    silent = silent && first != copy.parts.end() && first->second.unreachable;
+    const bool is_silent = first != copy.parts.end() && first->second.unreachable;
+    silent = silent && is_silent;
     united.text.whole = united.text.whole || has_all(copy);
+    states.push_back({.has = has_all(copy)});
+    if (is_silent || lacks_answer) states.back().failure = Failure(ErrorCode::unavailable, "no answer");
   }
   united.blocked = (united.blocked || silent) && !united.text.whole;
+  // One copy that is whole is not enough where an event is on most copies, and that one missed it.
+  if (quorum(copies.size()) > 1) united.blocked = failure_of(Part::reading, states).has_value();
   return united;
 }
 
