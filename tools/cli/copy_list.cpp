@@ -1,5 +1,7 @@
 #include "tools/cli/copy_list.hpp"
 
+#include <algorithm>
+
 #include "tools/cli/exit_status.hpp"
 #include "tools/cli/session.hpp"
 
@@ -23,6 +25,9 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
     }
   }
   line.objects("copies", list);
+  const auto failed = [](const CopyOutcome& copy) { return copy.failure.has_value(); };
+  if (copies.size() == 2 && std::count_if(copies.begin(), copies.end(), failed) == 1)
+    line.boolean("degraded", true);
 }
 
 ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before) {

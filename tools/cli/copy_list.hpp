@@ -13,7 +13,7 @@ class Session;
 
 // "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}]; nothing when there is one copy. Where
 // the answer has no room for it (-o value), a failed copy is a warning, once for each server. `yes`: what CopyOutcome::yes
-// is called.
+// is called. "degraded":true: the answer rests on one copy of two.
 void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies,
                 const char* yes = "");
 
