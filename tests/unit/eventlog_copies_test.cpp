@@ -186,6 +186,47 @@ TEST_CASE("eventlog copies: a cursor goes on exactly when any one copy is lost")
   }
 }
 
+TEST_CASE(
+    "eventlog copies: what one copy had when it was delivered is not delivered again when the other has it "
+    "alone") {
+  for (const bool reached : {false, true}) {
+    for (const std::size_t late : {0U, 1U}) {
+      CAPTURE(reached);
+      CAPTURE(late);
+      CopiedWorld world;
+      const auto key = world.log().put("first", EventData::text).copies;
+      const std::size_t away = key[late].server;
+      const auto cut = [&](bool reads) {
+        world.faults.choose([&world, away, reads](const Request& request) -> std::optional<test::Mishap> {
+          if (world.trips.server_of(request) != away) return std::nullopt;
+          return reads && request.op == Op::get ? std::nullopt : std::optional(test::Mishap::unreachable);
+        });
+      };
+      cut(false);
+      world.log().put("second", EventData::text);
+      world.clock.advance(1s);
+      CursorState cursor;
+      CollectingSink sink;
+      // It is read there, or not even that, and what it lacks cannot be written.
+      cut(reached);
+      world.log().deliver(cursor, sink, {}, true);
+      CHECK(sink.texts() == std::vector<std::string>{"first", "second"});
+      cursor = CursorState::parse(cursor.text(), "cursor");
+      world.faults.none();
+      CHECK(fetched(world).events.size() == 2);
+      world.memory.restart(key[1 - late].server);
+      CollectingSink again;
+      world.log().deliver(cursor, again, {}, true);
+      CHECK(again.texts().empty());
+      // Once every copy has them nothing is to be remembered.
+      CHECK(fetched(world).events.size() == 2);
+      world.log().deliver(cursor, again, {}, true);
+      CHECK(again.texts().empty());
+      CHECK(cursor.early.empty());
+    }
+  }
+}
+
 TEST_CASE("eventlog copies: a cursor with a limit delivers each event once, as many as asked for") {
   CopiedWorld world;
   EventLog log = world.log();

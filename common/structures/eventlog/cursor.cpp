@@ -66,6 +66,13 @@ bool read_line(CursorState& state, std::string_view line) {
     state.seen = WallTime(std::chrono::microseconds(*time));
     return true;
   }
+  if (words[0] == "early" && words.size() == 3) {
+    const auto chunk = PartName::parse(words[1]);
+    const auto id = EventId::parse(words[2]);
+    if (!chunk || chunk->part != 0 || !id) return false;
+    state.early[chunk->chunk].insert(*id);
+    return true;
+  }
   const auto name = words.size() < 3 ? std::nullopt : parse_name(words[1]);
   if (!name || !parse_hex64(words[2])) return false;
   if (words[0] == "lost" && words.size() == 3) {
@@ -186,6 +193,9 @@ std::string CursorState::text() const {
     text += '\n';
   }
   for (const auto& [name, incarnation] : lost) text += "lost " + text_of(name) + ' ' + incarnation + '\n';
+  for (const auto& [chunk, ids] : early) {
+    for (const EventId& id : ids) text += "early " + PartName{chunk, 0}.text() + ' ' + id.text() + '\n';
+  }
   const std::string sum = checksum(text);
   return text + "end *" + sum + '\n';
 }
@@ -240,6 +250,7 @@ void CursorState::change_rings(std::int64_t before, std::int64_t now) {
 void CursorState::forget_before(std::int64_t chunk) {
   parts.erase(parts.begin(), parts.lower_bound({chunk, 0}));
   lost.erase(lost.begin(), lost.lower_bound({{chunk, 0}, ""}));
+  early.erase(early.begin(), early.lower_bound(chunk));
 }
 
 CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {

@@ -12,6 +12,7 @@
 //   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was kept in 2 copies,
 //                                                   the second is 201: see PartName::ring
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
+//   early 29920568 01a1fc4a-…                       an event that was delivered before every copy had it, until all have
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
 #pragma once
@@ -39,6 +40,8 @@ struct CursorState {
   std::optional<WallTime> seen;  // nothing that was there then is undelivered
   std::map<PartName, Consumed> parts;
   std::set<std::pair<PartName, std::string>> lost;
+  // Of each chunk: a copy that gets one of them later has it behind what was consumed there.
+  std::map<std::int64_t, std::set<EventId>> early;
   // 2: written by a reader of several copies, whose parts say of which they are.
   int version = 1;
 

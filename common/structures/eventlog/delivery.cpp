@@ -42,7 +42,7 @@ bool ChunkDelivery::deliver(const ChunkText& chunk, std::optional<std::uint64_t>
   const bool repeats = left && !parts.empty() && parts.back().name.copy != 0;
   std::set<EventId> seen;
   if (repeats) {
-    const auto before = consumed_ids(parts);
+    const auto before = consumed_ids(chunk.chunk, parts);
     seen.insert(before.begin(), before.end());
   }
   for (Part& part : parts) {
@@ -51,7 +51,8 @@ bool ChunkDelivery::deliver(const ChunkText& chunk, std::optional<std::uint64_t>
   }
   summary_.parts += parts.size();
   summary_.chunks += parts.empty() ? 0 : 1;
-  drop_repeated(parts, events);
+  drop_repeated(chunk.chunk, parts, events);
+  note_early(chunk.chunk, parts, events);
   for (const Part& part : parts) {
     state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
   }
@@ -190,21 +191,53 @@ bool ChunkDelivery::collect(Part& part, std::vector<EventLine>& events, std::opt
 }
 
 // Sorts by id and drops the ids that come twice, or came before in what was consumed of any part.
-void ChunkDelivery::drop_repeated(const std::vector<Part>& parts, std::vector<EventLine>& events) const {
+void ChunkDelivery::drop_repeated(std::int64_t chunk, const std::vector<Part>& parts,
+                                  std::vector<EventLine>& events) const {
   if (events.empty()) return;
   const auto by_id = [](const EventLine& a, const EventLine& b) { return a.id < b.id; };
   const auto same_id = [](const EventLine& a, const EventLine& b) { return a.id == b.id; };
   std::stable_sort(events.begin(), events.end(), by_id);
   events.erase(std::unique(events.begin(), events.end(), same_id), events.end());
-  const std::vector<EventId> before = consumed_ids(parts);
+  const std::vector<EventId> before = consumed_ids(chunk, parts);
   std::erase_if(events, [&](const EventLine& event) {
     return std::binary_search(before.begin(), before.end(), event.id);
   });
 }
 
+// Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has is in as many copies
+// as it will ever be.
+void ChunkDelivery::note_early(std::int64_t chunk, const std::vector<Part>& parts,
+                               const std::vector<EventLine>& events) {
+  if (copies_ == 1 || state_.ring.empty()) return;  // the latter: nobody asks again
+  std::map<EventId, std::set<std::int64_t>> had;
+  for (const EventLine& event : events) had[event.id];
+  for (const EventId& id : state_.early[chunk]) had[id];
+  for (const Part& part : parts) {
+    std::string_view consumed = std::string_view(part.text->value).substr(0, had.empty() ? 0 : part.start);
+    while (!consumed.empty()) {
+      const auto id = EventId::parse(take_line(consumed).substr(0, event_id_size));
+      const auto of_id = id ? had.find(*id) : had.end();
+      if (of_id == had.end()) continue;
+      of_id->second.insert(part.name.copy);
+      if (part.name.ring() != 0) had.erase(of_id);
+    }
+  }
+  std::erase_if(had, [&](const auto& one) { return one.second.empty() || one.second.size() == copies_; });
+  if (had.empty()) {
+    state_.early.erase(chunk);
+    return;
+  }
+  state_.version = 2;
+  std::set<EventId>& early = state_.early[chunk];
+  early.clear();
+  for (const auto& one : had) early.insert(one.first);
+}
+
 // Sorted.
-std::vector<EventId> ChunkDelivery::consumed_ids(const std::vector<Part>& parts) const {
+std::vector<EventId> ChunkDelivery::consumed_ids(std::int64_t chunk, const std::vector<Part>& parts) const {
   std::vector<EventId> before;
+  if (const auto early = state_.early.find(chunk); early != state_.early.end())
+    before.assign(early->second.begin(), early->second.end());
   for (const Part& part : parts) {
     const auto known = state_.parts.find(part.name);
     if (known == state_.parts.end() || part.replaced || known->second.incarnation != part.incarnation)

@@ -78,8 +78,8 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
                               bool only_if_sole) {
   Read read;
   ChunkDelivery delivery(
-      context_.cluster, shape_, [this](const PartName& name) { return key_of(name); }, context_.clock.wall(),
-      state, sink, read.summary);
+      context_.cluster, shape_, copies_.size(), [this](const PartName& name) { return key_of(name); },
+      context_.clock.wall(), state, sink, read.summary);
   std::size_t at_once = chunks_per_read;
   bool looked = false;
   for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
@@ -204,6 +204,7 @@ void EventLog::follow(CursorState& state) {
   if (take_over(state)) return;
   state.parts.clear();
   state.lost.clear();
+  state.early.clear();
   state.ring = keys_.ring();
 }
 
