@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "common/base/bounds.hpp"
-#include "common/primitives/several/quorum.hpp"
 
 namespace mcds {
 
@@ -309,7 +308,7 @@ std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy) 
 
 UnitedChunk unite(std::span<const ChunkText* const> copies) {
   UnitedChunk united;
-  std::vector<CopyState> states;
+  std::vector<CopyState>& states = united.states;
   bool silent = true;
   for (std::size_t i = 0; i < copies.size(); ++i) {
     const ChunkText& copy = *copies[i];
@@ -341,6 +340,20 @@ bool RingText::any_missing() const {
   return std::any_of(missing.begin(), missing.end(), [](const auto& of_chunk) {
     return std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& lines) { return !lines.empty(); });
   });
+}
+
+std::optional<Failure> RingText::unconfirmed(std::span<const std::optional<Failure>> unrefilled) const {
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    const auto lacking = [](const std::string& lines) { return !lines.empty(); };
+    if (std::none_of(missing[i].begin(), missing[i].end(), lacking)) continue;
+    std::vector<CopyState> states = chunks[i].states;
+    for (std::size_t copy = 0; copy < states.size(); ++copy) {
+      states[copy].has = true;
+      if (!states[copy].failure && lacking(missing[i][copy])) states[copy].failure = unrefilled[copy];
+    }
+    if (auto failure = failure_of(Part::answering, states)) return failure;
+  }
+  return std::nullopt;
 }
 
 bool RingText::lacks(std::size_t copy) const {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/primitives/several/quorum.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 
 namespace mcds {
@@ -65,6 +66,7 @@ struct ChunkText {
 struct UnitedChunk {
   ChunkText text;
   bool blocked = false;
+  std::vector<CopyState> states = {};  // of each copy
 };
 UnitedChunk unite(std::span<const ChunkText* const> copies);
 
@@ -79,6 +81,8 @@ struct RingText {
 
   bool any_missing() const;
   bool lacks(std::size_t copy) const;
+  // Why something of it is in too few copies to be answered; `unrefilled`: copies that did not get what they lack.
+  std::optional<Failure> unconfirmed(std::span<const std::optional<Failure>> unrefilled) const;
   // An event's id says when it was put.
   static bool may_be_late() { return false; }
 };

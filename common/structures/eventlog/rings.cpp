@@ -97,7 +97,10 @@ std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys
   if (copies.size() == 1)
     return ChunkReader(copies.at(0), shape_, keys, true, tolerant, sink, summary).read(chunks);
   const auto read = [&](bool) { return read_copies(copies, keys, chunks, sink, refills); };
-  const auto write = [&](const RingText& all, std::size_t copy) { refill(all, copy); };
+  std::vector<std::optional<Failure>> unrefilled(copies.size());
+  const auto write = [&](const RingText& all, std::size_t copy) {
+    unrefilled[copy] = attempt([&] { refill(all, copy); }).failure();
+  };
   RingText ring = repair(copies, context_.clock, read, write);
   std::vector<Failure> unreachable;
   for (const LogSummary& one : ring.summaries) {
@@ -114,6 +117,7 @@ std::vector<ChunkText> EventLog::read_ring(const Replicas& copies, const LogKeys
   }
   if (summary.flood) return {};
   // Again, so that a cursor counts what was re-filled as read: the copy it came from may be lost next.
+  if (const auto failure = ring.unconfirmed(unrefilled); failure && !tolerant) raise(*failure);
   if (ring.any_missing()) return read_ring(copies, keys, chunks, sink, summary, tolerant, false);
   std::vector<ChunkText> texts;
   bool blocked = false;
@@ -143,15 +147,19 @@ RingText EventLog::read_copies(const Replicas& copies, const LogKeys& keys,
     ring.chunks.push_back(unite(of_chunk));
     if (!refills) continue;
     const bool may_be_put = !ring.chunks.back().blocked && shape_.expiry_of(chunks[i]) > now;
-    ring.missing.push_back(may_be_put ? missing_lines(of_chunk, now - in_transit)
+    // What too few copies have must not be answered, in transit or not.
+    const WallTime young = quorum(copies.size()) > 1 ? WallTime::max() : now - in_transit;
+    ring.missing.push_back(may_be_put ? missing_lines(of_chunk, young)
                                       : std::vector<std::string>(copies.size()));
   }
   return ring;
 }
 
-// Gives a copy what others have. What cannot be written now does not keep the rest from being written.
+// Gives a copy what others have. What cannot be written now does not keep the rest from being written. Throws if an event
+// could not be.
 void EventLog::refill(const RingText& ring, std::size_t copy) {
   LogWriter& writer = writers_[copy];
+  std::optional<Failure> failure;
   if (ring.confs.lacks(copy))
     static_cast<void>(attempt([&] { return add_to_conf(copies_.at(copy), keys_.conf(), ring.confs.all()); }));
   if (ring.any_missing()) {
@@ -166,8 +174,10 @@ void EventLog::refill(const RingText& ring, std::size_t copy) {
       for (const auto& [name, incarnation] : chunk.unnamed) writer.name_part(name, incarnation);
     };
     if (ring.chunks[i].text.whole) static_cast<void>(attempt(put_directory_right));
-    static_cast<void>(attempt([&] { writer.restore(chunk.chunk, ring.missing[i][copy]); }));
+    const auto restored = attempt([&] { writer.restore(chunk.chunk, ring.missing[i][copy]); });
+    if (restored.failure() && !ring.missing[i][copy].empty()) failure = restored.failure();
   }
+  if (failure) raise(*failure);
 }
 
 }  // namespace mcds
