@@ -130,8 +130,19 @@ std::optional<Failure> Kept::newly_silent(const Look& look) const {
 
 void Kept::confirm(const std::function<bool()>& take_back) {
   if (is_unmarked()) return;
-  Look now = look();
-  for (int again = 1; again < most_looks && newly_silent(now); ++again) now = look();
+  const std::string what =
+      "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+  const auto looked = attempt([&] {
+    Look seen = look();
+    for (int again = 1; again < most_looks && newly_silent(seen); ++again) seen = look();
+    return seen;
+  });
+  // It is there, whatever the look failed with.
+  if (looked.failure()) {
+    throw UnknownOutcome(what + ", and the servers that may have it in another number do not answer",
+                         looked.failure()->server());
+  }
+  const Look& now = looked.value();
   // What was created before somebody began to change its number goes along.
   if (now.change && now.change->mark.from == context_.copies && !now.change->mark.from_unmarked) return;
   std::optional<std::size_t> other;
@@ -141,8 +152,6 @@ void Kept::confirm(const std::function<bool()>& take_back) {
   if (!other && now.change) other = now.change->mark.from;
   const auto silent = newly_silent(now);
   if (!other && !silent) return;
-  const std::string what =
-      "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
   if (!other)
     throw UnknownOutcome(what + ", and a server that may have it in another number does not answer",
                          silent->server());

@@ -138,6 +138,7 @@ TEST_CASE("array copies: what a copy has missed, and cannot be given, is not com
     world.jobs.change(both, {});
     // The other one loses all, and then alone hears of a removal.
     world.memory.restart(world.servers[1 - deaf]);
+    world.clock.advance(2s);
     world.without(deaf);
     CHECK_THROWS_AS(world.jobs.change({}, a), Failure);
     world.jobs.change(Texts{"\"c\""}, {});

@@ -203,6 +203,7 @@ TEST_CASE(
         });
       };
       cut(false);
+      world.clock.advance(1s);
       world.log().put("second", EventData::text);
       world.clock.advance(1s);
       CursorState cursor;

@@ -242,6 +242,8 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       one.appended = append_to(writing, copy, late && !step.replaces, {});
       if (one.appended.failure() && one.unanswered) one.appended = *one.unanswered;
     }));
+    // Created copies do not vouch for what came before, until they have it.
+    if (late && quorum(copies_.size()) > 1) static_cast<void>(attempt([&] { make_equal(); }));
   }
   return written(writing);
 }

@@ -23,7 +23,7 @@
 //   remains: an add whose reply was lost and that the server executes after the grace. It was never
 //   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
 // Round trips, for any number of elements
-//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new); 2 if all of the batch before were new
+//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new, 5 if it is the first); 2 if all of the batch before were new
 //   (then 3 if one of these exists; one copy only: set.cpp). fetch 2, one more per window of
 //   elements and per shard that has outgrown one item. The first missing element, part of the index or copy in
 //   a second costs one more, because the structure may be kept in another number of copies, or be on its way

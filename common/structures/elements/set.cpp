@@ -42,8 +42,7 @@ class Elements::Setting {
       write();
       list(all([](const One& one) { return one.written_late(); }));
     }
-    if (elements_.began_)
-      elements_.kept_.confirm([this] { return is_certain() && elements_.take_back(batch_); });
+    if (elements_.began_) confirm();
     elements_.were_new_ =
         !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
     return results();
@@ -213,6 +212,17 @@ class Elements::Setting {
       } else {
         one.listed_at = before;
       }
+    }
+  }
+
+  // Of what stays though the answer is no, each is told by itself.
+  void confirm() {
+    const auto confirmed = attempt(
+        [&] { elements_.kept_.confirm([this] { return is_certain() && elements_.take_back(batch_); }); });
+    if (!confirmed.failure()) return;
+    if (confirmed.failure()->code() != ErrorCode::unknown_outcome) raise(*confirmed.failure());
+    for (One& one : ones_) {
+      if (!one.failure) one.failure = confirmed.failure();
     }
   }
 
