@@ -112,7 +112,21 @@ def one_remover(world):
         check(done(world, 0, ["table", "count", "t", "-o", "value"]).out.strip() == "0", f"it is there: {what}")
 
 
+def two_copies_say_so(world):
+    """An answer that rests on one copy of two."""
+    world.flush()
+    servers = [copy["server"].rsplit(".", 1)[1] for copy in world.run(0, ["hash", "set", "h", "f", "v"], copies=2).answer()["copies"]]
+    check(len(servers) == 2, f"copies on {servers}")
+    for away, degraded in ((None, False), (servers[0], True), (servers[1], True)):
+        world.cut(1, [] if away is None else [int(away)])
+        for words in (["hash", "get", "h", "f"], ["hash", "set", "h", "f", "v"]):
+            op = world.run(1, words, copies=2)
+            check(op.exit == 0 and op.answer().get("degraded", False) == degraded, f"{words} without {away}: {op.exit} {op.out}")
+        world.reach_all(1)
+
+
 with World(mcds) as all_servers:
+    two_copies_say_so(all_servers)
     refused_below_most(all_servers)
     write_back_unseen(all_servers)
     one_remover(all_servers)
