@@ -24,8 +24,9 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
     if (request.key.empty()) return "the key is empty; give it a name";
     if (request.key.size() > max_key_size) return "the key is longer than 250 bytes; use a shorter name";
     if (!is_plain_key(request.key) && !goes_in_base64(request.op))
-      return "the key has a space or control character: it can be read, touched and removed, but not stored; "
-             "use another name";
+      return "the key has a space or control character: it can be read, touched, removed, added and set, but "
+             "not "
+             "changed otherwise; use another name";
   } else if (std::any_of(request.key.begin(), request.key.end(), is_control)) {
     return "the argument of stats has a control character; remove it";
   }
@@ -38,7 +39,7 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
 
 bool goes_in_base64(Op op) {
   return op == Op::get || op == Op::gets || op == Op::probe || op == Op::touch || op == Op::remove ||
-         op == Op::remove_if;
+         op == Op::remove_if || op == Op::add || op == Op::set;
 }
 
 bool changes_nothing(Op op) {

@@ -41,8 +41,8 @@ bool changes_nothing(Op op);
 // a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it
 // refuses itself).
 std::optional<std::string> refusal_before_sending(const Request& request);
-// Whether a key with spaces or control characters can be sent in base64. Only what has no data block: a server that does not
-// know a command takes the block for the next one.
+// Whether a key with spaces or control characters can be sent in base64. What has a data block goes so only to a server that
+// is known to take it: another one would take the block for the next commands.
 bool goes_in_base64(Op op);
 
 }  // namespace mcds

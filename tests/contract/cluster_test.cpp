@@ -242,7 +242,14 @@ TEST_CASE("contract: unsafe keys are refused and nothing of them reaches the ser
       const bool in_base64 = !key.empty() && key.size() < 100 && (name == "meta" || name == "automatic");
       const Reply got = cluster.execute(Request::get(key));
       CHECK(in_base64 ? got.outcome == Outcome::miss : got.is(ReplyFailure::Kind::refused));
-      CHECK(cluster.execute(Request::set(key, "v", never)).is(ReplyFailure::Kind::refused));
+      for (const Request& store :
+           {Request::set(key, "v\r\nflush_all", never), Request::add(key, "v", never)}) {
+        const Reply stored = cluster.execute(store);
+        const Outcome expected = store.op == Op::set ? Outcome::stored : Outcome::not_stored;
+        CHECK((in_base64 ? stored.outcome == expected : stored.is(ReplyFailure::Kind::refused)));
+      }
+      if (in_base64) CHECK(get(cluster, key) == "v\r\nflush_all");
+      CHECK(cluster.execute(Request::append(key, "v")).is(ReplyFailure::Kind::refused));
       CHECK(cluster.execute(Request::incr_or_create(key, 1, 1, never)).is(ReplyFailure::Kind::refused));
     }
     CHECK(cluster.execute(Request::set(std::string(250, 'k'), "v", never)).outcome == Outcome::stored);

@@ -64,6 +64,10 @@ TEST_CASE(
   CHECK(encoded(Request::touch(key, Exptime::gone())) == "mg " + wire + " b T2592001\r\n");
   CHECK(encoded(Request::remove(key)) == "md " + wire + " b\r\n");
   CHECK(encoded(Request::remove_if(key, CasUnique{42})) == "md " + wire + " b C42\r\n");
+  CHECK(encoded(Request::add(key, "x", Exptime::gone())) == "ms " + wire + " 1 b F0 T2592001 ME\r\nx\r\n");
+  CHECK(encoded(Request::set(key, "x", never)) == "ms " + wire + " 1 b F0 T0 MS\r\nx\r\n");
+  CHECK(reply_to(Request::add(key, "x", never), "HD\r\n").outcome == Outcome::stored);
+  CHECK(reply_to(Request::add(key, "x", never), "NS\r\n").outcome == Outcome::not_stored);
   const Reply hit = reply_to(Request::get(key), "VA 1 k" + wire + " f7 c9 b\r\nx\r\n");
   CHECK(hit.outcome == Outcome::hit);
   CHECK(hit.value == "x");
@@ -82,7 +86,13 @@ TEST_CASE("meta wire: what keys with spaces cannot be used for is refused before
   CHECK(meta::unsayable(meta_words, Request::get("a b")).empty());
   CHECK(meta::unsayable(classic, Request::get("ab")).empty());
   CHECK_FALSE(meta::unsayable(classic, Request::get("a b")).empty());
+  // A server that is not known to take base64 would run the value as commands.
   CHECK_FALSE(meta::unsayable(meta_words, Request::set("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsayable(meta_words, Request::add("a b", "v", never)).empty());
+  meta::Wording known = meta_words;
+  known.long_lines = true;
+  CHECK(meta::unsayable(known, Request::add("a b", "v", never)).empty());
+  CHECK_FALSE(meta::unsayable(known, Request::replace("a b", "v", never)).empty());
   CHECK_FALSE(meta::unsayable(meta_words, Request::incr_or_create("a\tb", 1, 1, never)).empty());
   CHECK_FALSE(meta::unsayable(before_1_6_13, Request::remove_if("a b", CasUnique{1})).empty());
   CHECK_FALSE(meta::unsayable(meta_words, Request::get(std::string(188, ' '))).empty());

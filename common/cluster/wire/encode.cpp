@@ -49,7 +49,17 @@ Command encode_gets(std::span<const Request* const> requests, std::size_t first,
   return command;
 }
 
+bool stores(Op op) {
+  return op == Op::add || op == Op::set;
+}
+
 void encode_in_base64(const Request& request, std::string& out) {
+  if (stores(request.op)) {
+    append_all(
+        out, {"ms ", base64(request.key), " ", text(request.value.size()), " b F", text(request.flags), " T",
+              text(request.exptime), request.op == Op::add ? " ME\r\n" : " MS\r\n", request.value, "\r\n"});
+    return;
+  }
   const bool removes = request.op == Op::remove || request.op == Op::remove_if;
   append_all(out, {removes ? "md " : "mg ", base64(request.key), " b"});
   if (request.op == Op::touch) append_all(out, {" T", text(request.exptime)});
@@ -93,9 +103,13 @@ std::string_view unsayable(const Wording& wording, const Request& request) {
     return creates && !wording.meta ? "the server has no meta commands" : "";
   }
   if (!goes_in_base64(request.op))
-    return "a key with spaces or control characters can be read, touched and removed here, not stored; use a "
-           "client of the binary protocol";
-  if (!wording.meta || (request.op == Op::remove_if && !wording.compares_in_md))
+    return "a key with spaces or control characters can be read, touched, removed, added and set here, not "
+           "changed "
+           "otherwise; use a client of the binary protocol";
+  // Long lines are taken from the same version on, and only where it is known.
+  const bool is_known = wording.meta && wording.long_lines;
+  if (!wording.meta || (stores(request.op) && !is_known) ||
+      (request.op == Op::remove_if && !wording.compares_in_md))
     return "the key has spaces or control characters, which takes memcached 1.6.13 or later; use a client of "
            "the binary protocol";
   if (request.key.size() > longest_in_base64)

@@ -194,7 +194,12 @@ Step read_one_line(const Request& request, bool meta, std::string_view line, Rep
   static constexpr std::array touched_by_meta{Word{"HD", Outcome::stored}, Word{"EN", Outcome::not_found}};
   static constexpr std::array removed_by_meta{Word{"HD", Outcome::deleted}, Word{"NF", Outcome::not_found},
                                               Word{"EX", Outcome::exists}};
+  static constexpr std::array stored_by_meta{Word{"HD", Outcome::stored}, Word{"NS", Outcome::not_stored}};
   switch (request.op) {
+    case Op::add:
+    case Op::set:
+      if (meta) return by_word(line.substr(0, line.find(' ')), stored_by_meta, reply);
+      return read_storage(request.op, line, reply);
     case Op::incr:
     case Op::decr:
     case Op::incr_or_create:
