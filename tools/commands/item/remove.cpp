@@ -27,6 +27,13 @@ struct Target {
   std::optional<Seen> seen = {};
 };
 
+// A target that has another cas than when it was listed, and what its removal said.
+struct Doubt {
+  const Target* target;
+  Reply* reply;
+};
+constexpr int most_looks = 4;
+
 // By which two ends may differ that are the same: a server's clock shows whole seconds.
 constexpr auto tick = std::chrono::seconds(2);
 
@@ -123,36 +130,39 @@ class Remover {
   }
 
   // Where only the cas differs, the item is the one that was listed: a server that moves items in its memory gives them
-  // another cas.
+  // another cas, perhaps once more before it can be removed by that.
   void look_closer(const std::vector<Target>& targets, std::vector<Reply>& replies) {
-    struct Doubt {
-      const Target* target;
-      Reply* reply;
-    };
     std::vector<Doubt> doubts;
-    std::vector<Request> probes;
     auto next = replies.begin();
     for (const Target& target : targets) {
-      if (target.seen && has_changed(target.requests.front(), *next)) {
-        doubts.push_back({&target, &*next});
-        probes.push_back(Request::probe(target.requests.front().key, *target.requests.front().server));
-      }
+      if (target.seen && has_changed(target.requests.front(), *next)) doubts.push_back({&target, &*next});
       next += static_cast<std::ptrdiff_t>(target.requests.size());
     }
-    if (doubts.empty()) return;
+    for (int look = 0; look < most_looks && !doubts.empty(); ++look) look_once(doubts);
+  }
+
+  // Leaves those that have another cas again.
+  void look_once(std::vector<Doubt>& doubts) {
+    std::vector<Request> probes;
+    for (const Doubt& doubt : doubts) {
+      const Request& asked = doubt.target->requests.front();
+      probes.push_back(Request::probe(asked.key, *asked.server));
+    }
     const std::vector<WallTime> times = server_times();
     const std::vector<Reply> now = session_.cluster().execute(probes);
     std::vector<Request> removals;
-    std::vector<Reply*> same;
+    std::vector<Doubt> same;
     for (std::size_t i = 0; i < doubts.size(); ++i) {
       if (!is_same(*doubts[i].target->seen, now[i], times[*probes[i].server])) continue;
       if (options_.dry_run) doubts[i].reply->cas = doubts[i].target->requests.front().cas;
       if (options_.dry_run) continue;
-      same.push_back(doubts[i].reply);
+      same.push_back(doubts[i]);
       removals.push_back(Request::remove_if(probes[i].key, now[i].cas).on(*probes[i].server));
     }
     std::vector<Reply> removed = session_.cluster().execute(removals);
-    for (std::size_t i = 0; i < same.size(); ++i) *same[i] = std::move(removed[i]);
+    for (std::size_t i = 0; i < same.size(); ++i) *same[i].reply = std::move(removed[i]);
+    std::erase_if(same, [](const Doubt& one) { return one.reply->outcome != Outcome::exists; });
+    doubts = std::move(same);
   }
 
   static bool is_same(const Seen& seen, const Reply& now, WallTime server_time) {
