@@ -4,8 +4,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/cluster/statistics.hpp"
-#include "common/primitives/recopying.hpp"
-#include "common/primitives/structure_names.hpp"
+#include "common/operations/never_saved.hpp"
 
 namespace mcds {
 
@@ -15,15 +14,6 @@ namespace {
 constexpr std::uint64_t batches_a_second = 50;
 // An item whose size its server does not say (before 1.5) may be as large as can be.
 constexpr std::size_t unknown_size = 16 * 1024;
-
-bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value) {
-  const auto ours = structure_in(key, key_prefix);
-  if (key.find("lockserver:votes:") != std::string_view::npos) return true;
-  if (!ours) return false;
-  const bool lock =
-      ours->name.structure == "lock" || (ours->name.structure == "cache" && !ours->name.is_root);
-  return ours->name.of_recopy || (lock && (key.ends_with(":fence") || is_lock_value(value)));
-}
 
 }  // namespace
 

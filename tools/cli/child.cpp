@@ -67,12 +67,12 @@ class Run {
     timer_ = Descriptor(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
     if (signal_fd_.get() < 0 || timer_.get() < 0) fail("wait for signals");
     // Orphans of the group become ours: we can reap them, even if no other process would.
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (!options_.may_go_on) prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
 
   // Left by an exception: nothing may stay.
   ~Run() {
-    if (pid_ <= 0 || exited_) return;
+    if (pid_ <= 0 || exited_ || options_.may_go_on) return;
     kill_group(SIGKILL);
     while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
     }
@@ -86,7 +86,7 @@ class Run {
     start();
     if (result_.reason != ChildResult::Reason::ended) return result_;
     if (watch_ != nullptr) watch_->started();
-    while (!exited_ || !group_is_gone()) {
+    while (!exited_ || !(options_.may_go_on || group_is_gone())) {
       wait();
       check_deadlines();
       take_signals();
@@ -155,7 +155,7 @@ void Run::start() {
     become_child(report.write_end.get());
   }
   setpgid(pid_, pid_);
-  guardian_.watch(pid_);
+  if (!options_.may_go_on) guardian_.watch(pid_);
   if (lend) terminal_.lend(pid_);
   report.write_end.reset();
   input_.read_end.reset();
@@ -167,10 +167,12 @@ void Run::start() {
 
 // Only what is safe after a fork; the environment's memory is ours alone, as there is one thread.
 void Run::become_child(int report) {
-  guardian_.watch(getpid());
-  const pid_t parent = getppid();
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(127);
+  if (!options_.may_go_on) {
+    guardian_.watch(getpid());
+    const pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(127);
+  }
   if (options_.input) dup2(input_.read_end.get(), STDIN_FILENO);
   if (options_.output != nullptr) {
     dup2(output_.write_end.get(), STDOUT_FILENO);
@@ -291,7 +293,7 @@ void Run::reap() {
     else
       result_.code = WEXITSTATUS(status);
     terminal_.take_back();
-    if (!group_is_gone() && !killed_) {
+    if (!options_.may_go_on && !group_is_gone() && !killed_) {
       kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
       kill_group(SIGTERM);
       kill_group(SIGCONT);

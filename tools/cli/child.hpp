@@ -98,7 +98,9 @@ struct ChildOptions {
   Duration grace = std::chrono::seconds(5);                           // between TERM and KILL
   std::optional<Duration> max_run = {};
   std::optional<std::string> input = {};  // its standard input; default: ours
-  ChildOutput* output = nullptr;          // default: both streams go where ours go
+  // What it starts may outlive it and us: a server that it restarts. Only what we are sent ends it.
+  bool may_go_on = false;
+  ChildOutput* output = nullptr;  // default: both streams go where ours go
 };
 
 struct ChildResult {

@@ -50,14 +50,20 @@ void wait_for_input(int descriptor, const std::string& what) {
   }
 }
 
-// At most chunk_size bytes; 0 at the end.
-std::size_t read_some(int descriptor, char* into, const std::string& what) {
+// 0 at the end.
+std::size_t read_some(int descriptor, char* into, const std::string& what, std::size_t most = chunk_size) {
   for (;;) {
     wait_for_input(descriptor, what);
-    const ssize_t size = read(descriptor, into, chunk_size);
+    const ssize_t size = read(descriptor, into, most);
     if (size >= 0) return static_cast<std::size_t>(size);
     if (errno != EINTR && errno != EAGAIN) throw unreadable(what);
   }
+}
+
+std::optional<std::uint64_t> file_size(int descriptor) {
+  struct stat status {};
+  if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  return static_cast<std::uint64_t>(status.st_size);
 }
 
 // nullopt when there are more than `most`.
@@ -113,6 +119,22 @@ std::string value_of(std::string_view argument) {
   return file_bytes(std::string(argument));
 }
 
+ByteReader::ByteReader(const std::string& file)
+    : what_(file == "-" ? "standard input" : file),
+      descriptor_(file == "-" ? STDIN_FILENO : open_file(file)) {}
+
+ByteReader::~ByteReader() {
+  if (descriptor_ != STDIN_FILENO) close(descriptor_);
+}
+
+std::size_t ByteReader::read(char* into, std::size_t size) {
+  return read_some(descriptor_, into, what_, size);
+}
+
+std::optional<std::uint64_t> ByteReader::size() const {
+  return file_size(descriptor_);
+}
+
 LineReader::LineReader(const std::string& file, char line_end)
     : what_(file == "-" ? "standard input" : file),
       line_end_(line_end),
@@ -152,9 +174,7 @@ bool LineReader::ready() const {
 }
 
 std::optional<std::uint64_t> LineReader::size() const {
-  struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
-  return static_cast<std::uint64_t>(status.st_size);
+  return file_size(descriptor_);
 }
 
 bool LineReader::fill() {

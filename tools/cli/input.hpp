@@ -24,6 +24,24 @@ std::string file_bytes(const std::string& path);
 // Of a file that configures: Failure(configuration) when it has more than `most` bytes, which are not read.
 std::string configuration_bytes(const std::string& path, std::size_t most);
 
+// Bytes of a file, of standard input for `-`, as they come.
+class ByteReader {
+ public:
+  // Throws Failure(cannot_read).
+  explicit ByteReader(const std::string& file);
+  ~ByteReader();
+  ByteReader(const ByteReader&) = delete;
+  ByteReader& operator=(const ByteReader&) = delete;
+  // 0: there are no more. Throws Failure(cannot_read).
+  std::size_t read(char* into, std::size_t size);
+  // Of all there is to read, if that is a regular file.
+  std::optional<std::uint64_t> size() const;
+
+ private:
+  std::string what_;
+  int descriptor_;
+};
+
 // Lines of a file, of standard input for `-`, without their end, memory bounded by the longest line. Throws
 // Failure(bad_data) for a line longer than any value, Failure(cannot_read) when reading fails.
 class LineReader {

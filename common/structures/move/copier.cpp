@@ -1,7 +1,6 @@
 #include "common/structures/move/copier.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
@@ -100,26 +99,6 @@ void Copier::begin_reading() {
   if (reading_.size() > 1) begin_writing();
 }
 
-// Their ends are not those that were listed.
-void Copier::read_touched_again(Items& items, std::vector<Reply>& replies, ReadingTime time) {
-  std::map<std::size_t, std::vector<std::size_t>> touched;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::size_t server = items[i].record.from;
-    const SeenEnd seen{items[i].record.expires_s, replies[i].age.ttl, time.asked, time.answered};
-    if (replies[i].outcome == Outcome::hit && !agrees(seen, old_clocks_[server].value_or(ClockLook{})))
-      touched[server].push_back(i);
-  }
-  for (const auto& [server, places] : touched) {
-    std::vector<std::string> keys;
-    for (const std::size_t place : places) keys.push_back(items[place].record.key);
-    std::vector<ReadAgain> again = read_again(from_.cluster, server, keys);
-    for (std::size_t k = 0; k < places.size(); ++k) {
-      if (again[k].end) items[places[k]].record.expires_s = static_cast<std::uint32_t>(*again[k].end);
-      replies[places[k]] = std::move(again[k].reply);
-    }
-  }
-}
-
 // False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it arrives.
 bool Copier::set_end(Item& item) const {
   if (item.record.expires_s == 0) return true;
@@ -178,7 +157,9 @@ void Copier::begin_writing() {
   Reading reading = std::move(reading_.front());
   reading_.pop_front();
   std::vector<Reply> replies = reading.pending->finish();
-  read_touched_again(reading.items, replies, {reading.asked, from_.clock.wall()});
+  std::vector<ListedEnd> ends;
+  for (Item& item : reading.items) ends.push_back({item.record.key, item.record.from, item.record.expires_s});
+  read_touched_again(from_.cluster, old_clocks_, ends, replies, {reading.asked, from_.clock.wall()});
   Writing writing;
   writing.first = ledger_.written();
   std::vector<Request> requests;

@@ -43,11 +43,6 @@ class Copier {
   void begin_reading();
   void begin_writing();
   void finish_writing();
-  // Of the whole batch: when it was asked for, and when all of it had come.
-  struct ReadingTime {
-    WallTime asked, answered;
-  };
-  void read_touched_again(Items& items, std::vector<Reply>& replies, ReadingTime time);
   std::optional<Request> read(Item& item, Reply reply);
   bool set_end(Item& item) const;
   bool copy_has_ended(const Item& item) const;

@@ -1,6 +1,7 @@
 #include "common/structures/move/expiry.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include "common/cluster/statistics.hpp"
 
@@ -59,6 +60,26 @@ std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server,
     result.push_back(std::move(one));
   }
   return result;
+}
+
+// Their ends are not those that were listed.
+void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const ListedEnd> items,
+                        std::vector<Reply>& replies, ReadingTime time) {
+  std::map<std::size_t, std::vector<std::size_t>> touched;
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const SeenEnd seen{items[i].expires_s, replies[i].age.ttl, time.asked, time.answered};
+    if (replies[i].outcome == Outcome::hit && !agrees(seen, clocks[items[i].server].value_or(ClockLook{})))
+      touched[items[i].server].push_back(i);
+  }
+  for (const auto& [server, places] : touched) {
+    std::vector<std::string> keys;
+    for (const std::size_t place : places) keys.push_back(items[place].key);
+    std::vector<ReadAgain> again = read_again(cluster, server, keys);
+    for (std::size_t k = 0; k < places.size(); ++k) {
+      if (again[k].end) items[places[k]].expires_s = static_cast<std::uint32_t>(*again[k].end);
+      replies[places[k]] = std::move(again[k].reply);
+    }
+  }
 }
 
 bool is_of_keeper(const Reply& statistics) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,12 +42,25 @@ struct ReadAgain {
 };
 std::vector<ReadAgain> read_again(Cluster& cluster, std::size_t server, const std::vector<std::string>& keys);
 
+// An item that was listed, and when it ends.
+struct ListedEnd {
+  const std::string& key;
+  std::size_t server;
+  std::uint32_t& expires_s;  // as listed; put right where it was touched since
+};
+// Reads those anew whose ttl does not agree with their end, with their values. `replies`: of the probes, one for each.
+using Clocks = std::vector<std::optional<ClockLook>>;
+struct ReadingTime {
+  WallTime asked, answered;  // of the whole batch
+};
+void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const ListedEnd> items,
+                        std::vector<Reply>& replies, ReadingTime time);
+
 // Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of its servers'
 // evictions.
 bool is_of_keeper(const Reply& statistics);
 
 // Of all servers of a cluster's pool. unset: that one tells no time, or is another's voice.
-using Clocks = std::vector<std::optional<ClockLook>>;
 Clocks look_at_clocks(Cluster& cluster, const Clock& clock);
 
 }  // namespace mcds::moving

@@ -1,4 +1,4 @@
-// mcds item: an application's own items. Parsing; what the verbs do stands in read, change, remove, list and hot.cpp.
+// mcds item: an application's own items. Parsing; what the verbs do stands in the files of their names.
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/item/options.hpp"
@@ -58,6 +58,57 @@ void declare_remove(Command& command, const ItemOptionsPtr& options) {
   finish(verb, options, item_remove);
 }
 
+constexpr const char* rate_help = "at most N items per second";
+
+void declare_save(Command& command, const ItemOptionsPtr& options) {
+  Verb& verb = command.verb("save", "save items to a file, from which item load puts them back");
+  verb.example("mcds item save cache.saved")
+      .example("mcds item save - --prefix page: | zstd >pages.zst")
+      .argument("FILE", "is replaced when all is written; - writes standard output", &options->file)
+      .dash();
+  declare_selected_keys(verb, options->selected);
+  verb.option("--on", "SERVER", "only what this server has", &options->on)
+      .option("--rate", "N/s", rate_help, &options->rate)
+      .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
+            options->structures);
+  finish(verb, options, item_save);
+}
+
+void declare_load(Command& command, const ItemOptionsPtr& options) {
+  Verb& verb = command.verb("load", "put back what item save or memcached-tool dump printed");
+  verb.example("mcds item load cache.saved --dry-run")
+      .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")
+      .argument("FILE", "what was saved; - reads standard input", &options->file)
+      .dash();
+  declare_selected_keys(verb, options->selected);
+  verb.flag("--overwrite", "also what is there already", options->overwrite)
+      .option("--max-ttl", "D", "nothing lives longer than this from now", &options->max_ttl)
+      .option("--rate", "N/s", rate_help, &options->rate)
+      .flag("--dry-run", "count what would be loaded, and where", options->dry_run)
+      .flag("--verify", "only read the file, and say whether it is whole", options->verify)
+      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict);
+  finish(verb, options, item_load);
+}
+
+void declare_keep(Command& command, const ItemOptionsPtr& options) {
+  finish(command.verb("keep", "save what a server has, run a command that restarts it, load it again")
+             .example("mcds item keep --on 10.0.0.1:11211 -- ssh 10.0.0.1 systemctl restart memcached")
+             .example("mcds item keep --on 10.0.0.1:11211 --full-ttl --file kept.saved -- sh upgrade")
+             .option("--on", "SERVER", "the server that the command restarts", &options->on)
+             .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
+                     &options->max_ttl)
+             .flag("--full-ttl", "everything lives as long as it would have", options->full_ttl)
+             .option("--file", "FILE",
+                     "save here, and leave it; default: a file that goes when all is loaded", &options->file)
+             .option("--wait", "D", "how long to wait for the server after the command; default 1m",
+                     &options->wait)
+             .option("--rate", "N/s", rate_help, &options->rate)
+             .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
+                   options->structures)
+             .child(options->command, true),
+         options, item_keep);
+}
+
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
   finish(command.verb("hot", "watch which keys are read, missed, stored and evicted most")
              .example("mcds item hot -n 5 -o text")
@@ -107,6 +158,9 @@ void declare_item(Command& command) {
          options, item_touch);
   declare_remove(command, options);
   declare_list(command, options);
+  declare_save(command, options);
+  declare_load(command, options);
+  declare_keep(command, options);
   declare_hot(command, options);
 }
 

@@ -15,16 +15,18 @@ namespace mcds {
 
 struct ItemOptions {
   std::vector<std::string> keys;
-  std::string key, value;
+  std::string key, value, file;
+  std::vector<std::string> command;
   std::optional<Duration> ttl;
   Duration watched = std::chrono::seconds(5);
   std::optional<std::uint64_t> flags, if_cas, count;
-  std::optional<Duration> older_than;
+  std::optional<Duration> older_than, max_ttl, wait;
   std::optional<std::string> on, sort, names, rate, audit;
   SelectedKeys selected;
   std::string separator = ":";
   bool if_absent = false, if_present = false, everywhere = false, dry_run = false, yes = false,
-       by_prefix = false, digest = false;
+       by_prefix = false, digest = false, structures = false, overwrite = false, verify = false,
+       strict = false, full_ttl = false;
 };
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
@@ -40,6 +42,12 @@ ExitStatus item_remove(Session& session, const ItemOptions& options);
 ExitStatus item_remove_selected(Session& session, const ItemOptions& options);
 // list.cpp
 ExitStatus item_list(Session& session, const ItemOptions& options);
+// save.cpp
+ExitStatus item_save(Session& session, const ItemOptions& options);
+// load.cpp
+ExitStatus item_load(Session& session, const ItemOptions& options);
+// keep.cpp
+ExitStatus item_keep(Session& session, const ItemOptions& options);
 // hot.cpp
 ExitStatus item_hot(Session& session, const ItemOptions& options);
 

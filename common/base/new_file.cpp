@@ -1,0 +1,88 @@
+#include "common/base/new_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "common/base/errors.hpp"
+
+namespace mcds {
+
+namespace {
+
+// Where symbolic links would lead, there might be somebody else's file.
+bool may_replace(const std::string& path) {
+  struct stat found {};
+  return lstat(path.c_str(), &found) != 0 || S_ISREG(found.st_mode);
+}
+
+}  // namespace
+
+NewFile::NewFile(std::string path) : path_(std::move(path)) {
+  const std::size_t slash = path_.rfind('/');
+  folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  if (!may_replace(path_))
+    throw Failure(ErrorCode::cannot_write,
+                  "cannot write " + path_ + ": it is there and not a regular file; give another name");
+  descriptor_ = open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (descriptor_ >= 0) return;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) fail("cannot write");
+  std::string named = folder_ + "/.mcds-XXXXXX";
+  descriptor_ = mkostemp(named.data(), O_CLOEXEC);
+  if (descriptor_ < 0) fail("cannot write");
+  temporary_ = std::move(named);
+}
+
+NewFile::~NewFile() {
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void NewFile::fail(const char* what) const {
+  throw Failure(ErrorCode::cannot_write, std::string(what) + ' ' + path_ + ": " + std::strerror(errno));
+}
+
+void NewFile::write(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail("cannot write");
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+void NewFile::keep() {
+  if (fsync(descriptor_) != 0) fail("cannot write");
+  if (temporary_.empty()) {
+    const std::string here = "/proc/self/fd/" + std::to_string(descriptor_);
+    const auto link_as = [&](const std::string& name) {
+      return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
+    };
+    std::string name = folder_ + "/.mcds-" + std::to_string(getpid());
+    if (!link_as(name) && (errno != EEXIST || unlink(name.c_str()) != 0 || !link_as(name)))
+      fail("cannot write");
+    temporary_ = std::move(name);
+  }
+  if (!may_replace(path_) || rename(temporary_.c_str(), path_.c_str()) != 0) fail("cannot replace");
+  temporary_.clear();
+  const int folder = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  // Some file systems refuse to sync a directory; the rename is done all the same.
+  if (folder >= 0) static_cast<void>(fsync(folder));
+  if (folder >= 0) close(folder);
+}
+
+std::uint64_t NewFile::room() const {
+  struct statvfs about {};
+  if (fstatvfs(descriptor_, &about) != 0) return UINT64_MAX;
+  return std::uint64_t{about.f_bavail} * about.f_frsize;
+}
+
+}  // namespace mcds

@@ -1,0 +1,36 @@
+// A file that is there whole or not at all: it has no name while it is written, and takes the place of an older one in one
+// step. A process that is killed at any point leaves the older one as it was, and beside it nothing where the file system
+// knows files without names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace mcds {
+
+class NewFile {
+ public:
+  // Readable by its owner alone. Throws Failure(cannot_write), also where `path` is something else than a file.
+  explicit NewFile(std::string path);
+  ~NewFile();
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+
+  void write(std::string_view bytes);
+  // Everything is on disk, then under its name. Not called: nothing has happened.
+  void keep();
+  // Bytes that the folder has room for.
+  std::uint64_t room() const;
+  const std::string& path() const { return path_; }
+
+ private:
+  [[noreturn]] void fail(const char* what) const;
+
+  std::string path_;
+  std::string folder_;
+  std::string temporary_;  // its name meanwhile; empty: none
+  int descriptor_ = -1;
+};
+
+}  // namespace mcds

@@ -1,0 +1,157 @@
+#include "common/operations/load.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/cluster/statistics.hpp"
+#include "common/primitives/parts.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t most_items = 512;
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+constexpr std::size_t batches_in_flight = 3;
+// Of a rate, in one batch: so many parts of a second.
+constexpr std::uint64_t batches_a_second = 50;
+// What an item takes beside its key and value, at most.
+constexpr std::size_t item_overhead = 80;
+
+}  // namespace
+
+Load::Load(const Context& context, LoadOptions options, Watch watch)
+    : context_(context),
+      options_(std::move(options)),
+      watch_(std::move(watch)),
+      pace_(options_.rate, context.clock.steady()),
+      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, most_items)
+                                   : most_items) {
+  const std::size_t servers = context_.cluster.placement().pool().size();
+  report_.servers.resize(servers);
+  largest_items_.resize(servers);
+  clocks_.resize(servers);
+  if (options_.dry_run) return;
+  clocks_ = moving::look_at_clocks(context_.cluster, context_.clock);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < servers; ++i) requests.push_back(Request::stats(i, "settings"));
+  for (const Reply& reply : context_.cluster.execute(requests)) {
+    if (!reply.failed())
+      largest_items_[reply.server] = statistic_number(reply.value, "item_size_max").value_or(0);
+  }
+}
+
+// Of the client, or of our structures; all in which the item must be.
+std::vector<Owner> Load::places_of(const SavedItem& item) const {
+  if (options_.on) return {{*options_.on}};
+  const Placement& placement = context_.cluster.placement();
+  const SavedAs as = saved_as(item.key, options_.selection.key_prefix, context_.copies);
+  if (as.what != Savable::item)
+    return {{placement.server_of(placed(item.key, std::string(as.key_prefix)).placed_by())}};
+  if (placement.has_plain_owners()) return {{placement.server_of(item.key)}};
+  std::vector<Owner> places = placement.owners_of(item.key).list;
+  const Owner first = places.front();
+  std::erase_if(places, [](const Owner& owner) { return !owner.must; });
+  if (places.empty()) places.push_back(first);
+  return places;
+}
+
+// nullopt: it has ended.
+std::optional<Exptime> Load::exptime_on(std::size_t server, std::int64_t ends_s) const {
+  const WallTime now = context_.clock.wall();
+  const std::int64_t now_s = std::chrono::floor<std::chrono::seconds>(now).time_since_epoch().count();
+  if (ends_s != 0 && ends_s <= now_s) return std::nullopt;
+  if (options_.max_ttl && (ends_s == 0 || ends_s > now_s + options_.max_ttl->count()))
+    ends_s = now_s + options_.max_ttl->count();
+  if (ends_s == 0) return Exptime::never();
+  if (const auto& clock = clocks_[server]) {
+    if (const auto exptime = Exptime::absolute(ends_s + moving::seconds_ahead(moving::ClockLook{}, *clock)))
+      return exptime;
+  }
+  return Exptime::at(WallTime(std::chrono::seconds(ends_s)), now);
+}
+
+void Load::fail(std::size_t server, ErrorCode code, const std::string& message) {
+  watch_.failed(Failure(code, message, context_.cluster.address_of(server)));
+}
+
+bool Load::fits(const SavedItem& item, std::size_t server) {
+  const std::uint64_t largest = largest_items_[server];
+  if (item.value.size() <= max_value_size || largest == 0 ||
+      item.key.size() + item.value.size() + item_overhead <= largest)
+    return true;
+  ++report_.servers[server].failed;
+  fail(server, ErrorCode::refused,
+       item.key + ": its " + std::to_string(item.value.size()) +
+           " bytes are more than the server accepts; raise its -I");
+  return false;
+}
+
+void Load::take(const SavedItem& item) {
+  if (!options_.selection.has(item.key)) return;
+  ++report_.items;
+  const SavedAs as = saved_as(item.key, options_.selection.key_prefix, context_.copies);
+  if (const char* why = never_saved(as, item.key, item.value, item.flags)) {
+    ++report_.passed_over[why];
+    return;
+  }
+  for (const Owner& place : places_of(item)) {
+    const auto exptime = exptime_on(place.server, item.ends_s);
+    if (!exptime) {
+      ++report_.expired;
+      return;
+    }
+    if (options_.dry_run) {
+      ++report_.servers[place.server].loaded;
+      continue;
+    }
+    if (!fits(item, place.server)) continue;
+    const std::string& key = place.wire_key.empty() ? item.key : place.wire_key;
+    Request request = options_.overwrite ? Request::set(key, std::string(item.value), *exptime)
+                                         : Request::add(key, std::string(item.value), *exptime);
+    request.flags = item.flags;
+    next_.push_back(std::move(request).on(place.server));
+    next_bytes_ += item.key.size() + item.value.size();
+  }
+  if (next_.size() >= largest_batch_ || next_bytes_ >= most_bytes) begin();
+}
+
+void Load::begin() {
+  if (next_.empty()) return;
+  const Duration wait = pace_.take(next_.size(), context_.clock.steady());
+  if (wait > Duration::zero()) context_.clock.sleep_for(wait);
+  writing_.push_back(context_.cluster.begin(std::exchange(next_, {})));
+  next_bytes_ = 0;
+  if (writing_.size() >= batches_in_flight) finish_one();
+}
+
+void Load::finish_one() {
+  const auto pending = std::move(writing_.front());
+  writing_.pop_front();
+  const std::vector<Reply> replies = pending->finish();
+  for (std::size_t i = 0; i < replies.size(); ++i) count(pending->batch()[i], replies[i]);
+  watch_.progress(done_ += replies.size());
+}
+
+void Load::count(const Request& request, const Reply& reply) {
+  LoadedServer& server = report_.servers[reply.server];
+  if (reply.outcome == Outcome::stored) {
+    ++server.loaded;
+  } else if (!reply.failed()) {
+    ++server.there;
+  } else {
+    ++(reply.unknown() ? server.unknown : server.failed);
+    const ErrorCode code =
+        reply.unknown() ? ErrorCode::unknown_outcome : error_code_of_silence(*reply.failure);
+    const bool refused = reply.is(ReplyFailure::Kind::refused);
+    fail(reply.server, refused ? ErrorCode::refused : code, request.key + ": " + reply.failure->message);
+  }
+}
+
+const LoadReport& Load::finish() {
+  begin();
+  while (!writing_.empty()) finish_one();
+  return report_;
+}
+
+}  // namespace mcds

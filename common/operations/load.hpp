@@ -1,0 +1,99 @@
+// Puts back what was saved (saved.hpp), where this pool's client looks for it.
+//
+// Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored with what is left of
+// its time, and what has ended is passed over. Never loaded, whoever wrote the file: locks, fences, votes, marks, and what
+// is kept in several copies (never_saved.hpp).
+// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches.
+// When things fail
+//   crash          run it again: what is there already stays.
+//   lost reply     the item is counted as unknown; run it again.
+//   server down, out of memory   its items are counted as failed; the others go on.
+//   too large for the server     not sent, because a refused `set` would remove the old value.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/pace.hpp"
+#include "common/cluster/keys/selection.hpp"
+#include "common/operations/never_saved.hpp"
+#include "common/operations/saved.hpp"
+#include "common/primitives/context.hpp"
+#include "common/structures/move/expiry.hpp"
+
+namespace mcds {
+
+struct LoadOptions {
+  KeySelection selection = {};
+  std::optional<std::uint64_t> rate = {};            // items a second at most
+  std::optional<std::chrono::seconds> max_ttl = {};  // of what is left, also of what would never end
+  std::optional<std::size_t> on = {};                // all to this server
+  bool overwrite = false;
+  bool dry_run = false;
+};
+
+struct LoadedServer {
+  std::uint64_t loaded = 0;  // or would be
+  std::uint64_t there = 0;   // already
+  std::uint64_t failed = 0;
+  std::uint64_t unknown = 0;  // no reply came: stored or not
+};
+
+struct LoadReport {
+  std::vector<LoadedServer> servers;
+  std::uint64_t items = 0;                           // read, of the selection
+  std::uint64_t expired = 0;                         // ended since they were saved
+  std::map<std::string, std::uint64_t> passed_over;  // keys, by reason
+
+  LoadedServer sum() const {
+    LoadedServer all;
+    for (const LoadedServer& one : servers) {
+      all.loaded += one.loaded, all.there += one.there;
+      all.failed += one.failed, all.unknown += one.unknown;
+    }
+    return all;
+  }
+};
+
+class Load {
+ public:
+  struct Watch {
+    std::function<void(const Failure& failure)> failed;
+    std::function<void(std::uint64_t done)> progress;  // items
+  };
+  // Asks the servers for their time and their largest item.
+  Load(const Context& context, LoadOptions options, Watch watch);
+
+  void take(const SavedItem& item);
+  const LoadReport& finish();
+
+ private:
+  std::optional<Exptime> exptime_on(std::size_t server, std::int64_t ends_s) const;
+  std::vector<Owner> places_of(const SavedItem& item) const;
+  bool fits(const SavedItem& item, std::size_t server);
+  void begin();
+  void finish_one();
+  void count(const Request& request, const Reply& reply);
+  void fail(std::size_t server, ErrorCode code, const std::string& message);
+
+  Context context_;
+  LoadOptions options_;
+  Watch watch_;
+  Pace pace_;
+  std::size_t largest_batch_;
+  moving::Clocks clocks_;
+  std::vector<std::uint64_t> largest_items_;  // of the servers; 0: unknown
+  std::vector<Request> next_;
+  std::size_t next_bytes_ = 0;
+  std::deque<std::unique_ptr<Pending>> writing_;
+  std::uint64_t done_ = 0;
+  LoadReport report_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,346 @@
+#include "common/operations/save.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/placement/key_hash.hpp"
+#include "common/primitives/structure_names.hpp"
+
+namespace mcds {
+
+namespace {
+
+using moving::Spool;
+using moving::Spooled;
+
+constexpr std::size_t most_items = 512;
+constexpr std::size_t most_bytes = std::size_t{1} << 20;
+constexpr std::size_t batches_in_flight = 3;
+constexpr int rounds = 3;          // for structures that change
+constexpr std::size_t parts = 16;  // of their keys, one in memory at a time
+constexpr std::size_t most_named = 100;
+
+std::string full_name(const SavedAs& as) {
+  std::string name(as.key_prefix);
+  append_all(name, {as.structure, " ", as.name});
+  return name;
+}
+
+// Two for each doubling of the time since the last use.
+std::size_t heat_of(std::int64_t idle_s) {
+  const auto seconds = static_cast<std::uint64_t>(std::max<std::int64_t>(idle_s, 0)) + 1;
+  const auto power = static_cast<std::size_t>(std::bit_width(seconds)) - 1;
+  const bool upper = power > 0 && ((seconds >> (power - 1)) & 1U) != 0;
+  return std::min<std::size_t>(power * 2 + (upper ? 1 : 0), 63);
+}
+
+Spooled spooled(const LiveKey& key) {
+  Spooled record{.from = static_cast<std::uint16_t>(key.server)};
+  record.size_bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(key.size_bytes, UINT32_MAX));
+  if (key.expires_at >= 0)
+    record.expires_s = static_cast<std::uint32_t>(std::clamp<std::int64_t>(key.expires_at, 1, UINT32_MAX));
+  record.cas = key.cas;
+  record.key = key.key;
+  return record;
+}
+
+// What names others goes behind them, so that nobody who reads while the file is loaded misses what it names.
+int rank_of(const Spooled& record, std::string_view key_prefix) {
+  const auto ours = structure_in(record.key, key_prefix);
+  if (ours && ours->name.is_root) return 2;
+  return record.key.find(":dir:") != std::string::npos ? 1 : 0;
+}
+
+std::int64_t seconds_of(WallTime time) {
+  return std::chrono::floor<std::chrono::seconds>(time).time_since_epoch().count();
+}
+
+}  // namespace
+
+Save::Save(const Context& context, SaveOptions options, SavedWriter::Sink sink)
+    : context_(context),
+      options_(std::move(options)),
+      sink_(std::move(sink)),
+      clocks_(moving::look_at_clocks(context.cluster, context.clock)),
+      started_(context.clock.wall()),
+      pace_(options_.rate, context.clock.steady()) {
+  report_.servers.resize(context_.cluster.placement().pool().size());
+}
+
+void Save::add_to(Groups& groups, std::uint64_t structure, const LiveKey& key) const {
+  Group& group = groups[structure];
+  ++group.keys;
+  group.sum +=
+      key_hash::xxh3(std::to_string(key.server) + ' ' + std::to_string(key.cas) + ' ' + std::string(key.key));
+  group.comparable = group.comparable && key.cas != 0;
+}
+
+bool Save::take(const LiveKey& key) {
+  if (!options_.selection.has(key.key)) return true;
+  ++report_.servers[key.server].keys;
+  const SavedAs as = saved_as(key.key, options_.selection.key_prefix, context_.copies);
+  if (as.what == Savable::never) {
+    ++report_.passed_over[as.why];
+  } else if (as.what != Savable::item && !options_.structures) {
+    ++report_.passed_over["structures"];
+  } else if (as.what == Savable::structure) {
+    add_to(groups_, key_hash::xxh3(full_name(as)), key);
+  } else {
+    const auto& clock = clocks_[key.server];
+    const WallTime now = started_ + std::chrono::duration_cast<std::chrono::microseconds>(
+                                        clock ? clock->ahead : Duration::zero());
+    auto& spool = spools_[heat_of(seconds_of(now) - key.last_accessed_at)];
+    if (!spool) spool.emplace();
+    spool->add(spooled(key));
+  }
+  return true;
+}
+
+std::uint64_t Save::list(ReadKeys read) {
+  read_ = std::move(read);
+  report_.dumps = read_([this](const LiveKey& key) { return take(key); });
+  std::uint64_t count = 0;
+  for (const auto& spool : spools_) count += spool ? spool->count() : 0;
+  for (const auto& [structure, group] : groups_) count += group.keys;
+  return count;
+}
+
+JsonObject Save::first_words() const {
+  std::vector<std::string> servers;
+  for (const Server& server : context_.cluster.placement().pool()) servers.push_back(server.address());
+  JsonObject about;
+  return about.number("format", 1).time("started", started_).strings("servers", servers);
+}
+
+const SaveReport& Save::write(const Watch& watch) {
+  writer_ = std::make_unique<SavedWriter>(sink_, context_.random.token(), first_words());
+  if (!groups_.empty()) write_structures(watch);
+  write_items(watch);
+  report_.items = writer_->items();
+  JsonObject about = first_words(), passed_over;
+  about.time("ended", context_.clock.wall());
+  for (const auto& [why, count] : report_.passed_over) passed_over.number(why, count);
+  std::uint64_t vanished = 0, failed = 0;
+  for (const SavedServer& server : report_.servers) vanished += server.vanished, failed += server.failed;
+  about.boolean("complete", std::all_of(report_.dumps.begin(), report_.dumps.end(),
+                                        [](const LiveKeysOfServer& one) { return one.complete; }));
+  about.number("vanished", vanished).number("failed", failed).object("passed_over", passed_over);
+  if (!report_.torn.empty()) {
+    const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
+    about.strings("torn", {report_.torn.begin(), report_.torn.begin() + most});
+  }
+  writer_->finish(about);
+  report_.bytes = writer_->bytes();
+  return report_;
+}
+
+void Save::write_items(const Watch& watch) {
+  std::deque<Reading> reading;
+  Records next;
+  std::size_t bytes = 0;
+  for (auto& spool : spools_) {
+    if (!spool) continue;
+    spool->rewind();
+    for (auto record = spool->next(); record; record = spool->next()) {
+      bytes += reckoned_size(*record);
+      next.push_back(std::move(*record));
+      if (next.size() < most_items && bytes < most_bytes) continue;
+      begin(std::exchange(next, {}), reading);
+      bytes = 0;
+      if (reading.size() < batches_in_flight) continue;
+      finish(std::move(reading.front()), watch);
+      reading.pop_front();
+    }
+    spool.reset();
+  }
+  begin(std::move(next), reading);
+  for (Reading& one : reading) finish(std::move(one), watch);
+}
+
+void Save::begin(Records records, std::deque<Reading>& reading) {
+  if (records.empty()) return;
+  const Duration wait = pace_.take(records.size(), context_.clock.steady());
+  if (wait > Duration::zero()) context_.clock.sleep_for(wait);
+  std::vector<Request> probes;
+  probes.reserve(records.size());
+  for (const Spooled& record : records) probes.push_back(Request::probe(record.key, record.from));
+  reading.push_back({std::move(records), context_.clock.wall(), context_.cluster.begin(std::move(probes))});
+}
+
+std::vector<Reply> Save::replies_of(Reading& reading) {
+  std::vector<Reply> replies = reading.pending->finish();
+  std::vector<moving::ListedEnd> ends;
+  ends.reserve(replies.size());
+  for (Spooled& record : reading.records) ends.push_back({record.key, record.from, record.expires_s});
+  moving::read_touched_again(context_.cluster, clocks_, ends, replies,
+                             {reading.asked, context_.clock.wall()});
+  return replies;
+}
+
+void Save::finish(Reading reading, const Watch& watch) {
+  std::vector<Reply> replies = replies_of(reading);
+  for (std::size_t i = 0; i < replies.size(); ++i) keep(reading.records[i], replies[i], watch);
+  watch.progress(done_ += replies.size());
+}
+
+// By our clock; 0: never. nullopt: it has ended.
+std::optional<std::int64_t> Save::end_of(const Spooled& record) const {
+  if (record.expires_s == 0) return 0;
+  const auto clock = clocks_[record.from].value_or(moving::ClockLook{});
+  const std::int64_t end = record.expires_s + moving::seconds_ahead(clock, moving::ClockLook{});
+  if (end <= seconds_of(context_.clock.wall())) return std::nullopt;
+  return end;
+}
+
+void Save::keep(Spooled& record, const Reply& reply, const Watch& watch) {
+  SavedServer& server = report_.servers[record.from];
+  const auto fail = [&](ErrorCode code, const std::string& message) {
+    ++server.failed;
+    watch.failed(Failure(code, record.key + ": " + message, context_.cluster.address_of(record.from)));
+  };
+  if (reply.failed()) return fail(error_code_of_silence(*reply.failure), reply.failure->message);
+  const auto end = end_of(record);
+  if (!end) {
+    ++server.expired;
+  } else if (reply.outcome != Outcome::hit) {
+    ++server.vanished;
+  } else if (const char* why =
+                 never_saved(saved_as(record.key, options_.selection.key_prefix, context_.copies), record.key,
+                             reply.value, reply.flags)) {
+    ++report_.passed_over[why];
+  } else if (!SavedWriter::can_save(record.key)) {
+    fail(ErrorCode::refused,
+         "the key has spaces or control characters and more than 186 bytes, which no text command can carry");
+  } else {
+    ++server.saved;
+    writer_->add(record.key, reply.flags, *end, reply.value);
+  }
+}
+
+void Save::write_structures(const Watch& watch) {
+  Groups before = groups_;
+  const std::string& key_prefix = options_.selection.key_prefix;
+  std::map<std::uint64_t, std::string> names;
+  for (int round = 0; round < rounds && !groups_.empty(); ++round) {
+    Groups now;
+    std::vector<Spool> spools(parts);
+    names.clear();
+    const auto again = read_([&](const LiveKey& key) {
+      if (!options_.selection.has(key.key)) return true;
+      const SavedAs as = saved_as(key.key, key_prefix, context_.copies);
+      if (as.what != Savable::structure) return true;
+      const std::string name = full_name(as);
+      const std::uint64_t structure = key_hash::xxh3(name);
+      if (!groups_.contains(structure)) return true;
+      add_to(now, structure, key);
+      spools[structure % parts].add(spooled(key));
+      return true;
+    });
+    const bool complete =
+        std::all_of(again.begin(), again.end(), [](const LiveKeysOfServer& one) { return one.complete; });
+    Groups unchanged, saved;
+    for (const auto& [structure, group] : now) {
+      const auto was = before.find(structure);
+      if (complete && group.comparable && was != before.end() && was->second == group)
+        unchanged.emplace(structure, group);
+    }
+    for (Spool& spool : spools) {
+      Records records;
+      spool.rewind();
+      for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
+      for (const Spooled& record : records) {
+        const std::string name = full_name(saved_as(record.key, key_prefix, context_.copies));
+        if (names.size() < most_named * 100) names.emplace(key_hash::xxh3(name), name);
+      }
+      write_part(std::move(records), unchanged, saved, watch);
+    }
+    // What is in neither listing any more was removed.
+    std::erase_if(groups_, [&](const auto& one) {
+      return saved.contains(one.first) || (complete && !now.contains(one.first));
+    });
+    before = std::move(now);
+  }
+  for (const auto& [structure, group] : groups_) {
+    const auto name = names.find(structure);
+    report_.torn.push_back(name == names.end() ? "a structure on a server that does not answer"
+                                               : name->second);
+  }
+  std::sort(report_.torn.begin(), report_.torn.end());
+}
+
+// Of some structures all keys.
+void Save::write_part(Records records, const Groups& unchanged, Groups& saved, const Watch& watch) {
+  const std::string& key_prefix = options_.selection.key_prefix;
+  struct Keyed {
+    std::uint64_t structure;
+    Spooled record;
+    int rank;
+  };
+  std::vector<Keyed> keyed;
+  for (Spooled& record : records) {
+    const std::uint64_t structure =
+        key_hash::xxh3(full_name(saved_as(record.key, key_prefix, context_.copies)));
+    if (!unchanged.contains(structure)) continue;
+    const int rank = rank_of(record, key_prefix);
+    keyed.push_back({structure, std::move(record), rank});
+  }
+  std::sort(keyed.begin(), keyed.end(), [](const Keyed& one, const Keyed& other) {
+    return std::tuple(one.structure, one.rank, other.record.key.size()) <
+           std::tuple(other.structure, other.rank, one.record.key.size());
+  });
+  for (std::size_t first = 0; first < keyed.size();) {
+    // Whole structures, as many as make a batch.
+    Records some;
+    std::vector<std::pair<std::uint64_t, std::size_t>> ends;
+    std::size_t bytes = 0;
+    while (first < keyed.size() && (some.empty() || (some.size() < most_items && bytes < most_bytes))) {
+      const std::uint64_t structure = keyed[first].structure;
+      for (; first < keyed.size() && keyed[first].structure == structure; ++first) {
+        bytes += reckoned_size(keyed[first].record);
+        some.push_back(std::move(keyed[first].record));
+      }
+      ends.emplace_back(structure, some.size());
+    }
+    std::deque<Reading> reading;
+    begin(std::move(some), reading);
+    std::vector<Reply> replies = replies_of(reading.front());
+    std::span<Spooled> left(reading.front().records);
+    std::span<Reply> left_replies(replies);
+    std::size_t from = 0;
+    for (const auto& [structure, end] : ends) {
+      if (write_whole(left.subspan(from, end - from), left_replies.subspan(from, end - from)))
+        saved.emplace(structure, Group{});
+      from = end;
+    }
+    watch.progress(done_ += replies.size());
+  }
+}
+
+// False: something of it has changed.
+bool Save::write_whole(std::span<Spooled> records, std::span<Reply> replies) {
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    // What has ended since is what the structure itself counts with.
+    if (!end_of(records[i])) continue;
+    if (replies[i].outcome != Outcome::hit || replies[i].cas.value != records[i].cas ||
+        never_saved(saved_as(records[i].key, options_.selection.key_prefix, context_.copies), records[i].key,
+                    replies[i].value, replies[i].flags) != nullptr ||
+        !SavedWriter::can_save(records[i].key))
+      return false;
+  }
+  ++report_.structures;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const auto end = end_of(records[i]);
+    SavedServer& server = report_.servers[records[i].from];
+    if (!end || replies[i].outcome != Outcome::hit) {
+      ++server.expired;
+      continue;
+    }
+    ++server.saved;
+    writer_->add(records[i].key, replies[i].flags, *end, replies[i].value);
+  }
+  return true;
+}
+
+}  // namespace mcds

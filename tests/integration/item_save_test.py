@@ -1,0 +1,575 @@
+#!/usr/bin/env python3
+"""What item save writes is what item load, any server and memcached-tool read; what must never come back does not; a save, a
+load or a keep that is killed or fails leaves a whole file or the older one.
+
+Usage: item_save_test.py BUILD_DIR [PART…]: functions of this file
+"""
+import base64
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish  # noqa: E402
+from real_servers import connected, start_memcached  # noqa: E402
+
+MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+KILLS = 30 if os.environ.get("MCDS_TEST_FULL") else 10
+SEED = int(os.environ.get("MCDS_TEST_SEED", "0")) or None
+RANDOM = random.Random(SEED)
+NOW = int(time.time())
+
+
+class World:
+    """Servers in a folder of their own, and what is run against them."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.paths = []
+        self.running = {}
+
+    def start(self, *flags, count=1):
+        paths = [os.path.join(self.directory, f"s{len(self.paths) + i}") for i in range(count)]
+        for path in paths:
+            self.running[path] = start_memcached(path, *flags)
+            self.paths.append(path)
+        return paths
+
+    def stop(self, path):
+        self.running[path].kill()
+        self.running[path].wait()
+
+    def end(self):
+        for process in self.running.values():
+            process.kill()
+            process.wait()
+
+    def environment(self, paths):
+        return {**os.environ, "MCDS_SERVERS": ",".join(f"unix:{path}" for path in paths), "XDG_STATE_HOME": self.directory + "/state"}
+
+    def run(self, paths, *words, text=b"", **options):
+        return subprocess.run([MCDS, *words], input=text, capture_output=True, timeout=120, check=False, env=self.environment(paths),
+                              **options)
+
+    def start_mcds(self, paths, *words, **options):
+        return subprocess.Popen([MCDS, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                env=self.environment(paths), **options)
+
+    def file(self, name):
+        return os.path.join(self.directory, name)
+
+
+def made(count):
+    """Items of many kinds, by key: value, flags, the end as a UNIX time or 0."""
+    items = {}
+    for i in range(count):
+        key = b"bin \r\n%d" % i if i % 50 == 7 else b"key:%d" % i
+        size = 1_000_000 if i % 5000 == 11 else RANDOM.choice([0, 1, 10, 100, 1000, 5000])
+        value = RANDOM.randbytes(size) if i % 3 else b"END\r\nadd x 0 0 1\r\n%d" % i
+        items[key] = (value, RANDOM.choice([0, 7, 2**32 - 1]), RANDOM.choice([0, NOW + 3600, NOW + 86400 * 29, NOW + 86400 * 45]))
+    return items
+
+
+def store(path, items):
+    with connected(path) as file:
+        for key, (value, flags, end) in items.items():
+            file.write(b"ms %s %d b F%d T%d q\r\n%s\r\n" % (base64.b64encode(key), len(value), flags, end, value))
+        file.write(b"mn\r\n")
+        file.flush()
+        answer = file.readline()
+        assert answer == b"MN\r\n", answer
+
+
+def stored(path, keys):
+    found = {}
+    with connected(path) as file:
+        for key in keys:
+            file.write(b"mg %s b v f t\r\n" % base64.b64encode(key))
+            file.flush()
+            words = file.readline().split()
+            if words[0] == b"EN":
+                continue
+            value = file.read(int(words[1]) + 2)[:-2]
+            told = {word[:1]: int(word[1:]) for word in words[2:] if word[:1] in (b"f", b"t")}
+            found[key] = (value, told[b"f"], 0 if told[b"t"] < 0 else int(time.time()) + told[b"t"])
+    return found
+
+
+def same(one, other):
+    return one[:2] == other[:2] and (one[2] == 0) == (other[2] == 0) and abs(one[2] - other[2]) <= 2
+
+
+def together(paths, keys):
+    found = {}
+    for path in paths:
+        found.update(stored(path, keys))
+    return found
+
+
+def summary(done):
+    lines = done.stdout.splitlines()
+    return json.loads(lines[-1]) if lines else {}
+
+
+def keys_in(file):
+    """Of a saved file, read without mcds: it stands for every other reader."""
+    with open(file, "rb") as saved:
+        text = saved.read()
+    keys, at = [], 0
+    while at < len(text):
+        line = text[at:text.index(b"\r\n", at)]
+        words = line.split(b" ")
+        plain = words[0] == b"add"
+        size = int(words[4] if plain else words[2])
+        keys.append(words[1] if plain else base64.b64decode(words[1]))
+        at += len(line) + 2 + size + 2
+        assert text[at - 2:at] == b"\r\n", line
+    return keys
+
+
+def flush(*paths):
+    for path in paths:
+        with connected(path) as file:
+            file.write(b"flush_all\r\n")
+            file.flush()
+            file.readline()
+    time.sleep(1.1)  # what is stored in the second of a flush_all may go with it
+
+
+def there_and_back(world):
+    """Two servers' items in four, in another placement; fed to a server as they are; taken from memcached-tool."""
+    items = made(6000)
+    two, four = world.start(count=2), world.start(count=4)
+    half = len(items) // 2
+    store(two[0], dict(list(items.items())[:half]))
+    store(two[1], dict(list(items.items())[half:]))
+    file = world.file("saved")
+    done = world.run(two, "item", "save", file)
+    check(done.returncode == 0 and summary(done)["saved"] == len(items), f"save: {done}")
+    check(os.stat(file).st_mode & 0o777 == 0o600, "the saved file is for others to read")
+    done = world.run(four, "--as", "dalli", "item", "load", file)
+    check(done.returncode == 0 and summary(done)["loaded"] == len(items) and summary(done)["whole"] is True, f"load: {done}")
+    found = together(four, items)
+    wrong = [key for key in items if key not in found or not same(items[key], found[key])]
+    check(not wrong, f"{len(wrong)} of {len(items)} are not as they were, such as {wrong[:3]}")
+    done = world.run(four, "--as", "dalli", "item", "show", "-", text=b"\n".join(key for key in items if b" " not in key))
+    check(done.returncode == 0, "not all are where the client looks")
+    done = world.run(four, "--as", "dalli", "item", "load", file)
+    check(done.returncode == 0 and (summary(done)["loaded"], summary(done)["there"]) == (0, len(items)), f"load again: {done.stdout}")
+    done = world.run(four, "item", "load", file, "--dry-run")
+    check(done.returncode == 0 and summary(done)["would_load"] == len(items), f"load --dry-run: {done}")
+    fed(world, file, items)
+    tool(world, {key: item for key, item in items.items() if b" " not in key})
+
+
+def fed(world, file, items):
+    """As `nc` does it."""
+    (path,) = world.start()
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        with open(file, "rb") as saved:
+            sender = threading.Thread(target=lambda: connection.sendall(saved.read() + b"mn\r\n"))
+            sender.start()
+            answer = b""
+            while not answer.endswith(b"MN\r\n"):
+                answer += connection.recv(65536)
+            sender.join()
+    check(set(answer.split()) <= {b"STORED", b"HD", b"MN"}, f"a server answers the file: {set(answer.split())}")
+    found = stored(path, items)
+    check(all(key in found and same(items[key], found[key]) for key in items), "a server that is fed the file has other items")
+    with connected(path) as plain:
+        plain.write(b"get " + keys_in(file)[0] + b"\r\n")
+        plain.flush()
+        check(plain.readline() == b"END\r\n", "the record about the file stays on a server")
+
+
+def tool(world, items):
+    """Which cannot dump keys with spaces, and loses its place at them."""
+    path, other = world.start(count=2)
+    store(path, items)
+    program = shutil.which("memcached-tool") or "/usr/share/memcached/scripts/memcached-tool"
+    done = subprocess.run([program, path, "dump"], capture_output=True, timeout=60, check=False)
+    done = world.run([other], "item", "load", "-", text=done.stdout)
+    found = stored(other, items)
+    check(done.returncode == 0 and b"no last record" in done.stderr and summary(done)["whole"] is None, f"memcached-tool dump: {done}")
+    wrong = [key for key in items if key not in found or not same(items[key], found[key])]
+    check(not wrong, f"memcached-tool dump | mcds item load: {len(wrong)} of {len(items)} are wrong, such as {wrong[:3]}")
+
+
+def what_is_there_stays(world):
+    (path,) = world.start()
+    store(path, {b"old": (b"1", 0, 0), b"ends": (b"2", 0, NOW + 5000), b"p:1": (b"3", 0, 0)})
+    file = world.file("stays")
+    world.run([path], "item", "save", file)
+    store(path, {b"old": (b"new", 0, 0)})
+    done = world.run([path], "item", "load", file)
+    check(done.returncode == 0 and stored(path, [b"old"])[b"old"][0] == b"new", f"load replaced what a client wrote: {done}")
+    done = world.run([path], "item", "load", file, "--overwrite", "--max-ttl", "100s")
+    found = stored(path, [b"old", b"ends"])
+    check(done.returncode == 0 and found[b"old"][0] == b"1", f"--overwrite: {done}")
+    check(all(0 < item[2] <= time.time() + 101 for item in found.values()), f"--max-ttl: {found}")
+    flush(path)
+    done = world.run([path], "item", "load", file, "--prefix", "p:")
+    check(done.returncode == 0 and set(stored(path, [b"old", b"ends", b"p:1"])) == {b"p:1"}, f"load --prefix: {done}")
+    done = world.run([path], "item", "load", "-", text=b"add gone 0 %d 1\r\nx\r\nadd stays 0 0 1\r\ny\r\n" % (NOW - 5))
+    check(done.returncode == 0 and (summary(done)["expired"], summary(done)["loaded"]) == (1, 1), f"load of what has ended: {done}")
+    for words in (["save", file, "--prefix", ""], ["load", file, "--prefix", ""], ["save", "x.zst"], ["load", "-", "--strict"]):
+        check(world.run([path], "item", *words).returncode == 64, f"item {words}: not 64")
+
+
+def damaged_files(world):
+    """Every cut of a file gives its first items and says so; whatever is changed, nothing but its items is stored."""
+    (path,) = world.start()
+    items = {b"k%d" % i: (b"add evil 0 0 1\r\nx\r\n" * (i % 3), i, 0) for i in range(12)}
+    store(path, items)
+    file = world.file("whole")
+    world.run([path], "item", "save", file)
+    with open(file, "rb") as saved:
+        text = saved.read()
+    order = keys_in(file)[1:-1]
+    for cut in sorted(RANDOM.sample(range(len(text)), 40)) + [len(text)]:
+        flushed = world.run([path], "item", "load", "-", "--dry-run", text=text[:cut])
+        line = summary(flushed)
+        check(flushed.returncode == (0 if cut in (0, len(text)) else 2), f"a file cut at {cut} of {len(text)}: {flushed}")
+        check(line["whole"] is (True if cut == len(text) else None if cut == 0 else False), f"cut at {cut}: {line}")
+        check(line["items"] <= len(order), f"cut at {cut}: {line}")
+    for at in RANDOM.sample(range(len(text)), 40):
+        changed = text[:at] + bytes([text[at] ^ 1]) + text[at + 1:]
+        done = world.run([path], "item", "load", "-", "--dry-run", text=changed)
+        check(done.returncode == 2 and summary(done)["whole"] is False, f"a byte changed at {at}: {done}")
+    flush(path)
+    cut = world.file("cut")
+    with open(cut, "wb") as part:
+        part.write(text[:len(text) // 2])
+    done = world.run([path], "item", "load", cut, "--strict")
+    check(done.returncode == 65 and not stored(path, order), f"--strict: {done}")
+    done = world.run([path], "item", "load", cut)
+    check(done.returncode == 2 and set(stored(path, [*order, b"evil"])) == set(order[:summary(done)["loaded"]]), f"a cut file: {done}")
+    for text in (b"flush_all\r\n", b"set a 0 0 1\r\nx\r\n", b"delete k1\r\n", b"ms a 1 MS\r\nx\r\n", b"add a 0 0 5\r\nx\r\n", b"add a 0 0 -1\r\n"):
+        done = world.run([path], "item", "load", "-", text=text)
+        check(done.returncode == 2 and summary(done)["loaded"] == 0, f"{text}: {done}")
+
+
+def structures(world):
+    """What is of one copy comes back; what never must does not, whatever the words."""
+    paths = world.start(count=3)
+    text = b"".join(b"member %d\n" % i for i in range(300))
+    run = lambda *words, text=b"": world.run(paths, *words, text=text)  # noqa: E731
+    run("table", "add", "members", "-", text=text)
+    run("hash", "set", "fields", "a", "1")
+    run("array", "add", "list", "1", "2")
+    run("array", "add", "large", "-", text=b"\n".join(b"%d " % i + b"x" * 900 for i in range(3000)))
+    run("eventlog", "put", "log", "-", text=text)
+    run("visitors", "hit", "site", "--id", "7")
+    run("counter", "incr", "count", "5")
+    run("counter", "incr", "sure", "5", "--exact")
+    fetches = [["table", "fetch", "members"], ["hash", "fetch", "fields"], ["array", "fetch", "list"], ["array", "fetch", "large"],
+               ["eventlog", "fetch", "log"], ["counter", "get", "count", "sure"]]
+    before = [sorted(run(*words).stdout.splitlines()) for words in fetches]
+    forbidden(world, paths)
+    file = world.file("structures")
+    done = run("item", "save", file)
+    check(done.returncode == 0 and summary(done)["saved"] == 0, f"save without --structures: {done}")
+    done = run("item", "save", file, "--structures")
+    check(done.returncode == 0 and summary(done)["torn"] == 0 and summary(done)["structures"] >= 5, f"save --structures: {done}")
+    bad = [key for key in keys_in(file) if re.search(rb"lock|fence|votes|[a-z][023]:|^cache|fortress", key)]
+    check(not bad, f"saved what must never be: {bad[:5]}")
+    check({b"locks", b"copies", b"cache", b"marks"} <= {word.encode() for word in summary(done)["passed_over"]}, f"{summary(done)}")
+    flush(*paths)
+    done = run("item", "load", file)
+    after = [sorted(run(*words).stdout.splitlines()) for words in fetches]
+    for words, one, other in zip(fetches, before, after):
+        check(one == other, f"mcds {words} after a load: {len(other)} lines instead of {len(one)}: {other[:2]}")
+    check(done.returncode == 0 and b"gap" not in run("eventlog", "fetch", "log").stdout, f"load of structures: {done}")
+    # Somebody else's file may have locks.
+    done = run("item", "load", "-", text=b"add lock:night 0 0 57\r\n" + b'b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deplo"}' [:57] + b"\r\n")
+    check(summary(done)["loaded"] == 0 and summary(done)["passed_over"] == {"locks": 1}, f"load of a lock: {done}")
+
+
+def forbidden(world, paths):
+    run = lambda *words: world.run(paths, *words)  # noqa: E731
+    run("lock", "acquire", "night", "--ttl", "1h", "--fence")
+    run("lock", "acquire", "several", "--ttl", "1h", "--copies", "3")
+    run("lock", "acquire", "--key", "fortress", "--ttl", "1h")
+    run("counter", "incr", "twice", "--copies", "2")
+    run("table", "add", "twice", "x", "--copies", "2")
+    run("hash", "set", "twice", "f", "x", "--copies", "2")
+    run("array", "add", "twice", "x", "--copies", "2")
+    run("eventlog", "put", "twice", "x", "--copies", "2")
+    run("cache", "run", "--key", "echo", "--", "echo", "x")
+    run("table", "add", "dropped", "x")
+    done = run("table", "drop", "dropped")
+    check(done.returncode == 0, f"drop: {done}")
+
+
+def written_meanwhile(world):
+    """Structures that are written to while they are saved: each as of one moment, or named."""
+    (path,) = world.start()
+    names = 40
+    ends = threading.Event()
+    files = []
+
+    def write(first):
+        # Members in their order, so that one moment has no hole.
+        for number in range(100_000):
+            for name in range(first, names, 2):
+                if ends.is_set():
+                    return
+                world.run([path], "table", "add", f"t{name}", str(number))
+                world.run([path], "array", "add", f"a{name}", str(number))
+
+    threads = [threading.Thread(target=write, args=(first,)) for first in range(2)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.5)
+    torn = []
+    for turn in range(3):
+        files.append(world.file(f"written{turn}"))
+        done = world.run([path], "item", "save", files[-1], "--structures")
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        torn.append({line["structure"] for line in lines if "structure" in line})
+        check(done.returncode == (2 if torn[-1] or lines[-1]["vanished"] else 0), f"save while written to: {done}")
+    ends.set()
+    for thread in threads:
+        thread.join()
+    loaded = 0
+    for file, named in zip(files, torn):
+        flush(path)
+        world.run([path], "item", "load", file)
+        for name in range(names):
+            table = sorted(map(int, world.run([path], "table", "fetch", f"t{name}", "-o", "value").stdout.split()))
+            array = list(map(int, json.loads(world.run([path], "array", "fetch", f"a{name}").stdout)["values"]))
+            for what, numbers in ((f"table t{name}", table), (f"array a{name}", array)):
+                check(numbers == list(range(len(numbers))), f"{what} is of no one moment: {numbers}")
+                check(bool(numbers) != (what in named), f"{what}: {len(numbers)} elements, named: {what in named}")
+                loaded += bool(numbers)
+    check(loaded > 0, "nothing was saved of what is written to")
+
+
+def killed(world):
+    """Killed at any point, save leaves the older file or the new one, and nothing else; load is run again."""
+    (path,) = world.start()
+    items = {b"key:%d" % i: (b"x" * 1000, 0, 0) for i in range(20_000)}
+    store(path, items)
+    folder = world.file("folder")
+    os.mkdir(folder)
+    file = os.path.join(folder, "saved")
+    began = time.monotonic()
+    check(world.run([path], "item", "save", file).returncode == 0, "save")
+    longest = time.monotonic() - began
+    for _ in range(KILLS):
+        process = world.start_mcds([path], "item", "save", file)
+        time.sleep(RANDOM.uniform(0, longest * 1.2))
+        process.kill()
+        process.communicate()
+        done = world.run([path], "item", "load", file, "--verify")
+        check(done.returncode == 0 and summary(done)["items"] == len(items), f"after a save that was killed: {done}")
+    left = [name for name in os.listdir(folder) if name != "saved"]
+    check(len(left) <= 1, f"saves that were killed left {left}")
+    world.run([path], "item", "save", file)
+    flush(path)
+    for _ in range(KILLS):
+        process = world.start_mcds([path], "item", "load", file)
+        time.sleep(RANDOM.uniform(0, longest))
+        process.kill()
+        process.communicate()
+    done = world.run([path], "item", "load", file)
+    check(done.returncode == 0 and len(stored(path, items)) == len(items), f"load after loads that were killed: {done}")
+
+
+def without_room(world):
+    (path,) = world.start()
+    store(path, {b"key:%d" % i: (b"x" * 1000, 0, 0) for i in range(5000)})
+    file = world.file("older")
+    with open(file, "wb") as older:
+        older.write(b"older")
+    limit = resource.RLIMIT_FSIZE
+    done = world.run([path], "item", "save", file, preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_IGN),
+                                                                       resource.setrlimit(limit, (1 << 20, 1 << 20))))
+    with open(file, "rb") as older:
+        check(done.returncode == 73 and older.read() == b"older", f"save without room: {done}")
+    link = world.file("link")
+    os.symlink(file, link)
+    done = world.run([path], "item", "save", link)
+    with open(file, "rb") as older:
+        check(done.returncode == 73 and older.read() == b"older", f"save through a link: {done}")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run([MCDS, "item", "save", "-"], stdout=full, stderr=subprocess.PIPE, env=world.environment([path]),
+                              timeout=60, check=False)
+    check(done.returncode == 74, f"save - to a full device: {done}")
+
+
+def sick_servers(world):
+    one, other = world.start(count=2)
+    items = {b"key:%d" % i: (b"x" * 500, 0, 0) for i in range(4000)}
+    store(one, items)
+    store(other, items)
+    file = world.file("sick")
+    world.running[other].send_signal(signal.SIGSTOP)
+    done = world.run([one, other], "item", "save", file, "--timeout", "300ms")
+    world.running[other].send_signal(signal.SIGCONT)
+    check(done.returncode == 69 and summary(done)["saved"] == len(items), f"save while a server stands still: {done}")
+    done = world.run([one], "item", "load", file, "--verify")
+    check(done.returncode == 0 and summary(done)["about"]["complete"] is False, f"the file of such a save: {done}")
+    world.stop(other)
+    flush(one)
+    done = world.run([one, other], "item", "load", file)
+    line = summary(done)
+    check(done.returncode in (69, 80) and line["loaded"] + line["failed"] + line["unknown"] == len(items) and 0 < line["loaded"],
+          f"load while a server is down: {done}")
+    world.run([other], "item", "save", world.file("sick"))
+    done = world.run([one], "item", "load", file, "--verify")
+    check(done.returncode == 0 and summary(done)["items"] == len(items), "a save of nothing replaced a file")
+    large = world.file("large")
+    (roomy,) = world.start("-I", "4m")
+    store(roomy, {b"large": (b"x" * 3_000_000, 0, 0)})
+    world.run([roomy], "item", "save", large)
+    store(one, {b"large": (b"small", 0, 0)})
+    done = world.run([one], "item", "load", large, "--overwrite")
+    check(done.returncode == 76 and stored(one, [b"large"])[b"large"][0] == b"small", f"load of what is too large: {done}")
+    (full,) = world.start("-M", "-m", "4")
+    store(one, {b"room:%d" % i: (b"x" * 100_000, 0, 0) for i in range(100)})
+    world.run([one], "item", "save", file)
+    done = world.run([full], "item", "load", file)
+    check(done.returncode == 76 and summary(done)["failed"] > 0 and summary(done)["loaded"] > 0, f"load into a full server: {done}")
+
+
+def kept(world):
+    (path,) = world.start()
+    items = {b"key:%d" % i: (b"x" * 100, 0, [0, NOW + 120, NOW + 86400][i % 3]) for i in range(5000)}
+    restart = ["sh", "-c", f'kill {{}}; while kill -0 {{}} 2>/dev/null; do sleep 0.02; done; rm -f {path}; exec memcached -s {path} -d -u root -t 1 '
+               f'-P {world.file("pid")}']
+
+    def command():
+        pid = world.running[path].pid if world.running[path].poll() is None else int(open(world.file("pid"), encoding="ascii").read())
+        if world.running[path].poll() is None:
+            # Nobody else waits for it.
+            threading.Thread(target=world.running[path].wait).start()
+        return [word.replace("{}", str(pid)) for word in restart]
+
+    state = world.file("state/mcds")
+    on = ["--on", f"unix:{path}"]
+    store(path, items)
+    done = world.run([path], "item", "keep", *on, "--", *command())
+    line = summary(done)
+    found = stored(path, items)
+    check(done.returncode == 0 and line["restarted"] and line["loaded"] == len(items) == len(found), f"keep: {done}, {len(found)} are there")
+    check(all(0 < item[2] <= time.time() + 601 for item in found.values()), "keep: a ttl is longer than ten minutes")
+    check(os.listdir(state) == [], f"keep leaves {os.listdir(state)}")
+    file = world.file("kept")
+    store(path, items)
+    done = world.run([path], "item", "keep", *on, "--full-ttl", "--file", file, "--", *command())
+    found = stored(path, items)
+    check(done.returncode == 0 and os.path.exists(file) and all(same(found[key], items[key]) for key in items), f"keep --full-ttl: {done}")
+    done = world.run([path], "item", "keep", *on, "--", "sh", "-c", "exit 7")
+    left = os.listdir(state)
+    check(done.returncode == 7 and len(left) == 1 and left[0].encode() in done.stderr, f"keep, the command fails: {done}, left {left}")
+    done = world.run([path], "item", "load", os.path.join(state, left[0]), "--verify")
+    check(done.returncode == 0 and summary(done)["items"] == len(items), f"what is left then: {done}")
+    kept_under_load(world, path, on, command)
+    killed_keep(world, path, on, command)
+    before = len(os.listdir(state))
+    pid = command()[2].split(";")[0]
+    done = world.run([path], "item", "keep", *on, "--wait", "300ms", "--", "sh", "-c", pid)
+    check(done.returncode == 69 and b"item load" in done.stderr and len(os.listdir(state)) == before + 1, f"keep, no server comes back: {done}")
+    done = world.run([path], "item", "keep", *on, "--", "touch", world.file("ran"))
+    check(done.returncode == 69 and not os.path.exists(world.file("ran")), f"keep of a server that is down: {done}")
+
+
+def kept_under_load(world, path, on, command):
+    """What clients write after the restart is newer than what is loaded."""
+    ends = threading.Event()
+    written = {}
+
+    def write():
+        number = 0
+        while not ends.is_set():
+            number += 1
+            try:
+                with connected(path) as file:
+                    for _ in range(50):
+                        key = b"key:%d" % RANDOM.randrange(5000)
+                        file.write(b"set %s 0 0 %d\r\n%d\r\n" % (key, len(str(number)), number))
+                        file.flush()
+                        if file.readline() == b"STORED\r\n":
+                            written[key] = b"%d" % number
+            except OSError:
+                written.clear()  # of the server that was
+                time.sleep(0.01)
+
+    writer = threading.Thread(target=write)
+    words = command()
+    writer.start()
+    done = world.run([path], "item", "keep", *on, "--", *words)
+    ends.set()
+    writer.join()
+    check(done.returncode == 0, f"keep under load: {done}")
+    found = stored(path, written)
+    stale = [key for key, value in written.items() if key not in found or found[key][0] != value]
+    check(not stale, f"keep under load: {len(stale)} of {len(written)} newer values are gone: {done}")
+
+
+def killed_keep(world, path, on, command):
+    """Killed at any point, keep leaves a whole file or none, and its command goes on: no server stays down for it."""
+    state = world.file("state/mcds")
+    began = time.monotonic()
+    world.run([path], "item", "keep", *on, "--", *command())
+    longest = time.monotonic() - began
+    for name in os.listdir(state):
+        os.unlink(os.path.join(state, name))
+    for _ in range(KILLS // 2):
+        count = len(os.listdir(state))
+        words = command()
+        process = world.start_mcds([path], "item", "keep", *on, "--", *words)
+        time.sleep(RANDOM.uniform(0, longest))
+        process.kill()
+        process.communicate()
+        for _ in range(200):
+            if answers(path):
+                break
+            time.sleep(0.05)
+        check(answers(path), "a server stays down because keep was killed")
+        files = os.listdir(state)
+        check(len(files) <= count + 1, f"a killed keep left {files}")
+        for name in files:
+            done = world.run([path], "item", "load", os.path.join(state, name), "--verify")
+            check(done.returncode == 0, f"what a killed keep left: {done}")
+
+
+def answers(path):
+    try:
+        with connected(path) as file:
+            file.write(b"version\r\n")
+            file.flush()
+            return file.readline().startswith(b"VERSION")
+    except OSError:
+        return False
+
+
+def main():
+    parts = (there_and_back, what_is_there_stays, damaged_files, structures, written_meanwhile, killed, without_room, sick_servers, kept)
+    for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
+        with tempfile.TemporaryDirectory() as directory:
+            world = World(directory)
+            try:
+                part(world)
+            finally:
+                world.end()
+                pid = os.path.join(directory, "pid")
+                if os.path.exists(pid):
+                    subprocess.run(["kill", open(pid, encoding="ascii").read().strip()], check=False)
+    finish()
+
+
+if __name__ == "__main__":
+    main()

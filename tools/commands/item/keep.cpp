@@ -1,0 +1,178 @@
+// mcds item keep: what a server holds is saved, a command restarts it, and it is loaded again.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+
+#include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
+#include "common/cluster/statistics.hpp"
+#include "tools/cli/child.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/saving.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr Duration usual_ttl = std::chrono::minutes(10);
+constexpr Duration usual_wait = std::chrono::minutes(1);
+constexpr Duration between_looks = std::chrono::milliseconds(100);
+// A command may end before the server that it stops does.
+constexpr Duration may_linger = std::chrono::seconds(2);
+
+// Where what must outlive us goes, and nobody else reads: not the temporary folder, which a restart may empty.
+std::string state_folder() {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  std::string folder = "/var/lib/mcds";
+  if (state != nullptr && *state == '/')
+    folder = std::string(state) + "/mcds";
+  else if (home != nullptr && *home == '/' && std::string_view(home) != "/")
+    folder = std::string(home) + "/.local/state/mcds";
+  for (std::size_t slash = folder.find('/', 1); slash != std::string::npos;
+       slash = folder.find('/', slash + 1))
+    static_cast<void>(mkdir(folder.substr(0, slash).c_str(), 0700));
+  static_cast<void>(mkdir(folder.c_str(), 0700));  // what is wrong with it, the file in it says
+  return folder;
+}
+
+// What tells a server from the one that it was before.
+struct Life {
+  std::uint64_t process = 0, items = 0;
+  static std::optional<Life> of(const Reply& statistics) {
+    if (statistics.failed()) return std::nullopt;
+    const auto process = statistic_number(statistics.value, "pid");
+    const auto items = statistic_number(statistics.value, "curr_items");
+    if (!process || !items) return std::nullopt;
+    return Life{*process, *items};
+  }
+};
+
+class Keeper {
+ public:
+  Keeper(Session& session, const ItemOptions& options)
+      : session_(session),
+        options_(options),
+        on_(server_named(session.placement()->pool(), *options.on, "--on")),
+        file_(options.file.empty() ? state_folder() + "/kept-" + session.random().token() + ".saved"
+                                   : options.file) {
+    load_.on = on_;
+    if (options.rate) load_.rate = rate_of(*options.rate);
+    if (!options.full_ttl)
+      load_.max_ttl = std::chrono::ceil<std::chrono::seconds>(options.max_ttl.value_or(usual_ttl));
+    line_.bytes("server", session.server_address(on_));
+  }
+
+  ExitStatus run() {
+    save();
+    const SteadyTime stopped = session_.clock().steady();
+    const ChildResult child = run_command();
+    if (child.exit_code() != 0) return tell_kept(child);
+    const std::optional<Life> after = wait();
+    if (!after) {
+      session_.output().error(
+          Failure(ErrorCode::unavailable,
+                  "it does not answer " + format_duration(options_.wait.value_or(usual_wait)) +
+                      " after the command ended; what it had is in " + file_ + ": mcds item load " + file_,
+                  session_.server_address(on_)));
+      return ExitStatus::unavailable;
+    }
+    line_.boolean("restarted", after->process != before_.process);
+    line_.raw("away_s",
+              format_fixed(std::chrono::duration<double>(session_.clock().steady() - stopped).count(), 3));
+    return load();
+  }
+
+ private:
+  void save() {
+    const auto before = Life::of(session_.cluster().execute(Request::stats(on_)));
+    if (!before)
+      throw Failure(ErrorCode::unavailable, "nothing was done: it does not answer, or shows no statistics",
+                    session_.server_address(on_));
+    before_ = *before;
+    NewFile file(file_);
+    const SaveDone done = save_items(
+        session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
+    std::uint64_t saved = 0;
+    for (const SavedServer& server : done.report.servers) saved += server.saved;
+    if (!done.report.dumps[on_].complete)
+      throw Failure(ErrorCode::unavailable, "nothing was done: not all of its keys could be listed",
+                    session_.server_address(on_));
+    file.keep();
+    line_.number("before", before_.items).number("saved", saved).number("torn", done.report.torn.size());
+    add_passed_over(line_, done.report.passed_over);
+  }
+
+  ChildResult run_command() {
+    const Guardian guardian;
+    const HeldSignals held;
+    const ChildTime its_own(session_);
+    return run_child({.command = options_.command, .may_go_on = true}, session_.clock(), guardian, held);
+  }
+
+  ExitStatus tell_kept(const ChildResult& child) {
+    session_.output().error(Failure(
+        child.message.empty() ? ErrorCode::system : ErrorCode::usage,
+        (child.message.empty() ? "the command failed with " + std::to_string(child.exit_code())
+                               : child.message) +
+            "; nothing was loaded, and what the server had is in " + file_ + ": mcds item load " + file_));
+    return static_cast<ExitStatus>(child.exit_code());
+  }
+
+  // Until it answers again. nullopt: it did not in time.
+  std::optional<Life> wait() {
+    session_.try_always();
+    const SteadyTime began = session_.clock().steady();
+    for (;;) {
+      // By a new connection each time: an old one may be that of the server that was.
+      cluster_ = session_.connect_to(session_.placement());
+      const auto life = Life::of(cluster_->execute(Request::stats(on_)));
+      const Duration waited = session_.clock().steady() - began;
+      if (life && (life->process != before_.process || waited > may_linger)) return life;
+      if (!life && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
+      session_.clock().sleep_for(between_looks);
+    }
+  }
+
+  ExitStatus load() {
+    const LoadDone done = load_items(session_, *cluster_, load_, file_);
+    const LoadedServer all = done.report.sum();
+    line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
+    line_.number("expired", done.report.expired).number("failed", all.failed + all.unknown);
+    const auto after = Life::of(cluster_->execute(Request::stats(on_)));
+    line_.raw("after", after ? std::to_string(after->items) : "null");
+    const bool kept = !options_.file.empty() || done.status != ExitStatus::ok;
+    if (kept) line_.bytes("file", file_);
+    session_.output().answer(line_, std::to_string(all.loaded));
+    if (!kept) unlink(file_.c_str());
+    return done.status;
+  }
+
+  Session& session_;
+  const ItemOptions& options_;
+  const std::size_t on_;
+  const std::string file_;
+  LoadOptions load_;
+  Life before_;
+  std::unique_ptr<Cluster> cluster_;
+  JsonObject line_;
+};
+
+}  // namespace
+
+ExitStatus item_keep(Session& session, const ItemOptions& options) {
+  if (!options.on) throw InvalidInput("--on: name the server that the command restarts");
+  if (options.full_ttl && options.max_ttl)
+    throw InvalidInput("give either --max-ttl or --full-ttl, not both");
+  if (options.max_ttl && *options.max_ttl <= Duration::zero())
+    throw InvalidInput("--max-ttl must be longer than 0");
+  check_file_name(options.file);
+  return Keeper(session, options).run();
+}
+
+}  // namespace mcds

@@ -1,0 +1,147 @@
+// mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
+#include <optional>
+
+#include "tools/cli/input.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/saving.hpp"
+
+namespace mcds {
+
+namespace {
+
+SavedReader reader_of(ByteReader& input) {
+  return SavedReader([&input](char* into, std::size_t size) { return input.read(into, size); });
+}
+
+// Of a file that is cut off or damaged: named once, with where.
+ExitStatus judge(Session& session, const SavedReader::End& end, const std::string& given) {
+  const std::string file = given == "-" ? "standard input" : given;
+  if (!end.problem.empty()) {
+    session.output().error(Failure(ErrorCode::bad_data, file + ": " + end.problem));
+    return ExitStatus::problem;
+  }
+  if (!end.ours)
+    session.output().warning(file +
+                             ": it has no last record, as item save writes it, so it may have been cut off");
+  return ExitStatus::ok;
+}
+
+void add_whole(JsonObject& line, const SavedReader::End& end) {
+  if (!end.ours && end.problem.empty())
+    line.raw("whole", "null");
+  else
+    line.boolean("whole", end.whole && end.problem.empty());
+}
+
+ExitStatus verify(Session& session, const std::string& file) {
+  ByteReader input(file);
+  SavedReader reader = reader_of(input);
+  while (reader.next()) {
+  }
+  const ExitStatus status = judge(session, reader.end(), file);
+  JsonObject line;
+  line.bytes("file", file).number("items", reader.items()).number("bytes", reader.offset());
+  add_whole(line, reader.end());
+  if (!reader.end().about.empty() && is_json(reader.end().about)) line.raw("about", reader.end().about);
+  session.output().answer(line, std::to_string(reader.items()));
+  return status;
+}
+
+// Throws Failure(bad_data) if anything is wrong with it.
+void expect_whole(const std::string& file) {
+  ByteReader input(file);
+  SavedReader reader = reader_of(input);
+  while (reader.next()) {
+  }
+  const SavedReader::End& end = reader.end();
+  if (end.problem.empty() && end.whole) return;
+  throw Failure(
+      ErrorCode::bad_data,
+      "nothing was loaded: " + file + ": " +
+          (end.problem.empty() ? "it does not end with a record that says that it is whole" : end.problem));
+}
+
+LoadOptions options_of(Session& session, const ItemOptions& options) {
+  LoadOptions load{.selection = options.selected.of(session)};
+  if (options.rate) load.rate = rate_of(*options.rate);
+  if (options.max_ttl) {
+    load.max_ttl = std::chrono::ceil<std::chrono::seconds>(*options.max_ttl);
+    if (*load.max_ttl <= Duration::zero()) throw InvalidInput("--max-ttl must be longer than 0");
+  }
+  load.overwrite = options.overwrite;
+  load.dry_run = options.dry_run;
+  return load;
+}
+
+void print(Session& session, const ItemOptions& options, const LoadDone& done) {
+  const char* loaded = options.dry_run ? "would_load" : "loaded";
+  const auto add = [&](JsonObject& line, const LoadedServer& server) {
+    line.number(loaded, server.loaded);
+    if (options.dry_run) return;
+    line.number("there", server.there).number("failed", server.failed).number("unknown", server.unknown);
+  };
+  for (std::size_t i = 0; i < done.report.servers.size(); ++i) {
+    if (session.output().mode() == OutputMode::value) break;
+    JsonObject line;
+    line.bytes("server", session.server_address(i));
+    add(line, done.report.servers[i]);
+    session.output().answer(line, {});
+  }
+  JsonObject line;
+  line.bytes("file", options.file).number("items", done.report.items);
+  const LoadedServer all = done.report.sum();
+  add(line, all);
+  line.number("expired", done.report.expired);
+  add_passed_over(line, done.report.passed_over);
+  add_whole(line, done.file);
+  add_speed(line, done.took, done.report.items);
+  session.output().answer(line, std::to_string(all.loaded));
+}
+
+}  // namespace
+
+LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file) {
+  ByteReader input(file);
+  SavedReader reader = reader_of(input);
+  session.output().buffered(true);
+  LoadDone done;
+  std::uint64_t failures = 0, shown = 0;
+  Progress progress(session.clock(), "items", input.size());
+  const SteadyTime started = session.clock().steady();
+  Load load(Context{cluster, session.clock(), session.random(), session.key_prefix(), session.copies()},
+            options,
+            {[&](const Failure& failure) {
+               session.output().failed_lines(failure, ++failures);
+               done.status = worse(done.status, status_of(failure.code()));
+             },
+             [&](std::uint64_t count) {
+               progress.advance(count - shown, reader.offset());
+               shown = count;
+             }});
+  while (const auto item = reader.next()) load.take(*item);
+  done.report = load.finish();
+  done.took = session.clock().steady() - started;
+  progress.hide();
+  session.output().tell_errors();
+  done.file = reader.end();
+  done.status = worse(done.status, judge(session, done.file, file));
+  return done;
+}
+
+ExitStatus item_load(Session& session, const ItemOptions& options) {
+  options.selected.check();
+  check_file_name(options.file);
+  if (options.verify) return verify(session, options.file);
+  const LoadOptions load = options_of(session, options);
+  if (options.strict) {
+    if (options.file == "-") throw InvalidInput("--strict reads the file twice; give a FILE instead of -");
+    expect_whole(options.file);
+  }
+  const LoadDone done = load_items(session, session.cluster(), load, options.file);
+  print(session, options, done);
+  return done.status;
+}
+
+}  // namespace mcds

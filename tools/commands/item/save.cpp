@@ -1,0 +1,176 @@
+// mcds item save: parsing and printing; what is saved, and how, stands in common/operations/save.hpp.
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "common/base/units.hpp"
+#include "common/cluster/statistics.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/live_dump.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/item/saving.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::size_t named_structures = 20;
+
+std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
+  if (!options.on) return {};
+  return {server_named(session.placement()->pool(), *options.on, "--on")};
+}
+
+// All items may be as large as the memory that they use. A selection may be anything.
+void check_room(Session& session, const ItemOptions& options, const NewFile& file) {
+  if (options.selected.any()) return;
+  std::vector<Request> requests;
+  std::vector<std::size_t> servers = servers_of(session, options);
+  for (std::size_t i = 0; servers.empty() && i < session.placement()->pool().size(); ++i)
+    requests.push_back(Request::stats(i));
+  for (const std::size_t server : servers) requests.push_back(Request::stats(server));
+  std::uint64_t items = 0, bytes = 0;
+  for (const Reply& reply : session.cluster().execute(requests)) {
+    if (reply.failed()) continue;
+    items += statistic_number(reply.value, "curr_items").value_or(0);
+    bytes += statistic_number(reply.value, "bytes").value_or(0);
+  }
+  if (bytes <= file.room()) return;
+  throw Failure(ErrorCode::cannot_write, "no room for " + file.path() + ": the servers have " +
+                                             std::to_string(items) + " items of " + std::to_string(bytes) +
+                                             " bytes, and " + std::to_string(file.room()) +
+                                             " bytes are free; give another folder, or a --prefix");
+}
+
+class ItemSaver {
+ public:
+  ItemSaver(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink)
+      : session_(session),
+        save_(Context{session.cluster(), session.clock(), session.random(), session.key_prefix(),
+                      session.copies()},
+              {.selection = options.selected.of(session),
+               .rate = options.rate ? std::optional(rate_of(*options.rate)) : std::nullopt,
+               .structures = options.structures},
+              sink),
+        dump_(session, servers_of(session, options)) {}
+
+  SaveDone run() {
+    const SteadyTime started = session_.clock().steady();
+    const std::uint64_t keys = save_.list([this](const TakeLiveKey& take) { return dump_.results(take); });
+    progress_.emplace(session_.clock(), "items", keys);
+    SaveDone done;
+    done.report = save_.write({[this](const Failure& failure) { fail(failure); },
+                               [this](std::uint64_t count) {
+                                 progress_->advance(count - shown_, count);
+                                 shown_ = count;
+                               }});
+    progress_->hide();
+    done.took = session_.clock().steady() - started;
+    session_.output().tell_errors();
+    status_ = worse(status_, report_unlisted(session_, session_.placement()->pool(), done.report.dumps));
+    const auto lacks = [](const SavedServer& server) { return server.vanished > 0; };
+    const auto& servers = done.report.servers;
+    if (!done.report.torn.empty() || std::any_of(servers.begin(), servers.end(), lacks))
+      status_ = worse(status_, ExitStatus::problem);
+    done.status = status_;
+    return done;
+  }
+
+ private:
+  void fail(const Failure& failure) {
+    session_.output().failed_lines(failure, ++failures_);
+    status_ = worse(status_, status_of(failure.code()));
+  }
+
+  Session& session_;
+  Save save_;
+  LiveDump dump_;
+  std::optional<Progress> progress_;
+  std::uint64_t shown_ = 0, failures_ = 0;
+  ExitStatus status_ = ExitStatus::ok;
+};
+
+void print(Session& session, const SaveDone& done, const std::string& file) {
+  // What is in standard output then is the file.
+  const auto answer = [&](const JsonObject& line, std::string_view bare) {
+    file == "-" ? session.output().note(line.text()) : session.output().answer(line, bare);
+  };
+  const SaveReport& report = done.report;
+  SavedServer all;
+  for (std::size_t i = 0; i < report.servers.size(); ++i) {
+    const SavedServer& server = report.servers[i];
+    all.keys += server.keys, all.saved += server.saved, all.expired += server.expired;
+    all.vanished += server.vanished, all.failed += server.failed;
+    if (session.output().mode() == OutputMode::value) continue;
+    JsonObject line;
+    line.bytes("server", session.server_address(i)).number("keys", server.keys);
+    line.number("saved", server.saved).number("expired", server.expired);
+    line.number("vanished", server.vanished).number("failed", server.failed);
+    answer(line.boolean("complete", report.dumps[i].complete), {});
+  }
+  for (std::size_t i = 0; i < std::min(report.torn.size(), named_structures); ++i) {
+    if (session.output().mode() == OutputMode::value) break;
+    JsonObject line;
+    answer(line.bytes("structure", report.torn[i]).boolean("saved", false).bytes("reason", "changed"), {});
+  }
+  JsonObject line;
+  line.bytes("file", file).number("keys", all.keys).number("saved", all.saved);
+  line.number("expired", all.expired).number("vanished", all.vanished).number("failed", all.failed);
+  line.number("structures", report.structures).number("torn", report.torn.size());
+  add_passed_over(line, report.passed_over);
+  line.number("bytes", report.bytes);
+  add_speed(line, done.took, all.saved);
+  answer(line, std::to_string(all.saved));
+}
+
+}  // namespace
+
+void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over) {
+  JsonObject reasons;
+  for (const auto& [why, count] : passed_over) reasons.number(why, count);
+  line.object("passed_over", reasons);
+}
+
+void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
+  const double seconds = std::chrono::duration<double>(took).count();
+  line.raw("duration_s", format_fixed(seconds, 3));
+  if (seconds > 0)
+    line.number("items_per_s", static_cast<std::uint64_t>(static_cast<double>(items) / seconds));
+}
+
+void check_file_name(const std::string& file) {
+  if (file.ends_with(".zst"))
+    throw InvalidInput("compressed files are not supported; use a pipe: mcds item save - | zstd >" + file);
+}
+
+SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
+                    const NewFile* file) {
+  if (file != nullptr) check_room(session, options, *file);
+  return ItemSaver(session, options, sink).run();
+}
+
+ExitStatus item_save(Session& session, const ItemOptions& options) {
+  options.selected.check();
+  check_file_name(options.file);
+  if (options.file == "-") {
+    if (isatty(STDOUT_FILENO) != 0)
+      throw InvalidInput("values are not written to a terminal; give a FILE, or use a pipe");
+    const SaveDone done = save_items(
+        session, options, [&](std::string_view bytes) { session.output().raw(bytes); }, nullptr);
+    session.output().flush();
+    print(session, done, options.file);
+    return done.status;
+  }
+  NewFile file(options.file);
+  const SaveDone done = save_items(
+      session, options, [&](std::string_view bytes) { file.write(bytes); }, &file);
+  const auto listed = [](const LiveKeysOfServer& one) { return one.complete; };
+  // An older file is worth more than one of nothing.
+  if (std::any_of(done.report.dumps.begin(), done.report.dumps.end(), listed)) file.keep();
+  print(session, done, options.file);
+  return done.status;
+}
+
+}  // namespace mcds
