@@ -5,7 +5,7 @@
 
 using namespace mcds;
 using mcds::test::read_replies;
-using Step = meta::ReplyReader::Step;
+using ReadStep = meta::ReplyReader::Step;
 
 namespace {
 
@@ -19,7 +19,7 @@ std::string encoded(const Request& request) {
 }
 
 // The same whether it comes at once or byte by byte.
-Step step_of(const Request& request, std::string_view answer) {
+ReadStep step_of(const Request& request, std::string_view answer) {
   const auto whole = read_replies(std::span(&request, 1), answer, answer.size());
   const auto dripped = read_replies(std::span(&request, 1), answer, 1);
   CHECK(whole.last == dripped.last);
@@ -28,7 +28,7 @@ Step step_of(const Request& request, std::string_view answer) {
 }
 
 Reply reply_to(const Request& request, std::string_view answer) {
-  CHECK(step_of(request, answer) == Step::done);
+  CHECK(step_of(request, answer) == ReadStep::done);
   const auto reading = read_replies(std::span(&request, 1), answer, 1);
   CHECK(reading.position == answer.size());
   return reading.replies[0];
@@ -74,7 +74,7 @@ TEST_CASE(
   CHECK(hit.flags == 7);
   CHECK(reply_to(Request::get(key), "EN\r\n").outcome == Outcome::miss);
   CHECK(reply_to(Request::get(key), "EN k" + wire + " b\r\n").outcome == Outcome::miss);
-  CHECK(step_of(Request::get(key), "VA 1 kYSBj f7 c9 b\r\nx\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::get(key), "VA 1 kYSBj f7 c9 b\r\nx\r\n") == ReadStep::out_of_step);
   CHECK(reply_to(Request::touch(key, never), "HD\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::touch(key, never), "EN\r\n").outcome == Outcome::not_found);
   CHECK(reply_to(Request::remove(key), "HD\r\n").outcome == Outcome::deleted);
@@ -155,9 +155,9 @@ TEST_CASE("meta wire: what is there after adds, and which of them stored it") {
     CHECK(quiet.replies[0].cas.value == 7);
     CHECK(quiet.replies[1].outcome == Outcome::miss);
     // Something was said to an add that is not to be answered.
-    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece, true, true).last == Step::out_of_step);
-    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece).last == Step::out_of_step);
-    CHECK(read_replies(requests, "CLIENT_ERROR bad data chunk\r\n", piece).last == Step::out_of_step);
+    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece, true, true).last == ReadStep::out_of_step);
+    CHECK(read_replies(requests, "STORED\r\nEND\r\n", piece).last == ReadStep::out_of_step);
+    CHECK(read_replies(requests, "CLIENT_ERROR bad data chunk\r\n", piece).last == ReadStep::out_of_step);
   }
 }
 
@@ -200,10 +200,10 @@ TEST_CASE("meta wire: values of other keys, twice, or out of order are no answer
   for (const char* answer : {"VALUE c 0 1\r\nx\r\nEND\r\n", "VALUE a 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n",
                              "VALUE b 0 1\r\nx\r\nVALUE a 0 1\r\nx\r\nEND\r\n"}) {
     CAPTURE(answer);
-    CHECK(read_replies(requests, answer, 1).last == Step::out_of_step);
+    CHECK(read_replies(requests, answer, 1).last == ReadStep::out_of_step);
   }
-  CHECK(step_of(Request::gets("a"), "VA 1 kb f0 c1\r\nx\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::gets("a"), "VA 1 f0 c1\r\nx\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::gets("a"), "VA 1 kb f0 c1\r\nx\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::gets("a"), "VA 1 f0 c1\r\nx\r\n") == ReadStep::out_of_step);
 }
 
 TEST_CASE("meta wire: lengths that lie are no answer") {
@@ -212,29 +212,29 @@ TEST_CASE("meta wire: lengths that lie are no answer") {
         "VALUE k 0 18446744073709551614\r\nx\r\n", "VALUE k 0 99999999999999999999\r\nx\r\n",
         "VALUE k 4294967296 1\r\nx\r\n", "VALUE k 0\r\nx\r\n", "VALUE k\r\n", "VALUE\r\n"}) {
     CAPTURE(answer);
-    CHECK(step_of(Request::get("k"), answer) == Step::out_of_step);
+    CHECK(step_of(Request::get("k"), answer) == ReadStep::out_of_step);
   }
-  CHECK(step_of(Request::gets("k"), "VA 18446744073709551615 kk f0 c1\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "EN\r\nVA 33\r\n1\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::gets("k"), "VA 18446744073709551615 kk f0 c1\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "EN\r\nVA 33\r\n1\r\n") == ReadStep::out_of_step);
 }
 
 TEST_CASE("meta wire: endless and broken lines are no answer") {
-  CHECK(step_of(Request::remove("k"), std::string(4096, 'x')) == Step::out_of_step);
-  CHECK(step_of(Request::get("k"), "VALUE " + std::string(4096, 'k')) == Step::out_of_step);
-  CHECK(step_of(Request::remove("k"), "DELETED\n") == Step::out_of_step);
-  CHECK(step_of(Request::remove("k"), "\n") == Step::out_of_step);
-  CHECK(step_of(Request::remove("k"), std::string_view("DELETED\0\r\n", 10)) == Step::out_of_step);
-  CHECK(step_of(Request::remove("k"), "DELETED") == Step::need_more);
+  CHECK(step_of(Request::remove("k"), std::string(4096, 'x')) == ReadStep::out_of_step);
+  CHECK(step_of(Request::get("k"), "VALUE " + std::string(4096, 'k')) == ReadStep::out_of_step);
+  CHECK(step_of(Request::remove("k"), "DELETED\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::remove("k"), "\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::remove("k"), std::string_view("DELETED\0\r\n", 10)) == ReadStep::out_of_step);
+  CHECK(step_of(Request::remove("k"), "DELETED") == ReadStep::need_more);
 }
 
 TEST_CASE("meta wire: another command's answer is no answer") {
-  CHECK(step_of(Request::set("k", "v", never), "END\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::get("k"), "STORED\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::incr("k", 1), "STORED\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::incr("k", 1), "99999999999999999999\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::incr("k", 1), "-1\r\n") == Step::out_of_step);
-  CHECK(step_of(remove_if_42(), "DELETED\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::stats(0), "STORED\r\n") == Step::out_of_step);
+  CHECK(step_of(Request::set("k", "v", never), "END\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::get("k"), "STORED\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "STORED\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "99999999999999999999\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::incr("k", 1), "-1\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(remove_if_42(), "DELETED\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::stats(0), "STORED\r\n") == ReadStep::out_of_step);
 }
 
 TEST_CASE("meta wire: refusals") {
@@ -243,10 +243,10 @@ TEST_CASE("meta wire: refusals") {
   const Reply text =
       reply_to(Request::incr("k", 1), "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n");
   CHECK(text.is(ReplyFailure::Kind::not_a_number));
-  CHECK(step_of(Request::set("k", "v", never), "CLIENT_ERROR bad data chunk\r\n") == Step::out_of_step);
-  CHECK(step_of(Request::gets("k"), "ERROR\r\n") == Step::no_meta);
-  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "ERROR\r\nERROR\r\n") == Step::no_meta);
-  CHECK(step_of(Request::get("k"), "ERROR Too many open connections\r\n") == Step::turned_away);
+  CHECK(step_of(Request::set("k", "v", never), "CLIENT_ERROR bad data chunk\r\n") == ReadStep::out_of_step);
+  CHECK(step_of(Request::gets("k"), "ERROR\r\n") == ReadStep::no_meta);
+  CHECK(step_of(Request::incr_or_create("k", 1, 1, never), "ERROR\r\nERROR\r\n") == ReadStep::no_meta);
+  CHECK(step_of(Request::get("k"), "ERROR Too many open connections\r\n") == ReadStep::turned_away);
 }
 
 TEST_CASE("meta wire: incr_or_create knows whether it created") {
