@@ -123,7 +123,8 @@ def left(server):
 
 
 def mcds(server, words, **streams):
-    return subprocess.Popen([MCDS, *words], env={**os.environ, "MCDS_SERVERS": server.address}, stderr=subprocess.PIPE, **streams)
+    # Patient: a server that moves so much, on a machine that is busy with other things, answers late.
+    return subprocess.Popen([MCDS, *words, "--timeout", "20s"], env={**os.environ, "MCDS_SERVERS": server.address}, stderr=subprocess.PIPE, **streams)
 
 
 def summary_of(out):

@@ -348,7 +348,7 @@ def written_meanwhile(world):
         world.run([path], "item", "load", file)
         for name in range(names):
             table = sorted(map(int, world.run([path], "table", "fetch", f"t{name}", "-o", "value").stdout.split()))
-            array = list(map(int, json.loads(world.run([path], "array", "fetch", f"a{name}").stdout)["values"]))
+            array = list(map(int, json.loads(world.run([path], "array", "fetch", f"a{name}").stdout).get("values", [])))
             for what, numbers in ((f"table t{name}", table), (f"array a{name}", array)):
                 check(numbers == list(range(len(numbers))), f"{what} is of no one moment: {numbers}")
                 check(bool(numbers) != (what in named), f"{what}: {len(numbers)} elements, named: {what in named}")
