@@ -321,13 +321,16 @@ def written_meanwhile(world):
 
     def write(first):
         # Members in their order, so that one moment has no hole.
-        for number in range(100_000):
+        for number in range(1, 100_000):
             for name in range(first, names, 2):
                 if ends.is_set():
                     return
                 world.run([path], "table", "add", f"t{name}", str(number))
                 world.run([path], "array", "add", f"a{name}", str(number))
 
+    for name in range(names):
+        world.run([path], "table", "add", f"t{name}", "0")
+        world.run([path], "array", "add", f"a{name}", "0")
     threads = [threading.Thread(target=write, args=(first,)) for first in range(2)]
     for thread in threads:
         thread.start()
