@@ -4,7 +4,9 @@
 #include "common/cluster/decorators.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/elements.hpp"
+#include "common/structures/eventlog/eventlog.hpp"
 #include "tests/exhaustive/pairs.hpp"
+#include "tests/support/collecting_sink.hpp"
 
 namespace mcds {
 
@@ -37,10 +39,14 @@ class LooksOnce final : public Decorator {
   bool again_ = false;
 };
 
-void create(const Context& context, const std::string& structure, const std::string& value) {
+void create(Context context, const std::string& structure, const std::string& value) {
   if (structure == "array") {
     static_cast<void>(
         Array(context, "x").change(std::vector<std::string>{'"' + value + '"'}, {}, ArrayEncoding::journal));
+    return;
+  }
+  if (structure == "eventlog") {
+    static_cast<void>(EventLog(context, "x", {60, 60}).put(value, EventData::text));
     return;
   }
   const Element element{"n", value};
@@ -48,10 +54,15 @@ void create(const Context& context, const std::string& structure, const std::str
   if (result.failure) raise(*result.failure);
 }
 
-bool has(const Context& context, const std::string& structure, const std::string& value) {
+bool has(Context context, const std::string& structure, const std::string& value) {
   if (structure == "array")
     return Array(context, "x").fetch(ArrayEncoding::journal).elements ==
            std::vector<std::string>{'"' + value + '"'};
+  if (structure == "eventlog") {
+    CollectingSink sink;
+    EventLog(context, "x", {60, 60}).fetch({}, sink);
+    return sink.texts() == std::vector<std::string>{value};
+  }
   const std::string name = "n";
   return Elements(context, structure, "x").get(std::span(&name, 1)).front().value == value;
 }
@@ -109,6 +120,7 @@ Bounds two_servers(int faults) {
 TEST_CASE("exhaustive creation: in one copy and in two at the same time, at most one is told that it did") {
   exhaustive::holds("creation: array, 1 | 2", creators("array", {1, 2}), two_servers(0));
   exhaustive::holds("creation: hash, 1 | 2", creators("hash", {1, 2}), two_servers(0), 0);
+  exhaustive::holds("creation: eventlog, 1 | 2", creators("eventlog", {1, 2}), two_servers(0), 0);
 }
 
 TEST_CASE("exhaustive creation: caught when broken") {

@@ -265,6 +265,7 @@ EventLog::Flushed EventLog::flush() {
   for (LogWriter& writer : writers_) writer.begin_lines();
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
+  bool creates = false;
   // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
   // its own shape may be another.
   for (int round = 0; round < 3; ++round) {
@@ -302,17 +303,47 @@ EventLog::Flushed EventLog::flush() {
       return flush_as(*meant, lines);
     } else {
       static_cast<void>(elsewhere());
+      creates = true;
     }
   }
   const auto failure = failure_of(Part::changing, failures);
   const std::size_t stored = failure ? stored_at_least() : events;
   if (stored == 0) raise(*failure);
   if (!failure) settle_begun(failures);
+  if (creates && !failure) kept_.confirm([&] { return take_back(lines, failures); });
   return {.server = context_.cluster.placement().server_of(keys_.part({staged_chunk_, 0})),
           .copies = copy_outcomes(context_, keys_.part({staged_chunk_, 0}), failures),
           .events = stored,
           .last = id_of_line(lines, stored - 1),
           .failure = failure};
+}
+
+// What a log that began with these lines consists of, as long as nobody else has added anything.
+bool EventLog::take_back(std::string_view lines, std::span<const std::optional<Failure>> failures) const {
+  const PartName name{staged_chunk_, 0};
+  const auto taken = copies_.each([&](std::size_t copy) {
+    if (failures[copy]) return false;
+    Cluster& cluster = copies_.at(copy).cluster;
+    const std::vector<Request> gets{keys_.of_part(Request::gets(keys_.part(name)), name),
+                                    Request::gets(keys_.directory(name.chunk / chunks_per_directory)),
+                                    Request::gets(keys_.conf())};
+    const auto replies = cluster.execute(gets);
+    for (const Reply& reply : replies) expect_read(cluster, reply);
+    const auto header = parse_part_header(replies[0].value, name);
+    if (!header || replies[0].value.substr(header->size) != lines) return false;
+    LogDirectory directory;
+    directory.add(replies[1].value);
+    if (directory.lines() != 1 || !directory.knows(name, header->incarnation)) return false;
+    if (parse_in_use(replies[2].value, context_.clock.wall()).size() > 1) return false;
+    for (std::size_t i = 0; i < gets.size(); ++i) {
+      if (replies[i].outcome == Outcome::miss) continue;
+      Request removal = Request::remove_if(gets[i].key, replies[i].cas);
+      removal.with = gets[i].with;
+      if (expect(cluster, cluster.execute(removal)).outcome != Outcome::deleted) return false;
+    }
+    return true;
+  });
+  return taken.count(std::identity()) == copies_.size();
 }
 
 // In as many copies as a change must be. A server whose items are small takes the lines in pieces, the first ones first.

@@ -269,6 +269,7 @@ class EventLog {
   void use_shape(const RingShape& shape);
   Flushed flush_as(const RingShape& shape, std::string_view lines);
   std::size_t stored_at_least() const;
+  bool take_back(std::string_view lines, std::span<const std::optional<Failure>> failures) const;
   void take_keys();
   bool elsewhere();
   void let_begin();

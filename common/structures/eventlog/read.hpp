@@ -26,6 +26,7 @@ class LogDirectory {
   bool knows(const PartName& name, std::string_view incarnation) const;
   std::int64_t last_part_of(std::int64_t chunk) const;
   std::size_t damaged_lines() const { return damaged_; }
+  std::size_t lines() const { return named_.size() + withdrawn_.size() + damaged_; }
 
  private:
   std::map<std::pair<PartName, std::string>, WallTime> named_;
