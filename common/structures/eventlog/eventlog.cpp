@@ -285,6 +285,12 @@ EventLog::Flushed EventLog::flush() {
       if (!somewhere && std::any_of(writers_.begin(), writers_.end(), perhaps))
         throw UnknownOutcome("no reply to an append; the event may be in the log");
       if (!somewhere) raise(*refusal);
+      // What one copy got before the log left is put into the others too.
+      if (round < 2) {
+        for (LogWriter& writer : writers_) writer.follow();
+        let_begin();
+        continue;
+      }
       for (std::size_t i = 0; i < servers.size(); ++i) {
         if (!servers[i] && !failures[i]) failures[i] = refusal;
       }

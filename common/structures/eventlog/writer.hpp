@@ -34,6 +34,8 @@ class LogWriter {
   // has it. Until append() has stored something.
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
+  // Another copy has the present lines: this one follows, where readers still read.
+  void follow() { perhaps_ = true; }
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
