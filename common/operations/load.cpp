@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/bounds.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/primitives/parts.hpp"
 
@@ -10,11 +11,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t most_items = 512;
-constexpr std::size_t most_bytes = std::size_t{1} << 20;
 constexpr std::size_t batches_in_flight = 3;
-// Of a rate, in one batch: so many parts of a second.
-constexpr std::uint64_t batches_a_second = 50;
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
@@ -25,8 +22,7 @@ Load::Load(const Context& context, LoadOptions options, Watch watch)
       options_(std::move(options)),
       watch_(std::move(watch)),
       pace_(options_.rate, context.clock.steady()),
-      largest_batch_(options_.rate ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, most_items)
-                                   : most_items) {
+      largest_batch_(pace_.largest_batch()) {
   const std::size_t servers = context_.cluster.placement().pool().size();
   report_.servers.resize(servers);
   largest_items_.resize(servers);
@@ -113,7 +109,7 @@ void Load::take(const SavedItem& item) {
     next_.push_back(std::move(request).on(place.server));
     next_bytes_ += item.key.size() + item.value.size();
   }
-  if (next_.size() >= largest_batch_ || next_bytes_ >= most_bytes) begin();
+  if (next_.size() >= largest_batch_ || next_bytes_ >= batch_bytes) begin();
 }
 
 void Load::begin() {

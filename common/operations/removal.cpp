@@ -10,8 +10,6 @@ namespace mcds {
 
 namespace {
 
-// Of a rate, in one batch: so many parts of a second.
-constexpr std::uint64_t batches_a_second = 50;
 // An item whose size its server does not say (before 1.5) may be as large as can be.
 constexpr std::size_t unknown_size = 16 * 1024;
 
@@ -22,9 +20,7 @@ SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options,
       options_(std::move(options)),
       watch_(std::move(watch)),
       pace_(options_.rate, context_.clock.steady()),
-      largest_batch_(options_.rate
-                         ? std::clamp<std::size_t>(*options_.rate / batches_a_second, 1, batch_items)
-                         : batch_items) {
+      largest_batch_(pace_.largest_batch()) {
   if (!options_.older_than) return;
   const std::int64_t now =
       std::chrono::floor<std::chrono::seconds>(context_.clock.wall()).time_since_epoch().count();

@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/structure_names.hpp"
@@ -15,8 +16,6 @@ namespace {
 using moving::Spool;
 using moving::Spooled;
 
-constexpr std::size_t most_items = 512;
-constexpr std::size_t most_bytes = std::size_t{1} << 20;
 constexpr std::size_t batches_in_flight = 3;
 constexpr int rounds = 3;          // for structures that change
 constexpr std::size_t parts = 16;  // of their keys, one in memory at a time
@@ -146,7 +145,7 @@ void Save::write_items(const Watch& watch) {
     for (auto record = spool->next(); record; record = spool->next()) {
       bytes += reckoned_size(*record);
       next.push_back(std::move(*record));
-      if (next.size() < most_items && bytes < most_bytes) continue;
+      if (next.size() < batch_items && bytes < batch_bytes) continue;
       begin(std::exchange(next, {}), reading);
       bytes = 0;
       if (reading.size() < batches_in_flight) continue;
@@ -295,7 +294,7 @@ void Save::write_part(Records records, const Groups& unchanged, Groups& saved, c
     Records some;
     std::vector<std::pair<std::uint64_t, std::size_t>> ends;
     std::size_t bytes = 0;
-    while (first < keyed.size() && (some.empty() || (some.size() < most_items && bytes < most_bytes))) {
+    while (first < keyed.size() && (some.empty() || (some.size() < batch_items && bytes < batch_bytes))) {
       const std::uint64_t structure = keyed[first].structure;
       for (; first < keyed.size() && keyed[first].structure == structure; ++first) {
         bytes += reckoned_size(keyed[first].record);

@@ -22,7 +22,8 @@ constexpr Bytes bytes_of(View text) {
 }
 // With which the names of structures begin, and before which none does.
 constexpr Bytes first_letters = bytes_of("lcveath");
-constexpr Bytes in_words = bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
+constexpr Bytes letters_and_digits =
+    bytes_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
 
 bool is_number(View text) {
   return !text.empty() && text.find_first_not_of("0123456789") == View::npos;
@@ -173,7 +174,7 @@ std::optional<NameInNamespace> structure_in(View key, View key_prefix) {
   bool in_word = false;
   for (std::size_t at = 0; at < key.size(); ++at) {
     const auto byte = static_cast<unsigned char>(key[at]);
-    if (std::exchange(in_word, in_words[byte]) || !first_letters[byte]) continue;
+    if (std::exchange(in_word, letters_and_digits[byte]) || !first_letters[byte]) continue;
     if (const auto name = structure_named(key.substr(at))) return NameInNamespace{key.substr(0, at), *name};
   }
   return std::nullopt;

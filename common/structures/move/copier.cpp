@@ -11,8 +11,6 @@ namespace mcds::moving {
 
 namespace {
 
-// Of a rate, in one batch: so many parts of a second.
-constexpr std::uint64_t batches_a_second = 50;
 // What a ttl may seem to change by itself: the ticks of two clocks.
 constexpr std::int64_t tick_s = 2;
 
@@ -38,8 +36,7 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       old_clocks_(look_at_clocks(from.cluster, from.clock)),
       new_clocks_(std::move(new_clocks)),
       pace_(options.rate, from.clock.steady()),
-      largest_batch_(options.rate ? std::clamp<std::size_t>(*options.rate / batches_a_second, 1, batch_items)
-                                  : batch_items) {}
+      largest_batch_(pace_.largest_batch()) {}
 
 // What the journal says of servers that were restarted since. A run by the old list copies again what a new server lost; with
 // `again` that may have been removed or changed there before, by clients of the new list, and is only counted.
