@@ -47,7 +47,7 @@ class Progress {
     if (step_ == Op::add) return absorb_add(std::move(reply));
     if (step_ == Op::get) return request_->op == Op::incr_or_create ? absorb_look(reply) : absorb_get(reply);
     const bool absent = reply.outcome == (step_ == Op::incr ? Outcome::not_found : Outcome::not_stored);
-    if (!absent) return finish(std::move(reply));
+    if (!absent || !request_->creates) return finish(std::move(reply));
     step_ = Op::add;
   }
 
@@ -69,6 +69,8 @@ class Progress {
   // Before an incr, which takes the digits that text begins with for a number.
   void absorb_look(const Reply& reply) {
     if (reply.failed()) return finish(reply);
+    if (reply.outcome != Outcome::hit && !request_->creates)
+      return finish(Reply::of(Outcome::not_found, reply.server));
     step_ = reply.outcome == Outcome::hit ? Op::incr : Op::add;
     if (step_ == Op::add || parse_padded_u64(reply.value)) return;
     finish(Reply::of_text(reply.value, reply.server));

@@ -77,6 +77,7 @@ struct Request {
   CasUnique cas = {};
   std::optional<std::size_t> server = {};  // instead of the key's placement
   bool must_expire = false;                // refused if items do not expire on the server
+  bool creates = true;                     // incr_or_create: false: what is missing stays so
   bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
   bool checked =
       false;  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol
@@ -149,6 +150,10 @@ struct Request {
     return std::move(*this);
   }
 
+  Request without_creating() && {
+    creates = false;
+    return std::move(*this);
+  }
   Request checking_for_text() && {
     checked = true;
     return std::move(*this);

@@ -25,7 +25,7 @@ std::string in_words(std::size_t copies) {
 }  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-           SameLife same_life, Complete complete, HasLeft has_left)
+           SameLife same_life, Complete complete, HasLeft has_left, Unmarked unmarked)
     : context_(context),
       structure_(structure),
       name_(name),
@@ -34,7 +34,8 @@ Kept::Kept(const Context& context, std::string_view structure, std::string_view 
       key_(copied_key(context, structure, name)),
       recopying_(context, structure, name),
       complete_(std::move(complete)),
-      has_left_(std::move(has_left)) {}
+      has_left_(std::move(has_left)),
+      unmarked_(unmarked) {}
 
 std::string Kept::key_for(std::size_t copies) const {
   Context other = context_;
@@ -188,6 +189,7 @@ bool Kept::act_upon(const Look& look) {
     left_ = look.left;
     return false;
   }
+  if (places.front().unmarked && unmarked_ == Unmarked::refused) refuse_unmarked();
   if (!places.front().unmarked || places.front().copies != context_.copies) refuse(places.front().copies);
   return use(unmarked_key());
 }
@@ -252,7 +254,7 @@ std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
                                            in_words(places[1].copies) +
                                            "; fetch each with --copies, and empty one of them");
   }
-  if (places.front().unmarked && !may_be_unmarked()) {
+  if (places.front().unmarked && !may_be_unmarked() && unmarked_ == Unmarked::continues) {
     throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
                                            "' was written before 0.2, which is changed to one copy in two "
                                            "steps: to another number first");
@@ -273,6 +275,13 @@ void Kept::refuse(std::size_t copies) const {
   throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
                                          "; give --copies " + std::to_string(copies) +
                                          ", or change the number with recopy");
+}
+
+void Kept::refuse_unmarked() const {
+  throw Failure(ErrorCode::bad_data,
+                "the " + structure_ + " '" + name_ +
+                    "' was kept in several copies by an earlier version; convert it with: mcds " +
+                    structure_ + " recopy " + name_ + " --copies " + std::to_string(context_.copies));
 }
 
 }  // namespace mcds

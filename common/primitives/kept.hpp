@@ -51,8 +51,11 @@ class Kept {
   // Whether the roots under one key together say that the structure has left the number of copies in it (1: none is in it).
   // Then they do not count: the structure is where another root is.
   using HasLeft = std::function<bool(std::span<const std::string> roots, std::size_t copies)>;
+  // What becomes of several copies under an unmarked key.
+  enum class Unmarked { continues, refused };
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-       SameLife same_life, Complete complete = {}, HasLeft has_left = {});
+       SameLife same_life, Complete complete = {}, HasLeft has_left = {},
+       Unmarked unmarked = Unmarked::continues);
 
   // The structure's key; every other begins with it.
   const std::string& key() const { return key_; }
@@ -93,6 +96,8 @@ class Kept {
   std::vector<std::string> take_left() { return std::exchange(left_, {}); }
   // Throws Failure(bad_data): it is kept in so many copies.
   [[noreturn]] void refuse(std::size_t copies) const;
+  // The same of copies under an unmarked key, which only recopy reads.
+  [[noreturn]] void refuse_unmarked() const;
   // From now on key() is the unmarked one.
   void use_unmarked() { key_ = unmarked_key(); }
 
@@ -116,6 +121,7 @@ class Kept {
   Recopying recopying_;
   Complete complete_;
   HasLeft has_left_;
+  Unmarked unmarked_;
   std::vector<std::string> left_;
   std::optional<SteadyTime> looked_at_;
   std::set<std::size_t> silent_;       // servers that did not answer the last look

@@ -148,7 +148,8 @@ std::optional<StructureName> structure_named(std::string_view key) {
     const std::size_t colon = rest.find_first_not_of("0123456789");
     if (colon == View::npos || rest[colon] != ':' || colon + 1 == rest.size()) continue;
     StructureName result{word, rest.substr(colon + 1)};
-    if (rest.substr(0, colon) == "0" && (word == "array" || word == "table" || word == "hash")) {
+    if (rest.substr(0, colon) == "0" &&
+        (word == "array" || word == "table" || word == "hash" || word == "counter")) {
       result.copies = 2;
       result.of_recopy = true;
       take_recopy_parts(result.name);

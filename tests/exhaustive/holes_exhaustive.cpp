@@ -34,7 +34,7 @@ Bounds one_kind(bool Happenings::*kind, std::size_t servers = 1) {
   return bounds;
 }
 
-const Part acquires = [](Naive& my) { my.acquire(); };
+const Deed acquires = [](Naive& my) { my.acquire(); };
 
 }  // namespace
 

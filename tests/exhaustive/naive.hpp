@@ -63,12 +63,12 @@ class Naive {
   Context& context_;
 };
 
-using Part = std::function<void(Naive&)>;
+using Deed = std::function<void(Naive&)>;
 // Whether the end is wrong.
 using Wrong = std::function<bool(Context&, const Facts&)>;
 
 // With what is stored before, as key and value.
-inline void hole(const std::string& name, const std::vector<Part>& parts, const Wrong& wrong,
+inline void hole(const std::string& name, const std::vector<Deed>& parts, const Wrong& wrong,
                  const Bounds& bounds, const std::vector<std::pair<std::string, std::string>>& before = {}) {
   caught(
       name,
@@ -76,7 +76,7 @@ inline void hole(const std::string& name, const std::vector<Part>& parts, const 
         auto facts = std::make_shared<Facts>();
         for (const auto& [key, value] : before)
           run.observer().cluster.execute(Request::set(key, value, Exptime::never()));
-        for (const Part& part : parts) {
+        for (const Deed& part : parts) {
           run.client([facts, &part](Context& context, ExploredClient& client) {
             client.operation("", [&] {
               Naive naive(context, client, *facts);

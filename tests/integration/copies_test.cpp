@@ -35,7 +35,7 @@ struct Record {
   std::atomic<Fate> event[most_clients][most_rounds], field[most_clients][most_rounds],
       element[most_clients][most_rounds];
   std::atomic<std::uint64_t> rounds[most_clients];
-  std::atomic<std::uint64_t> exact, exact_unknown, plain, plain_unknown, failures;
+  std::atomic<std::uint64_t> exact, exact_unknown, failures;
   std::atomic<std::int64_t> held_until;  // steady nanoseconds
   std::atomic<std::uint64_t> acquired, doubled;
   std::atomic<bool> stop;
@@ -103,9 +103,6 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
     const Fate exact = fate_of(record, [&] { counter.incr("e", 1); });
     if (exact == Fate::acknowledged) ++record.exact;
     if (exact == Fate::unknown) ++record.exact_unknown;
-    const Fate plain = fate_of(record, [&] { counter.incr("p", 1, {.ttl = {}, .plain = true}); });
-    if (plain == Fate::acknowledged) ++record.plain;
-    if (plain == Fate::unknown) ++record.plain_unknown;
     record.event[index][round] = fate_of(record, [&] { log.put(name, EventData::text); });
     record.field[index][round] = fate_of(record, [&] {
       const auto result = hash.set(std::vector<Element>{{name, "v" + name}}).front();
@@ -121,20 +118,19 @@ void run_client(const std::vector<Server>& servers, std::size_t index, Record& r
 
 struct Found {
   std::set<std::string> events, fields, elements;
-  std::uint64_t exact = 0, plain = 0;
+  std::uint64_t exact = 0;
   bool complete = true;
 };
 
 // Reads everything, which makes lost copies whole.
 Found read_all(CopiesClient& client) {
   Found found;
-  const std::vector<std::string> names{"e", "p"};
+  const std::vector<std::string> names{"e"};
   const auto readings = Counter(client.context).get(names);
   for (const auto& reading : readings) {
     if (reading.failure) throw Failure(*reading.failure);
   }
   found.exact = readings[0].value ? readings[0].value->value : 0;
-  found.plain = readings[1].value ? readings[1].value->value : 0;
   CollectingSink sink;
   EventLog(client.context, "x", shape).fetch({}, sink);
   for (const std::string& text : sink.texts()) found.events.insert(text);
@@ -200,11 +196,7 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   CopiesClient client(servers);
   const Clock& clock = client.context.clock;
   const SteadyTime end = clock.steady() + length;
-  // The plain counter's copies, to know as long as one has lived from the start.
-  std::set<std::size_t> plain_copies;
-  for (const std::size_t server : copy_servers(client.context, "counter:p")) plain_copies.insert(server);
   std::size_t kills = 0;
-  std::uint64_t plain_above = 0, plain_below = 0;
   do {
     // Long enough between kills for servers to be old enough to vote, when there is the time.
     client.context.clock.sleep_for(length > 20s && kills % 2 == 0 ? Duration(9s) : Duration(100ms));
@@ -213,11 +205,7 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
     client.context.clock.sleep_for(std::chrono::milliseconds(client.context.random.below(100)));
     processes[victim]->restart();
     let_all_notice(clock, *record, clients, client);
-    const bool lived = !plain_copies.empty() && (plain_copies.erase(victim), !plain_copies.empty());
-    const std::uint64_t acknowledged = record->plain;
-    const Found found = heal(client);
-    if (lived && found.plain < acknowledged) ++plain_below;
-    if (found.plain > record->plain + record->plain_unknown + clients) ++plain_above;
+    heal(client);
   } while (clock.steady() < end);
   record->stop = true;
   CHECK(children.wait_all() == 0);
@@ -226,15 +214,12 @@ TEST_CASE("copies: servers killed one at a time lose no acknowledged write and d
   const std::size_t fields = missing(record->field, found.fields);
   const std::size_t elements = missing(record->element, found.elements);
   MESSAGE(kills, " kills; exact ", found.exact, " of ", record->exact.load(), " + ",
-          record->exact_unknown.load(), " unknown; plain ", found.plain, " of ", record->plain.load(),
-          "; events ", found.events.size(), " lost ", events, "; fields ", found.fields.size(), " lost ",
-          fields, "; elements ", found.elements.size(), " lost ", elements, "; locks ",
-          record->acquired.load(), " doubled ", record->doubled.load(), "; not applied ",
-          record->failures.load());
+          record->exact_unknown.load(), " unknown; events ", found.events.size(), " lost ", events,
+          "; fields ", found.fields.size(), " lost ", fields, "; elements ", found.elements.size(), " lost ",
+          elements, "; locks ", record->acquired.load(), " doubled ", record->doubled.load(),
+          "; not applied ", record->failures.load());
   CHECK(found.exact >= record->exact);
   CHECK(found.exact <= record->exact + record->exact_unknown);
-  CHECK(plain_below == 0);
-  CHECK(plain_above == 0);
   CHECK(events == 0);
   CHECK(fields == 0);
   CHECK(elements == 0);

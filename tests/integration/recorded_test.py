@@ -34,7 +34,7 @@ STEPS = [
 ]
 
 # Of each structure, with the number it is put into from the one it was stored with: what is there then.
-LEFT = {"array": "restore\nx", "hash": "gone\tagain\nsize\tM", "table": "10.1.2.3\na b\ngone\nnew", "eventlog": "first\nsecond line\nthird\nfourth"}
+LEFT = {"counter": "7", "array": "restore\nx", "hash": "gone\tagain\nsize\tM", "table": "10.1.2.3\na b\ngone\nnew", "eventlog": "first\nsecond line\nthird\nfourth"}
 NUMBERS = {1: (2, 3, 1), 2: (3, 1, 2), 3: (2, 1, 3)}
 
 
@@ -60,15 +60,15 @@ def run(words, copies, cursor):
 
 def go_around(structure, stored, cursor):
     """What was stored with that number goes into others."""
-    left = LEFT[structure]
+    left, fetch = LEFT[structure], "get" if structure == "counter" else "fetch"
     before = stored
     for number in NUMBERS[stored]:
         done = run(f"{structure} recopy kept --copies {number}", stored, cursor)
         check(done.returncode == 0, f"{structure} recopy from {before} to {number}: {done.returncode} {done.stderr.strip()}")
-        done = run(f"{structure} fetch kept --copies {number}", stored, cursor)
+        done = run(f"{structure} {fetch} kept --copies {number}", stored, cursor)
         check(done.returncode == 0 and sorted(done.stdout.splitlines()) == sorted(left.splitlines()),
               f"{structure}, stored in {stored} copies, in {number}: {done.returncode} {done.stdout!r} {done.stderr.strip()}, not {left!r}")
-        done = run(f"{structure} fetch kept --copies {before}", stored, cursor)
+        done = run(f"{structure} {fetch} kept --copies {before}", stored, cursor)
         check(done.returncode == 65, f"{structure}, in {number} copies: fetch --copies {before} is not refused: {done.returncode} {done.stdout!r}")
         if structure == "eventlog":
             text = f"in{number}"
@@ -77,6 +77,22 @@ def go_around(structure, stored, cursor):
             done = run(f"eventlog fetch kept --cursor CURSOR --copies {number}", stored, cursor)
             check(done.returncode == 0 and done.stdout == text + "\n", f"cursor of {before} copies, in {number}: {done.stdout!r} {done.stderr}")
         before = number
+
+
+COUNTER_VERBS = ("get {}", "incr {}", "decr {}", "set {} 7", "set {} 7 --if-absent", "remove {}", "incr {} --exact")
+
+
+def convert_counters(recorded, copies, cursor):
+    """Several copies under the key of one: every verb names the command that converts them, and changes nothing."""
+    for name, value in (("kept", "42"), ("keptx", "5")):
+        for verb in COUNTER_VERBS:
+            done = run("counter " + verb.format(name), copies, cursor)
+            check(done.returncode == 65 and "counter recopy" in done.stderr, f"{recorded}: {verb} of {copies} copies: {done.returncode} {done.stderr}")
+        for _ in range(2):
+            done = run(f"counter recopy {name}", copies, cursor)
+            check(done.returncode == 0, f"{recorded}: counter recopy {name}, {copies} copies: {done.returncode} {done.stderr.strip()}")
+        done = run(f"counter get {name}", copies, cursor)
+        check(done.stdout.strip() == value, f"{recorded}: {name} in {copies} copies is {done.stdout!r} {done.stderr}, not {value}")
 
 
 def go_through(recorded):
@@ -88,6 +104,8 @@ def go_through(recorded):
             os.environ["MCDS_SERVERS"] = ",".join(f"{name}=unix:{path}" for name, path in paths.items())
             for copies in (1, 2, 3):
                 cursor = os.path.join(directory, f"cursor{copies}")
+                if copies > 1:
+                    convert_counters(recorded, copies, cursor)
                 for words, expected in STEPS:
                     done = run(words, copies, cursor)
                     check(done.returncode in (0, 1) and (expected is None or sorted(done.stdout.splitlines()) == sorted(expected.splitlines())),

@@ -8,7 +8,6 @@ VERBS = [
     ["table", "compact", "N"], ["table", "remove", "N", "m"], ["table", "clear", "N"],
     ["counter", "incr", "N"], ["counter", "incr", "N"], ["counter", "get", "N"], ["counter", "decr", "N"], ["counter", "set", "N", "7"],
     ["counter", "remove", "N"], ["counter", "incr", "Nx", "--exact"], ["counter", "incr", "Nx", "--exact"], ["counter", "get", "Nx"],
-    ["counter", "incr", "Np", "--plain"], ["counter", "incr", "Np"], ["counter", "decr", "Np"], ["counter", "set", "Np", "7"], ["counter", "remove", "Np"],
     ["counter", "limit", "N", "--max", "5", "--per", "1d"],
     ["visitors", "hit", "N", "--period", "1d"], ["visitors", "hit", "N", "--period", "1d", "--id", "x"], ["visitors", "value", "N", "--period", "1d"],
     ["array", "add", "N", "a", "b"], ["array", "change", "N", "--delete", "a", "--add", "c"], ["array", "delete", "N", "c"], ["array", "fetch", "N"],

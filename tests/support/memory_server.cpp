@@ -227,7 +227,7 @@ Reply MemoryServer::append(const Request& request) {
 
 Reply MemoryServer::change(const Request& request) {
   MemoryItem* item = find(request.key);
-  if (item == nullptr && request.op == Op::incr_or_create) {
+  if (item == nullptr && request.op == Op::incr_or_create && request.creates) {
     Reply reply = keep(request, std::to_string(request.initial));
     reply.created = true;
     reply.number = request.initial;

@@ -81,13 +81,13 @@ class Counter(Structure):
     exact = False
 
     @property
-    def forgets(self):  # a plain one is right while one copy has lived
+    def forgets(self):  # a plain one has one copy
         return self.exact
 
     def command(self, random, worker):
         name = random.choice(NAMES)
         if random.random() < 0.7:
-            return ["counter", "incr", name, "--exact" if self.exact else "--plain"], None
+            return ["counter", "incr", name, *(["--exact"] if self.exact else [])], None
         return ["counter", "get", name], None
 
     def heal(self):

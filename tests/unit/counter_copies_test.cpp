@@ -1,10 +1,11 @@
-// Counters with several copies: exact unless they are to be plain, and what clients with another number of copies do.
+// Counters with several copies: records that merge, kept by one rule, under keys that say how many there are.
 #include <doctest/doctest.h>
 
 #include <utility>
 
-#include "common/structures/counter/counter.hpp"
-#include "common/structures/counter/lives.hpp"
+#include "common/structures/counter/copies.hpp"
+#include "tests/support/move_world.hpp"
+#include "tests/support/refusals.hpp"
 #include "tests/support/world.hpp"
 
 namespace mcds::counter_copies_test {
@@ -13,9 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const IncrOptions plain{.ttl = {}, .plain = true};
 const std::vector<std::string> names{"c"};
-constexpr const char* key = "counter:c";
 
 std::optional<std::uint64_t> value_of(const Context& context, const std::string& name = "c") {
   const auto reading = Counter(context).get(std::vector<std::string>{name}).front();
@@ -23,55 +22,106 @@ std::optional<std::uint64_t> value_of(const Context& context, const std::string&
   return reading.value ? std::optional(reading.value->value) : std::nullopt;
 }
 
-bool is_exact(const Context& context) {
-  return Counter(context).get(names).front().value->exact;
-}
+// Nothing: it was done.
+using Code = std::optional<ErrorCode>;
+const Code done;
 
-bool is_refused(const std::function<void()>& work) {
+Code code_of(const std::function<void()>& work) {
   const auto failure = attempt(work).failure();
-  return failure && failure->code() == ErrorCode::bad_data;
+  return failure ? Code(failure->code()) : done;
 }
 
-std::uint32_t flags_on(test::World& world, std::size_t server) {
-  return world.memory.execute(Request::gets(key).on(server)).flags;
+std::string key_in(std::size_t copies) {
+  return copies == 1 ? "counter:c" : "counter" + std::to_string(copies) + ":c";
+}
+
+// What one client sees of the servers: some do not answer it.
+struct Cut {
+  Cut(test::World& world, std::vector<std::size_t> servers) : faults(world.memory), away(std::move(servers)) {
+    faults.choose([this](const Request& request) -> std::optional<test::Mishap> {
+      const bool hit = std::find(away.begin(), away.end(), faults.server_of(request)) != away.end();
+      return hit && cut ? std::optional(test::Mishap::unreachable) : std::nullopt;
+    });
+  }
+  Context in(test::World& world, std::size_t copies) {
+    return {faults, world.clock, world.random, {}, copies};
+  }
+  test::ScriptedFaults faults;
+  std::vector<std::size_t> away;
+  bool cut = true;
+};
+
+std::vector<std::string> left_in(MemoryCluster& memory) {
+  std::vector<std::string> keys;
+  for (std::size_t server = 0; server < memory.size(); ++server) {
+    std::vector<std::string> all;
+    for (const auto& [key, item] : memory.server(server).items()) all.push_back(key);
+    for (const std::string& key : all) {
+      if (memory.server(server).peek(key)) keys.push_back(key);
+    }
+  }
+  return keys;
 }
 
 }  // namespace
 
-TEST_CASE("counter copies: exact by default, in three trips; plain if told so, as a whole key, or set") {
+TEST_CASE("counter copies: always exact; trips") {
   test::World world(3, 2);
   Counter counter(world.context);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 5).exact); }) == 3);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 1, plain).exact); }) == 3);
-  CHECK(world.trips.trips_of([&] { CHECK_FALSE(counter.incr("p", 5, plain).exact); }) == 2);
-  CHECK(world.trips.trips_of([&] { CHECK_FALSE(counter.incr("p", 1).exact); }) == 2);
-  counter.set("s", 5, std::nullopt, false);
-  CHECK_FALSE(counter.incr("s", 1).exact);
-  Counter whole(world.context, Counter::Names::whole_keys);
-  CHECK_FALSE(whole.incr("page:7", 5).exact);
-  CHECK(value_of(world.context) == 6);
-  CHECK(value_of(world.context, "p") == 6);
-  CHECK(value_of(world.context, "s") == 6);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 5).exact); }) == 5);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.incr("c", 1).value == 6); }) == 3);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.decr("c", 2)->value == 4); }) == 3);
+  CHECK(world.trips.trips_of([&] { CHECK(value_of(world.context) == 4); }) == 1);
+  CHECK(world.trips.trips_of([&] { counter.set("c", 9, std::nullopt, false); }) == 2);
+  CHECK(counter.incr("c", 1).value == 10);
+  CHECK_FALSE(counter.set("c", 3, std::nullopt, true).stored);
+  CHECK(world.trips.trips_of([&] { CHECK(counter.remove(names).front().removed); }) == 3);
+  CHECK_FALSE(value_of(world.context));
+  CHECK_FALSE(counter.remove(names).front().removed);
+  CHECK_FALSE(counter.decr("c", 1));
+  const CounterValue again = counter.incr("c", 2, {.ttl = {}, .initial = 40});
+  CHECK(again.value == 42);
+  CHECK(again.created);
+  CHECK_THROWS_AS(counter.take("c"), InvalidInput);
 }
 
-TEST_CASE("counter copies: a batch of exact ones costs as many trips as one") {
+TEST_CASE("counter copies: a batch costs as many trips as one") {
   test::World world(3, 2);
   Counter counter(world.context);
-  counter.incr("n7", 1, plain);
-  counter.set("n8", 3, std::nullopt, false);
+  for (int i = 0; i < 50; ++i) counter.incr("n" + std::to_string(i), 1);
   std::vector<Increment> batch;
   for (int i = 0; i < 100; ++i) batch.push_back({"n" + std::to_string(i % 50), 2});
   IncrementResults results;
   CHECK(world.trips.trips_of([&] { results = counter.incr(batch); }) == 3);
   REQUIRE(results.of_names.size() == 50);
   for (const IncrementResult& result : results.of_names) {
-    const std::uint64_t before = result.name == "n7" ? 1 : result.name == "n8" ? 3 : 0;
-    CHECK(result.value->value == before + 4);
-    CHECK(value_of(world.context, result.name) == before + 4);
+    CHECK(result.value->value == 5);
+    CHECK(value_of(world.context, result.name) == 5);
   }
 }
 
-TEST_CASE("counter copies: exact ones are decreased and set where a client misses one server") {
+TEST_CASE("counter copies: a record reads back, and no damaged one does") {
+  CounterRecord record;
+  record.life = "00000000000000a1";
+  record.lives[record.life];
+  record.base = {
+      .number = 3, .kind = CounterRecord::Base::Kind::set, .value = 100, .mark = "00000000000000f1"};
+  record.count(5, "00000000000000b1");
+  record.lives["00000000000000a2"] = {{3, 9}, {2, 4}};
+  record.base.expires_at = 1795234800;
+  const std::string text = record.text(2);
+  REQUIRE(CounterRecord::parse(text, 2));
+  CHECK(CounterRecord::parse(text, 2)->text(2) == text);
+  CHECK(CounterRecord::parse(text, 2)->sum() == 110);
+  CHECK_FALSE(CounterRecord::parse(text, 1));
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] ^= 1;
+    CHECK_FALSE(CounterRecord::parse(damaged, 2));
+  }
+}
+
+TEST_CASE("counter copies: everybody reads what a client did that misses one server") {
   for (const std::size_t copies : {2U, 3U}) {
     for (const auto mishap :
          {test::Mishap::unreachable, test::Mishap::lost_request, test::Mishap::lost_reply}) {
@@ -81,304 +131,372 @@ TEST_CASE("counter copies: exact ones are decreased and set where a client misse
         test::World world(3, copies);
         Counter counter(world.context);
         counter.incr("c", 100);
-        world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-          if (world.memory.server_of(request) == away) return mishap;
-          return std::nullopt;
-        });
-        const auto done = attempt([&] { return counter.decr("c", 7)->value; });
-        world.faults.choose(nullptr);
+        const auto misses = [&](const std::function<void()>& work) {
+          world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+            if (world.memory.server_of(request) == away) return mishap;
+            return std::nullopt;
+          });
+          const Code code = code_of(work);
+          world.faults.choose(nullptr);
+          return code;
+        };
+        const Code counted = misses([&] { counter.decr("c", 7); });
         const std::uint64_t left = *value_of(world.others);
-        if (done.failure())
-          CHECK(
-              (mishap != test::Mishap::unreachable && done.failure()->code() == ErrorCode::unknown_outcome));
-        else
-          CHECK(left == 93);
-        CHECK(counter.decr("c", left + 1)->value == 0);
-        CHECK(value_of(world.others) == 0);
-        CHECK(is_exact(world.others));
-        counter.incr("c", 4);
-        world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-          if (world.memory.server_of(request) == away) return mishap;
-          return std::nullopt;
-        });
-        CHECK(counter.set("c", 50, std::nullopt, false).stored);
-        world.faults.choose(nullptr);
+        CHECK((counted == done
+                   ? left == 93
+                   : counted == ErrorCode::unknown_outcome && mishap != test::Mishap::unreachable));
+        CHECK(misses([&] { counter.set("c", 50, std::nullopt, false); }) == done);
         CHECK(value_of(world.others) == 50);
         CHECK(counter.incr("c", 1).value == 51);
-        CHECK(is_exact(world.others));
-        CHECK_FALSE(counter.set("c", 7, std::nullopt, true).stored);
+        CHECK(misses([&] { CHECK(counter.remove(names).front().removed); }) == done);
+        CHECK_FALSE(value_of(world.others));
       }
     }
   }
-  test::World world(3, 2);
-  CHECK_FALSE(Counter(world.context).decr("c", 1));
 }
 
-TEST_CASE("counter copies: what was set with an expiry ends") {
-  test::World world(3, 2);
+TEST_CASE("counter copies: a change that was refused for want of a majority leaves nothing") {
+  test::World world(3, 3);
   Counter counter(world.context);
-  counter.incr("c", 5);
-  counter.set("c", 7, 10s, false);
-  counter.incr("c", 1);
+  counter.set("c", 5, std::nullopt, false);
+  const auto servers = copy_servers(world.context, key_in(3));
+  for (const std::size_t reached : servers) {
+    std::vector<std::size_t> away;
+    for (const std::size_t server : servers) {
+      if (server != reached) away.push_back(server);
+    }
+    Cut cut(world, away);
+    Counter alone(cut.in(world, 3));
+    CHECK(code_of([&] { alone.set("c", 500, std::nullopt, false); }) == ErrorCode::unavailable);
+    CHECK(code_of([&] { alone.incr("c", 500); }) == ErrorCode::unavailable);
+    CHECK(alone.remove(names).front().failure->code() == ErrorCode::unavailable);
+    CHECK(alone.get(names).front().failure->code() == ErrorCode::unavailable);
+    Cut others(world, {reached});
+    Counter(others.in(world, 3)).set("c", 5, std::nullopt, false);
+    CHECK(value_of(world.context) == 5);
+  }
+}
+
+TEST_CASE("counter copies: a set that reached one copy takes away what it saw, and no increment after it") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  counter.incr("c", 100);
+  const auto servers = copy_servers(world.context, key_in(3));
+  // What it read is what it reached; what it wrote reached one of three.
+  test::ScriptedFaults faults(world.memory);
+  faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    const bool writes = request.op == Op::cas || request.op == Op::add;
+    return writes && request.server != servers[0] ? std::optional(test::Mishap::unreachable) : std::nullopt;
+  });
+  const Context theirs{faults, world.clock, world.random, {}, 3};
+  CHECK(code_of([&] { Counter(theirs).set("c", 1, std::nullopt, false); }) == ErrorCode::unknown_outcome);
+  Cut cut(world, {servers[0]});
+  for (int i = 0; i < 7; ++i) Counter(cut.in(world, 3)).incr("c", 1);
+  CHECK(value_of(cut.in(world, 3)) == 107);
   CHECK(value_of(world.context) == 8);
-  world.clock.advance(12s);
-  CHECK_FALSE(value_of(world.context));
+  CHECK(value_of(cut.in(world, 3)) == 8);
 }
 
-TEST_CASE(
-    "counter copies: an increment is written again if its only copy is lost before the others are told") {
-  test::World world(3, 2);
+TEST_CASE("counter copies: an answer that could not be written back is none") {
+  test::World world(3, 3);
   Counter counter(world.context);
-  const auto servers = copy_servers(world.context, key);
-  bool lost = false;
-  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-    if (lost || request.op != Op::add || request.server != servers[1]) return std::nullopt;
-    lost = true;
-    world.memory.restart(servers[0]);
-    return test::Mishap::lost_request;
-  });
-  const CounterValue value = counter.incr("c", 5);
-  CHECK(lost);
-  CHECK(value.value == 5);
-  CHECK(value_of(world.others) == 5);
+  counter.set("c", 1, std::nullopt, false);
+  const auto servers = copy_servers(world.context, key_in(3));
+  const auto writes_to = [&](std::vector<std::size_t> reached) {
+    return [=](const Request& request) -> std::optional<test::Mishap> {
+      const bool writes = request.op == Op::cas || request.op == Op::add;
+      const bool reaches = std::find(reached.begin(), reached.end(), *request.server) != reached.end();
+      return writes && !reaches ? std::optional(test::Mishap::unreachable) : std::nullopt;
+    };
+  };
+  test::ScriptedFaults faults(world.memory);
+  const Context theirs{faults, world.clock, world.random, {}, 3};
+  faults.choose(writes_to({servers[0]}));
+  CHECK(code_of([&] { Counter(theirs).set("c", 2, std::nullopt, false); }) == ErrorCode::unknown_outcome);
+  faults.choose(writes_to({}));
+  CHECK(code_of([&] { value_of(theirs); }) == ErrorCode::unavailable);
+  faults.none();
+  CHECK(value_of(theirs) == 2);
 }
 
-TEST_CASE("counter copies: a copy created while the others were away joins the life they are in") {
-  test::World world(3, 2);
-  Counter counter(world.context);
-  const auto servers = copy_servers(world.context, key);
-  counter.incr("c", 5);
-  counter.set("c", 100, std::nullopt, false);
-  world.memory.restart(servers[0]);
-  world.memory.stop(servers[1]);
-  CHECK(counter.incr("c", 3).value == 3);
-  world.memory.proceed(servers[1]);
-  CHECK(value_of(world.context) == 103);
-  CHECK(flags_on(world, servers[0]) == flags_on(world, servers[1]));
-}
-
-TEST_CASE("counter copies: a set that meets a life it could not see counts after it") {
-  test::World world(3, 2);
-  Counter counter(world.context);
-  const auto servers = copy_servers(world.context, key);
-  counter.incr("c", 5);
-  world.memory.restart(servers[0]);
-  world.memory.stop(servers[1]);
-  counter.incr("c", 4);
-  counter.set("c", 1500, std::nullopt, false);
-  world.memory.proceed(servers[1]);
-  bool silent = false, lost = false;
-  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-    if (request.server == servers[0] && !std::exchange(silent, true)) return test::Mishap::unreachable;
-    if (request.op == Op::cas && !std::exchange(lost, true)) return test::Mishap::lost_request;
-    return std::nullopt;
-  });
-  CHECK(counter.set("c", 20, std::nullopt, false).stored);
-  CHECK(lost);
-  CHECK(value_of(world.others) == 20);
-}
-
-TEST_CASE("counter copies: nothing that was counted in one copy is lost by an increment with two") {
-  test::World world(3, 2);
-  Counter alone(world.with(1));
-  alone.incr("c", 100);
-  CHECK(Counter(world.context).incr("c", 1).value == 101);
-  CHECK(value_of(world.with(1)) == 101);
-  CHECK(value_of(world.context) == 101);
-}
-
-TEST_CASE("counter copies: a removal or decrement with fewer copies than there are reaches them all") {
-  enum class Made { exact, plain, set };
-  for (const Made made : {Made::exact, Made::plain, Made::set}) {
-    for (const auto& [kept, other] : {std::pair{2U, 1U}, {3U, 1U}, {3U, 2U}}) {
-      CAPTURE(kept);
-      CAPTURE(other);
-      test::World world(4, kept);
+TEST_CASE("counter copies: an increment after the first server lost its item counts, also for the others") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (const bool sets : {false, true}) {
+      test::World world(4, copies);
       Counter counter(world.context);
-      Counter fewer(world.with(other));
-      const auto make = [&] {
-        if (made == Made::set)
-          counter.set("c", 5, std::nullopt, false);
-        else
-          counter.incr("c", 5, {.ttl = {}, .plain = made == Made::plain});
-      };
-      make();
-      if (made == Made::exact && other == 1)
-        CHECK(is_refused([&] { fewer.decr("c", 2); }));
+      counter.incr("c", 5);
+      const auto servers = copy_servers(world.context, key_in(copies));
+      world.memory.restart(servers[0]);
+      if (sets)
+        counter.set("c", 6, std::nullopt, false);
       else
-        CHECK(fewer.decr("c", 2)->value == 3);
-      CHECK(value_of(world.context) == (made == Made::exact && other == 1 ? 5 : 3));
-      CHECK(fewer.remove(names).front().removed);
-      CHECK_FALSE(value_of(world.context));
-      CHECK_FALSE(fewer.remove(names).front().removed);
-      make();
-      CHECK(value_of(world.context) == 5);
-      if (other == 1) {
-        CHECK(is_refused([&] { fewer.set("c", 9, std::nullopt, false); }));
-        CHECK(is_refused([&] { fewer.take("c"); }));
-        CHECK(value_of(world.context) == 5);
-      } else {
-        fewer.set("c", 9, std::nullopt, false);
-        CHECK(value_of(world.context) == 9);
+        CHECK(counter.incr("c", 1).value == 6);
+      for (const std::size_t server : servers) {
+        world.memory.restart(server);
+        CHECK(value_of(world.others) == 6);
       }
     }
   }
 }
 
-TEST_CASE("counter copies: what one copy began and two went on with is not changed in one copy alone") {
-  for (const bool ends : {false, true}) {
-    test::World world(3, 2);
-    Counter alone(world.with(1));
-    Counter counter(world.context);
-    alone.incr("c", 100, {.ttl = ends ? std::optional<Duration>(1h) : std::nullopt});
-    counter.incr("c", 1);
-    CHECK(is_refused([&] { alone.take("c"); }));
-    CHECK(alone.decr("c", 1)->value == 100);
-    CHECK(value_of(world.context) == 100);
-    CHECK(alone.remove(names).front().removed);
-    CHECK_FALSE(value_of(world.context));
+TEST_CASE("counter copies: a server that restarted empty does not vote while another is slow") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  const auto servers = copy_servers(world.context, key_in(3));
+  counter.set("c", 1, std::nullopt, false);
+  Cut cut(world, {servers[2]});
+  Counter(cut.in(world, 3)).set("c", 2, std::nullopt, false);
+  world.memory.restart(servers[1]);
+  Cut slow(world, {servers[0]});
+  CHECK(code_of([&] { value_of(slow.in(world, 3)); }) == ErrorCode::unavailable);
+  CHECK(code_of([&] { Counter(slow.in(world, 3)).incr("c", 1); }) == ErrorCode::unavailable);
+  CHECK(value_of(world.context) == 2);
+}
+
+TEST_CASE("counter copies: a lost reply to an increment is counted once") {
+  for (const std::size_t copies : {2U, 3U}) {
+    for (const auto mishap : {test::Mishap::lost_reply, test::Mishap::lost_request}) {
+      for (const auto op : {Op::add, Op::cas}) {
+        for (std::size_t skip = 0; skip < 3; ++skip) {
+          CAPTURE(copies);
+          CAPTURE(skip);
+          test::World world(3, copies);
+          Counter counter(world.context);
+          if (op == Op::cas) counter.incr("c", 1);
+          world.faults.once(op, mishap, skip);
+          const std::uint64_t before = op == Op::cas ? 1 : 0;
+          CHECK(counter.incr("c", 3).value == before + 3);
+          CHECK(counter.incr("c", 4).value == before + 7);
+          CHECK(value_of(world.others) == before + 7);
+        }
+      }
+    }
   }
 }
 
-TEST_CASE(
-    "counter copies: after the removal of an exact one the next is exact, and a plain one of one copy "
-    "counts") {
-  test::World world(3, 2);
+TEST_CASE("counter copies: the later set counts, of one number the larger; increments between count once") {
+  test::World world(3, 3);
   Counter counter(world.context);
-  Counter alone(world.with(1));
-  counter.incr("c", 5);
-  counter.remove(names);
-  CHECK(counter.incr("c", 2, plain).exact);
-  CHECK(value_of(world.context) == 2);
-  counter.remove(names);
-  CHECK_FALSE(value_of(world.with(1)));
-  CHECK_FALSE(alone.decr("c", 1));
-  CHECK_FALSE(alone.remove(names).front().removed);
-  CHECK(alone.incr("c", 1).value == 1);
-  CHECK(value_of(world.context) == 1);
-  alone.set("c", 17, std::nullopt, false);
-  CHECK(value_of(world.context) == 17);
-  CHECK(counter.decr("c", 2)->value == 15);
-  CHECK(counter.incr("c", 1).value == 16);
-  CHECK(counter.remove(names).front().removed);
-  CHECK_FALSE(value_of(world.context));
-}
-
-TEST_CASE("counter copies: an increment or a read that a set overtakes does not undo it") {
-  for (const bool reads : {false, true}) {
-    CAPTURE(reads);
-    test::World world(3, 2);
-    const auto servers = copy_servers(world.context, key);
-    if (reads) {
-      world.memory.stop(servers[0]);
-      Counter(world.others).incr("c", 7);
-      world.memory.proceed(servers[0]);
-    }
-    bool overtaken = false;
-    world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-      if (request.op != Op::add || request.server != servers[reads ? 0 : 1]) return std::nullopt;
-      if (std::exchange(overtaken, true)) return std::nullopt;
-      Counter(world.others).set("c", 100, std::nullopt, false);
-      for (int i = 0; i < 3; ++i) Counter(world.others).incr("c", 1);
+  counter.incr("c", 7);
+  // Each reads before the other writes.
+  const auto during_write = [&](const std::function<void()>& act) {
+    bool met = false;
+    test::ScriptedFaults faults(world.memory);
+    faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+      if (request.op == Op::cas && !std::exchange(met, true)) act();
       return std::nullopt;
     });
-    if (reads)
-      CHECK(value_of(world.context) == 103);
-    else
-      CHECK(Counter(world.context).incr("c", 1).value >= 1);
-    CHECK(overtaken);
-    CHECK(value_of(world.others) == 103);
+    Counter(Context{faults, world.clock, world.random, {}, 3}).set("c", 20, std::nullopt, false);
+    CHECK(met);
+  };
+  during_write([&] { Counter(world.others).set("c", 30, std::nullopt, false); });
+  CHECK(value_of(world.context) == 30);
+  during_write([&] { Counter(world.others).set("c", 10, std::nullopt, false); });
+  CHECK(value_of(world.context) == 20);
+  during_write([&] { Counter(world.others).incr("c", 5); });
+  CHECK(value_of(world.context) == 25);
+  during_write([&] { Counter(world.others).remove(names); });
+  CHECK(value_of(world.context) == 20);
+}
+
+TEST_CASE("counter copies: of those that claim at the same moment one is told that it did it") {
+  for (const bool sets : {false, true}) {
+    for (std::size_t trip = 0; trip < 6; ++trip) {
+      CAPTURE(sets);
+      CAPTURE(trip);
+      test::World world(3, 3);
+      Counter counter(world.context);
+      if (!sets) counter.incr("c", 7);
+      const auto claims = [&](const Context& context, std::uint64_t value) {
+        return sets ? Counter(context).set("c", value, std::nullopt, true).stored
+                    : Counter(context).remove(names).front().removed;
+      };
+      std::optional<bool> theirs;
+      world.rival.before(trip, [&] { theirs = claims(world.others, 30); });
+      std::optional<bool> mine;
+      const Code code = code_of([&] { mine = claims(world.context, 20); });
+      if (!theirs) continue;
+      CHECK((code == done || code == ErrorCode::unknown_outcome));
+      CHECK(mine.value_or(false) + *theirs <= 1);
+      if (mine && *mine != *theirs && sets) CHECK(value_of(world.context) == (*mine ? 20 : 30));
+    }
+  }
+}
+
+TEST_CASE("counter copies: another number is refused, and nothing changes; kept in it, it is found") {
+  const auto verbs = std::vector<std::function<void(Counter&)>>{
+      [](Counter& counter) { counter.incr("c", 1); },
+      [](Counter& counter) { counter.incr("c", 1, {.ttl = {}, .exact = true}); },
+      [](Counter& counter) { counter.decr("c", 1); },
+      [](Counter& counter) { counter.set("c", 1, std::nullopt, false); },
+      [](Counter& counter) { counter.set("c", 1, std::nullopt, true); },
+      [](Counter& counter) { raise(*counter.get(names).front().failure); },
+      [](Counter& counter) { raise(*counter.remove(names).front().failure); },
+      [](Counter& counter) { counter.take("c"); },
+      [](Counter& counter) {
+        const std::vector<Increment> batch{{"c", 1}};
+        raise(*counter.incr(batch).of_names.front().failure);
+      }};
+  for (const std::size_t kept : {1U, 2U, 3U}) {
+    for (const std::size_t other : {1U, 2U, 3U}) {
+      if (kept == other) continue;
+      for (const bool exact : {false, true}) {
+        test::World world(5, kept);
+        Counter counter(world.context);
+        counter.incr("c", 5, {.ttl = {}, .exact = exact});
+        const auto servers = copy_servers(world.context, key_in(kept));
+        const std::string before = world.stored_on(servers.front(), key_in(kept));
+        for (std::size_t verb = 0; verb < verbs.size(); ++verb) {
+          CAPTURE(kept);
+          CAPTURE(other);
+          CAPTURE(verb);
+          Counter wrong(world.with(other));
+          const bool takes = verb == 7 && other > 1;
+          CHECK(code_of([&] { verbs[verb](wrong); }) == (takes ? ErrorCode::usage : ErrorCode::bad_data));
+          CHECK(left_in(world.memory).size() == kept);
+          CHECK(world.stored_on(servers.front(), key_in(kept)) == before);
+        }
+        CHECK(value_of(world.context) == 5);
+      }
+    }
   }
 }
 
 TEST_CASE(
-    "counter copies: a lost reply is unknown where the copies are of different lives, and not sent again") {
-  test::World world(3, 2);
-  Counter counter(world.context);
-  const auto servers = copy_servers(world.context, key);
-  counter.incr("c", 1);
-  world.memory.restart(servers[1]);
-  world.memory.stop(servers[0]);
-  counter.set("c", 100, std::nullopt, false);
-  world.memory.proceed(servers[0]);
-  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
-    if (request.op == Op::incr_or_create && request.server == servers[1]) return test::Mishap::lost_reply;
-    return std::nullopt;
-  });
-  CHECK_THROWS_AS(counter.incr("c", 1), UnknownOutcome);
-  world.faults.choose(nullptr);
-  CHECK(value_of(world.others) == 101);
-}
-
-TEST_CASE("counter copies: a removal holds where a copy that was away has counted by itself") {
-  for (const bool set : {false, true}) {
-    CAPTURE(set);
-    test::World world(3, 2);
-    Counter counter(world.context);
-    const auto servers = copy_servers(world.context, key);
-    counter.incr("c", 1);
-    world.memory.stop(servers[0]);
-    if (set)
-      counter.set("c", 100, std::nullopt, false);
-    else
-      counter.incr("c", 5);
-    world.memory.proceed(servers[0]);
-    world.memory.stop(servers[1]);
-    CHECK(counter.remove(names).front().removed);
-    world.memory.proceed(servers[1]);
-    CHECK_FALSE(value_of(world.context));
-    CHECK(counter.incr("c", 2).value == 2);
+    "counter copies: of two who create under different numbers one is refused, and takes its own back") {
+  for (const auto& [mine, theirs] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}, {3U, 2U}, {3U, 1U}, {1U, 3U}}) {
+    for (std::size_t trip = 0; trip < 6; ++trip) {
+      CAPTURE(mine);
+      CAPTURE(theirs);
+      CAPTURE(trip);
+      test::World world(5);
+      Context others = world.others;
+      others.copies = theirs;
+      std::optional<Code> their_code;
+      world.rival.before(trip, [&] { their_code = code_of([&] { Counter(others).incr("c", 10); }); });
+      const Code my_code = code_of([&] { Counter(world.with(mine)).incr("c", 3); });
+      if (!their_code) continue;
+      CHECK((my_code == done) != (*their_code == done));
+      const bool i_did = my_code == done;
+      CHECK(left_in(world.memory).size() == (i_did ? mine : theirs));
+      CHECK(value_of(world.with(i_did ? mine : theirs)) == (i_did ? 3 : 10));
+    }
   }
 }
 
-TEST_CASE("counter copies: one copy that knows of others does not vouch for them while they are away") {
-  test::World world(3, 2);
-  Counter counter(world.context);
-  Counter alone(world.with(1));
-  const auto servers = copy_servers(world.context, key);
-  for (const bool exact : {false, true}) {
-    counter.incr("c", 10, {.ttl = {}, .plain = !exact});
-    world.memory.stop(servers[1]);
-    CHECK_THROWS_AS(alone.set("c", 3, std::nullopt, false), NotApplied);
-    CHECK_THROWS_AS(alone.take("c"), NotApplied);
-    if (!exact) CHECK_THROWS_AS(alone.decr("c", 4), UnknownOutcome);
-    CHECK(alone.remove(names).front().failure->code() == ErrorCode::unknown_outcome);
-    world.memory.proceed(servers[1]);
-    counter.remove(names);
-  }
-}
-
-TEST_CASE("counter copies: what a removal says") {
-  test::World world(3, 2);
-  Counter counter(world.context);
-  const auto servers = copy_servers(world.context, key);
-  counter.set("c", 5, std::nullopt, false);
-  const auto twice = counter.remove(std::vector<std::string>{"c", "c"});
-  CHECK(twice[0].removed);
-  CHECK_FALSE(twice[1].removed);
-  for (const std::size_t server : servers)
-    world.memory.execute(Request::set(key, "hello", Exptime::never()).on(server));
-  CHECK(counter.remove(names).front().removed);
-  counter.set("c", 5, std::nullopt, false);
-  world.memory.stop(servers[1]);
-  CHECK(counter.remove(names).front().removed);
-  world.memory.proceed(servers[1]);
-  CHECK_FALSE(counter.decr("c", 1));
-}
-
-TEST_CASE("counter copies: one copy costs no trip more for it, whoever wrote its flags") {
-  test::World world(3, 1);
+TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no other number") {
+  test::World world(4, 2);
   Counter counter(world.context);
   counter.incr("c", 5);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.decr("c", 1)->value == 4); }) == 1);
-  CHECK(world.trips.trips_of([&] { CHECK(counter.remove(names).front().removed); }) == 1);
-  Request theirs = Request::set(key, "41", Exptime::never());
-  theirs.flags = 2;
-  world.context.cluster.execute(theirs);
-  CHECK(counter.decr("c", 1)->value == 40);
-  CHECK(world.memory.execute(Request::gets(key)).flags == 2);
+  const auto servers = copy_servers(world.context, key_in(2));
+  const auto stale = world.stored_on(servers[1], key_in(2));
   CHECK(counter.remove(names).front().removed);
-  CHECK_FALSE(counter.remove(names).front().removed);
+  world.memory.execute(Request::set(key_in(2), stale, Exptime::never()).on(servers[1]));
+  CHECK_FALSE(value_of(world.context));
+  Counter alone(world.with(1));
+  CHECK(alone.incr("c", 1).value == 1);
+  CHECK(code_of([&] { counter.incr("c", 1); }) == ErrorCode::bad_data);
+  alone.remove(names);
+  CHECK(counter.incr("c", 2).value == 2);
+  CHECK(code_of([&] { alone.incr("c", 1); }) == ErrorCode::bad_data);
+  CHECK(counter.remove(names).front().removed);
+  world.clock.advance(1h + 3s);
+  CHECK(left_in(world.memory).empty());
+}
+
+TEST_CASE("counter copies: what was created or set with an expiry ends") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  counter.incr("c", 5, {.ttl = 10s});
+  counter.incr("c", 5);
+  world.clock.advance(12s);
+  CHECK_FALSE(value_of(world.context));
+  counter.set("c", 7, 10s, false);
+  CHECK(counter.incr("c", 1).value == 8);
+  counter.set("c", 9, std::nullopt, false);
+  world.clock.advance(12s);
+  CHECK(value_of(world.context) == 9);
+  // One server missed that it was set with an expiry: it does not bring back what was before.
+  Cut cut(world, {copy_servers(world.context, key_in(3))[0]});
+  Counter(cut.in(world, 3)).set("c", 3, 10s, false);
+  world.clock.advance(5s);
+  CHECK(value_of(world.context) == 3);
+  world.clock.advance(7s);
+  CHECK_FALSE(value_of(world.context));
+}
+
+TEST_CASE("counter copies: a limit counts in the record, and forgets nothing with a server") {
+  test::World world(3, 3);
+  Counter counter(world.context);
+  CHECK(counter.limit("l", 3, 1h, 2).allowed);
+  const auto servers =
+      copy_servers(world.context,
+                   "counter3:l:limit:3600000:" + std::to_string(world.clock.wall().time_since_epoch() / 1h));
+  world.memory.restart(servers[0]);
+  CHECK_FALSE(counter.limit("l", 3, 1h, 2).allowed);
+  CHECK(counter.peek_limit("l", 3, 1h).used == 2);
+  CHECK(counter.limit("l", 3, 1h).allowed);
+  CHECK_FALSE(counter.limit("l", 3, 1h).allowed);
+  CHECK(code_of([&] { Counter(world.with(1)).limit("l", 3, 1h); }) == ErrorCode::bad_data);
+  world.clock.advance(1h);
+  CHECK(counter.limit("l", 3, 1h, 2).allowed);
+}
+
+TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes next completes it") {
+  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}, {3U, 2U}, {1U, 3U}}) {
+    for (int trips = 0; trips < 30; ++trips) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(trips);
+      test::World world(5, from);
+      Counter(world.context).incr("c", 7, {.ttl = 1h});
+      int left = trips;
+      test::Killing dying(world.memory, left);
+      bool whole = false;
+      try {
+        whole = Counter::recopy(Context{dying, world.clock, world.random, {}, to}, "c").found;
+      } catch (const test::Killed&) {
+      }
+      Context context = world.with(to);
+      CHECK_NOTHROW(test::follow_refusals(context, [&] { Counter(context).incr("c", 1); }));
+      if (whole) CHECK(context.copies == to);
+      CHECK(value_of(context) == 8);
+      CHECK(Counter::recopy(world.with(from), "c").found);
+      CHECK(value_of(world.with(from)) == 8);
+      CHECK(code_of([&] { value_of(world.with(to)); }) == ErrorCode::bad_data);
+      world.clock.advance(2h);
+      CHECK(left_in(world.memory).empty());
+    }
+  }
+}
+
+TEST_CASE("counter copies: increments meanwhile go along, whoever is asked") {
+  for (const auto& [from, to] : {std::pair{1U, 2U}, {2U, 1U}, {2U, 3U}}) {
+    for (std::size_t trip = 0; trip < 20; ++trip) {
+      CAPTURE(from);
+      CAPTURE(to);
+      CAPTURE(trip);
+      test::World world(5, from);
+      Counter(world.context).incr("c", 7);
+      std::uint64_t counted = 7;
+      world.rival.before(trip, [&] {
+        // As one that is in the midst of it: by a server's own increment, or a record that is overtaken.
+        for (const std::size_t server : copy_servers(world.with(from), key_in(from))) {
+          const Reply seen = world.memory.execute(Request::gets(key_in(from)).on(server));
+          auto record = CounterRecord::parse(seen.value, from);
+          Request change = Request::incr(key_in(from), 2);
+          if (record) {
+            record->count(2, "00000000000000c1");
+            change = Request::compare_and_set(key_in(from), record->text(from), Exptime::never(), seen.cas);
+          }
+          if (world.memory.execute(Request(change).on(server)).outcome == Outcome::stored)
+            return counted += 2, void();
+        }
+      });
+      CHECK(Counter::recopy(world.with(to), "c").from == from);
+      CHECK(value_of(world.with(to)) == counted);
+    }
+  }
 }
 
 }  // namespace mcds::counter_copies_test

@@ -9,23 +9,23 @@ using Kind = ReplyFailure::Kind;
 
 namespace {
 
-using Step = LoginExchange::Step;
+using LoginStep = LoginExchange::Step;
 
 const Login ascii{Login::Form::ascii, "app", "pass"};
 const Login user_key{Login::Form::user_key, "app", "pass word"};
 
 // What the exchange makes of these bytes, at once and byte by byte.
-Step after(LoginExchange& exchange, const std::string& said) {
+LoginStep after(LoginExchange& exchange, const std::string& said) {
   LoginExchange slow = exchange;
   std::string input;
   std::size_t position = 0;
-  Step step = Step::need_more;
+  LoginStep step = LoginStep::need_more;
   for (const char byte : said) {
     input += byte;
-    if (step == Step::need_more) step = slow.read(input, position);
+    if (step == LoginStep::need_more) step = slow.read(input, position);
   }
   position = 0;
-  const Step at_once = exchange.read(said, position);
+  const LoginStep at_once = exchange.read(said, position);
   CHECK(at_once == step);
   return at_once;
 }
@@ -46,16 +46,16 @@ TEST_CASE("a password is not sent as a value before the server has refused a rea
   CHECK(asks.words().size() >= 24);
   for (const char* open : {"END\r\n", "VALUE mcds:what-server-is-this 0 1\r\nx\r\nEND\r\n"}) {
     LoginExchange exchange(user_key, false);
-    CHECK(after(exchange, open) == Step::failed);
+    CHECK(after(exchange, open) == LoginStep::failed);
     CHECK(exchange.kind() == Kind::denied);
     CHECK(exchange.complaint().find("not sent") != std::string::npos);
   }
   for (const char* closed :
        {"ERROR unauthenticated\r\n", "CLIENT_ERROR who are you\r\n", "SERVER_ERROR auth\r\n"}) {
     LoginExchange exchange(user_key, false);
-    CHECK(after(exchange, closed) == Step::reconnect);
+    CHECK(after(exchange, closed) == LoginStep::reconnect);
   }
-  CHECK(asks.closed() == Step::reconnect);
+  CHECK(asks.closed() == LoginStep::reconnect);
 }
 
 TEST_CASE("a login that was stored is removed") {
@@ -64,14 +64,14 @@ TEST_CASE("a login that was stored is removed") {
     const std::string key = login.form == Login::Form::ascii ? "mcds:login" : "app";
     LoginExchange exchange(login, true);
     CHECK(after(exchange, "STORED\r\nVALUE " + key + " 0 " + size + "\r\n" + stored + "\r\nEND\r\n") ==
-          Step::send);
+          LoginStep::send);
     CHECK(exchange.words() == "delete " + key + "\r\n");
-    CHECK(after(exchange, "DELETED\r\n") == Step::failed);
+    CHECK(after(exchange, "DELETED\r\n") == LoginStep::failed);
     CHECK(exchange.kind() == Kind::denied);
     CHECK(exchange.complaint().find(stored) == std::string::npos);
   }
   LoginExchange of_an_application(user_key, true);
-  CHECK(after(of_an_application, "STORED\r\nVALUE app 0 3\r\nEND\r\nEND\r\n") == Step::done);
+  CHECK(after(of_an_application, "STORED\r\nVALUE app 0 3\r\nEND\r\nEND\r\n") == LoginStep::done);
 }
 
 TEST_CASE("what a login cannot carry is refused without showing it") {
@@ -98,11 +98,11 @@ TEST_CASE("a rejected login is denied in whatever words") {
         "ERROR: Authentication required", "SERVER_ERROR access denied", "CLIENT_ERROR Invalid credentials"}) {
     CAPTURE(line);
     LoginExchange exchange(ascii, false);
-    CHECK(after(exchange, std::string(line) + "\r\n") == Step::failed);
+    CHECK(after(exchange, std::string(line) + "\r\n") == LoginStep::failed);
     CHECK(exchange.kind() == Kind::denied);
   }
   LoginExchange closed(ascii, false);
-  CHECK(closed.closed() == Step::failed);
+  CHECK(closed.closed() == LoginStep::failed);
   CHECK(closed.kind() == Kind::denied);
 }
 
@@ -110,14 +110,14 @@ TEST_CASE("what is no answer to a login is not taken for one") {
   for (const char* line : {"NOT_STORED", "", "HTTP/1.1 400 Bad Request", "-ERR unknown command", "MN"}) {
     CAPTURE(line);
     LoginExchange exchange(ascii, false);
-    CHECK(after(exchange, std::string(line) + "\r\n") == Step::failed);
+    CHECK(after(exchange, std::string(line) + "\r\n") == LoginStep::failed);
     CHECK(exchange.kind() == Kind::refused);
   }
   LoginExchange busy(ascii, false);
-  CHECK(after(busy, "ERROR Too many open connections\r\n") == Step::failed);
+  CHECK(after(busy, "ERROR Too many open connections\r\n") == LoginStep::failed);
   CHECK(busy.kind() == Kind::unreachable);
   LoginExchange accepted(ascii, false);
-  CHECK(after(accepted, "STORED\r\nEND\r\n") == Step::done);
+  CHECK(after(accepted, "STORED\r\nEND\r\n") == LoginStep::done);
   CHECK(wants_login("CLIENT_ERROR unauthenticated"));
   CHECK_FALSE(wants_login("CLIENT_ERROR bad data chunk"));
 }

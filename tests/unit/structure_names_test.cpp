@@ -56,7 +56,7 @@ TEST_CASE("structure names: what recopy writes is of the structure that it chang
   }
   CHECK(named("array0:jobs") == "array jobs 2");
   CHECK_FALSE(structure_named("array:jobs")->of_recopy);
-  CHECK(named("counter0:x") == "-");
+  CHECK(named("counter0:x") == "counter x 2");
 }
 
 TEST_CASE("structure names: other keys are none of ours") {

@@ -30,6 +30,21 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
     line.boolean("degraded", true);
 }
 
+Context context_with_one_copy(Session& session, const char* what) {
+  if (session.options().copies && session.copies() > 1)
+    throw InvalidInput(std::string(what) + ": such a counter has one copy; use --copies 1, or omit it");
+  Context context = session.context_with_copies();
+  context.copies = 1;
+  return context;
+}
+
+void add_copies_or_one(JsonObject& line, Session& session, std::span<const CopyOutcome> copies) {
+  if (copies.empty() && session.copies() > 1)
+    line.number("copies", 1);
+  else
+    add_copies(line, session, copies);
+}
+
 ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before) {
   if (!found) {
     answer.boolean("found", false);

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "common/base/json.hpp"
+#include "common/primitives/context.hpp"
 #include "common/primitives/copies.hpp"
 #include "tools/cli/exit_status.hpp"
 
@@ -16,6 +17,11 @@ class Session;
 // is called. "degraded":true: the answer rests on one copy of two.
 void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome> copies,
                 const char* yes = "");
+
+// For what has one copy, whatever is configured. Throws InvalidInput if several were asked for: `what` has one.
+Context context_with_one_copy(Session& session, const char* what);
+// The same list; where there is none though several copies are configured, "copies":1.
+void add_copies_or_one(JsonObject& line, Session& session, std::span<const CopyOutcome> copies);
 
 // The answer of the verb recopy: {…,"copies":3,"copies_before":1,"changed":true}; `found`: false: there is no such thing.
 ExitStatus answer_recopied(Session& session, JsonObject answer, bool found, std::size_t before);

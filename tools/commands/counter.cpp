@@ -32,9 +32,15 @@ struct CounterOptions {
 
 using Options = std::shared_ptr<CounterOptions>;
 
-Counter counter_of(Session& session, const CounterOptions& options) {
-  return Counter(session.context_with_copies(),
-                 options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+Counter counter_of(Session& session, const CounterOptions& options, const char* one_copy = nullptr) {
+  if (options.whole_key) one_copy = "--key";
+  return Counter(
+      one_copy != nullptr ? context_with_one_copy(session, one_copy) : session.context_with_copies(),
+      options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters);
+}
+
+const char* plain_of(const CounterOptions& options) {
+  return options.plain ? "--plain" : nullptr;
 }
 
 void check_ttl(const std::optional<Duration>& ttl) {
@@ -56,13 +62,15 @@ JsonObject increment_line(Session& session, const std::string& name, std::uint64
   add_value(line, "value", value.value).number("delta", delta).boolean("created", value.created);
   if (value.exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(value.server));
-  add_copies(line, session, value.copies);
+  add_copies_or_one(line, session, value.copies);
   return line;
 }
 
-ExitStatus not_found(Session& session, const std::string& name, std::size_t server) {
+ExitStatus not_found(Session& session, const std::string& name, std::size_t server,
+                     std::span<const CopyOutcome> copies = {}) {
   JsonObject line;
   line.bytes("counter", name).boolean("found", false).bytes("server", session.server_address(server));
+  add_copies(line, session, copies);
   if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
   return ExitStatus::no;
 }
@@ -70,7 +78,7 @@ ExitStatus not_found(Session& session, const std::string& name, std::size_t serv
 IncrOptions incr_options(const CounterOptions& options) {
   check_ttl(options.ttl);
   if (options.exact && options.plain) throw InvalidInput("give either --exact or --plain");
-  return {options.ttl, options.initial, options.exact, options.plain};
+  return {options.ttl, options.initial, options.exact};
 }
 
 void answer_increments(Session& session, const Window<Increment>& window, const IncrementResults& results) {
@@ -87,8 +95,8 @@ void answer_increments(Session& session, const Window<Increment>& window, const 
 
 // Increments from standard input: equal names of one window are one increment.
 ExitStatus incr_lines(Session& session, const CounterOptions& options) {
-  Counter counter = counter_of(session, options);
   const IncrOptions how = incr_options(options);
+  Counter counter = counter_of(session, options, plain_of(options));
   Batch<Increment> batch;
   batch.parse = [&](std::string line) -> std::optional<Increment> {
     if (line.empty()) return std::nullopt;
@@ -110,7 +118,8 @@ ExitStatus incr(Session& session, const CounterOptions& options) {
     return incr_lines(session, options);
   }
   const std::uint64_t delta = options.delta.value_or(1);
-  const CounterValue value = counter_of(session, options).incr(options.name, delta, incr_options(options));
+  const IncrOptions how = incr_options(options);
+  const CounterValue value = counter_of(session, options, plain_of(options)).incr(options.name, delta, how);
   session.output().answer(increment_line(session, options.name, delta, value), std::to_string(value.value));
   return ExitStatus::ok;
 }
@@ -126,21 +135,21 @@ ExitStatus decr(Session& session, const CounterOptions& options) {
   add_value(line, "value", value->value).signed_number("delta", -static_cast<std::int64_t>(delta));
   if (value->exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(value->server));
-  add_copies(line, session, value->copies);
+  add_copies_or_one(line, session, value->copies);
   session.output().answer(line, std::to_string(value->value));
   return ExitStatus::ok;
 }
 
 ExitStatus print_reading(Session& session, const CounterOptions& options, const std::string& name,
                          const CounterReading& reading) {
-  if (!reading.value && !options.otherwise) return not_found(session, name, reading.server);
+  if (!reading.value && !options.otherwise) return not_found(session, name, reading.server, reading.copies);
   JsonObject line;
   line.bytes("counter", name);
   const std::uint64_t value = reading.value ? reading.value->value : *options.otherwise;
   add_value(line, "value", value).boolean("found", reading.value.has_value());
   if (reading.value && reading.value->exact) line.boolean("exact", true);
   line.bytes("server", session.server_address(reading.server));
-  if (reading.value) add_copies(line, session, reading.value->copies);
+  add_copies(line, session, reading.value ? reading.value->copies : reading.copies);
   session.output().answer(line, std::to_string(value));
   return ExitStatus::ok;
 }
@@ -173,19 +182,20 @@ ExitStatus set(Session& session, const CounterOptions& options) {
   JsonObject line;
   line.bytes("counter", options.name).boolean("stored", result.stored);
   add_value(line, "value", result.value).bytes("server", session.server_address(result.server));
-  add_copies(line, session, result.copies);
+  add_copies_or_one(line, session, result.copies);
   session.output().answer(line, std::to_string(result.value));
   return result.stored ? ExitStatus::ok : ExitStatus::no;
 }
 
 ExitStatus take(Session& session, const CounterOptions& options) {
-  Counter counter = counter_of(session, options);
+  Counter counter = counter_of(session, options, "take");
   const auto taken = counter.take(options.name);
   if (!taken)
     return not_found(session, options.name, session.placement()->server_of(counter.key_of(options.name)));
   JsonObject line;
   line.bytes("counter", options.name);
   add_value(line, "taken", taken->value).bytes("server", session.server_address(taken->server));
+  add_copies_or_one(line, session, {});
   session.output().answer(line, std::to_string(taken->value));
   return ExitStatus::ok;
 }
@@ -195,7 +205,7 @@ ExitStatus print_removal(Session& session, const std::string& name, const Counte
   line.bytes("counter", name)
       .boolean("removed", removal.removed)
       .bytes("server", session.server_address(removal.server));
-  add_copies(line, session, removal.copies);
+  add_copies_or_one(line, session, removal.copies);
   session.output().answer(line, removal.removed ? "1" : "0");
   return removal.removed ? ExitStatus::ok : ExitStatus::no;
 }
@@ -226,6 +236,13 @@ ExitStatus where(Session& session, const CounterOptions& options) {
   return for_names(session, options.names, tasks_of(counter, act));
 }
 
+ExitStatus recopy(Session& session, const CounterOptions& options) {
+  const auto [found, before] = Counter::recopy(session.context_with_copies(), options.name);
+  JsonObject line;
+  line.bytes("counter", options.name);
+  return answer_recopied(session, std::move(line), found, before);
+}
+
 using VerbFunction = ExitStatus (*)(Session&, const CounterOptions&);
 
 void finish(Verb& verb, const Options& options, VerbFunction function) {
@@ -252,8 +269,7 @@ void declare_counter(Command& counter) {
                   &options->initial)
           .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
                 options->exact)
-          .flag("--plain", "create a plain counter, also in several copies, where exact is the default",
-                options->plain)
+          .flag("--plain", "create a plain counter, which has one copy", options->plain)
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   finish(incr_verb, options, incr);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
@@ -286,6 +302,10 @@ void declare_counter(Command& counter) {
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash(),
          options, remove);
+  counter.verb("recopy", "keep a counter in as many copies as --copies says, while others use it")
+      .example("mcds counter recopy orders --copies 3")
+      .argument("NAME", "the counter", &options->name)
+      .action([options](Session& session) { return recopy(session, *options); });
   finish(counter.verb("where", "print the servers of counters")
              .example("mcds counter where hits")
              .argument("NAME", "the counters; - reads one per line", &options->names)

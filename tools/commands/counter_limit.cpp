@@ -28,7 +28,9 @@ class Limiter {
   Limiter(Session& session, const LimitOptions& options)
       : session_(session),
         options_(options),
-        counter_(session.context_with_copies(),
+        counter_(options.sliding || options.whole_key
+                     ? context_with_one_copy(session, options.sliding ? "--sliding" : "--key")
+                     : session.context_with_copies(),
                  options.whole_key ? Counter::Names::whole_keys : Counter::Names::counters) {
     if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
     if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
@@ -84,7 +86,7 @@ class Limiter {
           static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count()) /
               1000.0);
     line.bytes("server", session_.server_address(result.server));
-    add_copies(line, session_, result.copies);
+    add_copies_or_one(line, session_, result.copies);
     return finish(line, result.allowed);
   }
 

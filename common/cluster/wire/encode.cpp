@@ -181,8 +181,9 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its look must not
       // count as a use: while the server has yet to move the item for that, a full one refuses the ma.
       if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
-      append_all(out, {"ma ", request.key, " N", text(request.exptime), " J", text(request.initial), " D",
-                       text(request.delta), " v c\r\n"});
+      append_all(out, {"ma ", request.key});
+      if (request.creates) append_all(out, {" N", text(request.exptime), " J", text(request.initial)});
+      append_all(out, {" D", text(request.delta), " v c\r\n"});
       break;
     case Op::version:
       append_all(out, {"version\r\n"});

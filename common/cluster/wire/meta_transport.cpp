@@ -106,7 +106,8 @@ class WireTransport final : public Transport {
   };
 
   static bool in_two_trips(std::span<const Request> batch) {
-    return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates_numbers);
+    const auto creates = [](const Request& request) { return creates_numbers(request) && request.creates; };
+    return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates);
   }
 
   // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane sends all

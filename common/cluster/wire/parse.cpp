@@ -420,7 +420,13 @@ Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   Words words(line.text);
-  if (words.next() != "VA") {
+  const std::string_view first = words.next();
+  if (first == "NF" && !request.creates) {
+    reply.outcome = Outcome::not_found;
+    position = line.end;
+    return Step::done;
+  }
+  if (first != "VA") {
     const Step step = read_error(request, line.text, reply, true);
     if (step == Step::done || step == Step::no_meta) position = line.end;
     if (reply.is(Kind::not_a_number) && before_.outcome == Outcome::hit)

@@ -1,180 +1,131 @@
 #include "common/structures/counter/copies.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
-#include "common/base/bytes.hpp"
+#include "common/primitives/cas_update.hpp"
+#include "common/primitives/key_names.hpp"
 #include "common/structures/counter/failures.hpp"
-#include "common/structures/counter/lives.hpp"
-#include "common/structures/counter/record.hpp"
 
 namespace mcds {
 
 namespace {
 
-constexpr int most_attempts = 200;
+constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
+constexpr auto remembered_for = std::chrono::hours(1);
+constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
+
+bool is_in_doubt(const std::optional<Failure>& failure) {
+  return failure && failure->code() == ErrorCode::unknown_outcome;
+}
 
 }  // namespace
 
-CounterCopies::CounterCopies(const Context& context, std::string name, std::string key)
+CounterCopies::CounterCopies(const Context& context, std::string name, const std::string& window)
     : context_(context),
       name_(std::move(name)),
-      key_(std::move(key)),
-      servers_(copy_servers(context, key_)),
-      copies_(servers_.size()) {
-  for (std::size_t i = 0; i < servers_.size(); ++i) copies_[i].server = servers_[i];
+      kept_(Counter::kept(context, name_, window)),
+      key_(kept_.key() + window) {
+  for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
 }
 
-// Before it is read for a new attempt: what was known may be lost by now, or removed.
-void CounterCopies::forget() {
-  known_ = {};
-  version_ = any_life;
+template <typename Test>
+bool CounterCopies::any(const Test& test) const {
+  return std::any_of(copies_.begin(), copies_.end(), test);
 }
 
 void CounterCopies::read() {
   std::vector<Request> batch;
-  for (const std::size_t server : servers_) batch.push_back(Request::probe(key_, server));
+  for (const Copy& copy : copies_) batch.push_back(Request::gets(key_).on(copy.server));
   const auto replies = context_.cluster.execute(batch);
-  const bool anew = removal_ && !removal_->written;
-  if (anew) {
-    forget();
-    removal_ = Removal{removal_->mark};
+  for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
+  end_those_before();
+  for (const Copy& copy : copies_) {
+    if (copy.record) known_.learn(*copy.record);
   }
-  take(Versions(context_).item_of(key_, replies));
-  if (removal_) end_lives();
-  outlive_silent();
 }
 
-// What a copy that has not answered yet has counted by itself is not among the lives that are ended: the removal is in a newer
-// life of the counter. A set that has the same number is ended, too.
-void CounterCopies::outlive_silent() {
-  if (!removal_ || removal_->written || removal_->in_new_life || all_answer()) return;
-  removal_->in_new_life = true;
-  version_ = version_ == any_life ? first_in_doubt : std::max(version_, first_life) + 1;
-  known_.learn(CounterRecord::of_set(0));
-  known_.end_lives(context_.clock.wall(), removal_->mark);
-  for (Copy& copy : copies_) copy.record.reset();
+void CounterCopies::take(Copy& copy, const Reply& reply) {
+  const bool in_doubt = is_in_doubt(copy.failure);
+  copy = {.server = copy.server};
+  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+  const std::string server = context_.cluster.address_of(copy.server);
+  if (copy.failure && in_doubt) copy.failure = UnknownOutcome("no reply to a write", server);
+  if (copy.failure) return;
+  copy.found = is_hit(reply);
+  copy.cas = reply.cas;
+  if (!copy.found) return;
+  copy.held = HeldCounter::parse(reply.value);
+  copy.record = CounterRecord::parse(copy.held ? copy.held->value : reply.value, copies_.size());
+  if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), server);
 }
 
-void CounterCopies::take(const VersionedItem& item) {
-  const std::uint32_t life = life_of(item);
-  if (life > version_) {
-    // What is known of an older life does not count any more.
-    if (version_ != any_life) {
-      known_ = {};
-      sets_ = false;
+void CounterCopies::end_those_before() {
+  const WallTime now = context_.clock.wall();
+  const auto expiry = [](const CounterRecord& record) {
+    return record.base.expires_at.value_or(std::numeric_limits<std::int64_t>::max());
+  };
+  std::int64_t latest = 0;
+  for (const Copy& copy : copies_) {
+    if (copy.record && copy.record->exists()) latest = std::max(latest, expiry(*copy.record));
+  }
+  const auto soon = now + std::chrono::seconds(ends_soon);
+  for (Copy& copy : copies_) {
+    if (!copy.record) continue;
+    const bool before =
+        copy.record->exists() && expiry(*copy.record) < latest && copy.record->has_expired(soon);
+    if (before || copy.record->has_expired(now)) copy.record.reset();
+  }
+}
+
+// All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or elsewhere.
+void CounterCopies::look() {
+  for (int attempt = 0; attempt < most_counts; ++attempt) {
+    back_off(context_, attempt);
+    known_ = {};
+    read();
+    if (any([](const Copy& copy) { return copy.held.has_value(); })) {
+      if (!kept_.elsewhere(true)) thaw();
+      continue;
     }
-    version_ = life;
+    const bool missing = any([](const Copy& copy) { return !copy.failure && !copy.found; });
+    if ((missing || !known_.exists()) && kept_.elsewhere()) continue;
+    if (doubts_.empty()) was_nowhere_ = !known_.exists();
+    return;
   }
-  const bool all_seen = std::none_of(item.copies.begin(), item.copies.end(),
-                                     [](const VersionedCopy& copy) { return copy.failure.has_value(); });
-  if (all_seen) version_ = std::max(version_, first_life);
-  plain_ = std::any_of(item.copies.begin(), item.copies.end(),
-                       [&](const VersionedCopy& copy) { return copy.live() && is_plain_of(copy, version_); });
-  for (std::size_t i = 0; i < item.copies.size(); ++i) take(copies_[i], item.copies[i]);
-  known_.forget_removals(context_.clock.wall());
-  // Where an exact counter was removed, the plain one is what came after it.
-  if (!plain_ || known_.exists() || (removal_ && removal_->written)) return;
-  for (Copy& copy : copies_) copy.record.reset();
-  known_ = {};
+  throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
 }
 
-// Who created a record in any life did not know that the counter is plain, or that it was being set.
-bool CounterCopies::counts(const VersionedCopy& found) const {
-  if (!found.live()) return false;
-  return std::max(found.number, first_life) == std::max(version_, first_life) ||
-         (found.number == any_life && !found.value.starts_with("C1 ") && !sets_ && !plain_);
+void CounterCopies::look_and_rely() {
+  look();
+  std::vector<CopyState> states;
+  for (const Copy& copy : copies_)
+    states.push_back({.failure = copy.failure, .has = copy.record.has_value()});
+  if (const auto failure = failure_of(Part::reading, states)) raise(*failure);
 }
 
-void CounterCopies::take(Copy& copy, const VersionedCopy& found) {
-  const bool in_doubt = copy.in_doubt && found.failure;
-  copy = {.server = copy.server,
-          .found = found.found,
-          .version = found.number,
-          .cas = found.cas,
-          .record = {},
-          .plain = {},
-          .failure = found.failure,
-          .in_doubt = in_doubt};
-  if (in_doubt)
-    copy.failure = UnknownOutcome("no reply to a write", context_.cluster.address_of(copy.server));
-  if (!counts(found)) return;
-  copy.plain = plain_number(found.value);
-  if (copy.plain) return;
-  copy.record = CounterRecord::parse(found.value, servers_.size());
-  if (copy.record) return known_.learn(*copy.record);
-  if (!removal_)
-    throw CorruptData(no_counter_message(name_, found.value), context_.cluster.address_of(copy.server));
-}
-
-bool CounterCopies::all_answer() const {
-  return std::none_of(copies_.begin(), copies_.end(),
-                      [](const Copy& copy) { return copy.failure.has_value(); });
-}
-
-// Of what is written. Where a copy that does not answer may be in another life, it is none of its own; a single one has none.
-std::uint32_t CounterCopies::flags() const {
-  return copies_.size() == 1 ? any_life : version_;
-}
-
-std::uint32_t CounterCopies::flags_of_plain() const {
-  return version_ == any_life ? first_life : version_;
-}
-
-std::vector<std::size_t> CounterCopies::servers_of_any_life() const {
-  std::vector<std::size_t> servers;
+// Nobody is putting it elsewhere: who did has died.
+void CounterCopies::thaw() {
+  std::vector<Request> batch;
   for (const Copy& copy : copies_) {
-    if (copy.plain && copy.version == any_life) servers.push_back(copy.server);
+    if (copy.held) batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
   }
-  return servers;
+  context_.cluster.execute(batch);
 }
 
-bool CounterCopies::any_exact() const {
-  return std::any_of(copies_.begin(), copies_.end(),
-                     [](const Copy& copy) { return copy.record.has_value(); });
+// What was changed on one copy goes along.
+bool CounterCopies::is_elsewhere() {
+  if (any([](const Copy& copy) { return copy.held.has_value(); })) return true;
+  if (!any([](const Copy& copy) { return !copy.failure && !copy.found; })) return false;
+  const auto moved = attempt([&] { return kept_.elsewhere(); });
+  return moved.failure() || moved.value();
 }
 
-bool CounterCopies::is_plain() const {
-  return !any_exact() &&
-         std::any_of(copies_.begin(), copies_.end(), [](const Copy& copy) { return copy.plain.has_value(); });
-}
-
-// Whether a copy certainly has all that is known.
-bool CounterCopies::told() const {
-  return std::any_of(copies_.begin(), copies_.end(), [&](const Copy& copy) {
-    return !copy.failure && copy.record && copy.record->covers(known_);
-  });
-}
-
-// Of a counter that was removed, only what is there must say so.
 bool CounterCopies::lacks(const Copy& copy) const {
-  if (copy.failure) return false;
-  if (copy.record) return !copy.record->covers(known_) || (copy.version == any_life && flags() != any_life);
-  return removal_ || known_.exists();
-}
-
-// Who wrote a copy without knowing of the removal counted before it.
-void CounterCopies::end_lives() {
-  if (!removal_->written && !known_.exists()) return removal_.reset();
-  const CounterRecord before = removal_->record;
-  for (const Copy& copy : copies_) {
-    const bool knows = !before.lives.empty() && copy.record && copy.record->covers(before);
-    if (copy.record && !knows) removal_->record.learn(*copy.record);
-  }
-  for (const auto& [name, state] : removal_->record.lives) {
-    if (state.changes > 0 && !state.is_over()) removal_->ended.insert(name);
-  }
-  removal_->record.end_lives(context_.clock.wall(), removal_->mark);
-  known_.learn(removal_->record);
-}
-
-// Of two removals at the same time, one did.
-bool CounterCopies::has_removed() const {
-  return removal_ &&
-         std::any_of(removal_->ended.begin(), removal_->ended.end(),
-                     [&](const std::string& name) { return known_.lives.at(name).sum == removal_->mark; });
+  return !copy.failure && !copy.held && !(copy.record && copy.record->covers(known_));
 }
 
 // The first copy that answers; null when none does. All clients that see the same servers count on the same copy.
@@ -186,94 +137,62 @@ CounterCopies::Copy* CounterCopies::leader() {
   return nullptr;
 }
 
-// Throws UnknownOutcome if the outcome is unknown.
-bool CounterCopies::was_counted(const Doubt& doubt, const Copy& copy) const {
-  const auto told = copy.record ? copy.record->tells(doubt.id, doubt.life, doubt.changes) : std::nullopt;
-  if (!told) give_up();
-  return *told;
-}
-
 // After lost replies: whether one of those writes was executed, or may be reported as executed.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& one) { return one.server == doubt.server; });
-    // In an older life, it makes no difference to the newer one.
-    const bool over = doubt.version != any_life && doubt.version < version_;
-    if (!over && (doubt.repeatable ? is_plain() : copy->failure || !was_counted(doubt, *copy))) continue;
-    if (!over) known_.learn(doubt.written);
+    if (!doubt.of_new_life) {
+      if (copy->failure) continue;
+      const auto told =
+          copy->record ? copy->record->tells(doubt.id, doubt.life, doubt.changes) : std::nullopt;
+      if (!told) give_up();
+      if (!*told) continue;
+    }
+    known_.learn(doubt.written);
     counted_ = doubt.written.sum();
     counted_on_ = doubt.server;
-    created_ = doubt.counter_created;
+    created_ = doubt.created;
     return true;
   }
   return false;
 }
 
-std::optional<CounterCopiesValue> CounterCopies::incr(std::uint64_t delta, std::uint64_t initial,
-                                                      std::optional<Duration> ttl, bool create) {
-  initial_ = initial;
-  const auto added = [=, this](bool exists, std::uint64_t now) -> std::optional<std::uint64_t> {
-    if (!exists && !create && !any_exact()) return std::nullopt;
-    if (!exists && !all_answer() && initial != 0) {
-      throw NotApplied(ErrorCode::unavailable, "a copy does not answer, so it is unknown whether '" + name_ +
-                                                   "' must start at --init; try again");
-    }
-    const std::uint64_t sum = delta + (exists ? 0 : initial);
-    checked_sum(now, sum, "the new value");
-    return sum;
-  };
-  return change(added, ttl);
-}
-
-std::optional<CounterCopiesValue> CounterCopies::decr(std::uint64_t delta) {
-  const auto added = [=](bool exists, std::uint64_t now) {
-    return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;
-  };
-  auto result = change(added, std::nullopt);
-  if (result) result->value = counted_;
-  return result;
-}
-
-std::optional<CounterCopiesValue> CounterCopies::change(const Added& added, std::optional<Duration> ttl) {
+CounterCopies::Counted CounterCopies::count(const Added& added, const Creation& creation) {
   int silent = 0;
-  for (int attempt = 0; attempt < most_attempts; ++attempt) {
-    back_off(context_, attempt);
-    forget();
-    read();
-    const bool counted = settle_doubts();
-    Copy* copy = leader();
-    if (!counted && copy == nullptr && !doubts_.empty() && ++silent < most_silences) continue;
-    if (!counted && copy == nullptr) fail();
-    if (!counted && is_plain()) {
-      if (!doubts_.empty()) give_up();
-      return std::nullopt;
-    }
-    if (!counted) {
-      const Counted done = count_on(*copy, added, ttl);
-      if (done == Counted::nothing) return std::nullopt;
-      if (done == Counted::no) continue;
-    }
-    spread();
-    if (counted && !told()) {
+  for (int attempts = 0; attempts < most_counts; ++attempts) {
+    back_off(context_, attempts);
+    const auto looked = attempt([&] { look_and_rely(); });
+    if (looked.failure() && doubts_.empty()) raise(*looked.failure());
+    if (looked.failure() || (!settle_doubts() && leader() == nullptr)) {
+      if (doubts_.empty()) raise(refused_.begin()->second);
       if (++silent == most_silences) give_up();
       continue;
     }
-    return result();
+    if (!counted_on_) {
+      const bool exists = known_.exists();
+      const auto sum = attempt([&] { return added(exists, exists ? known_.sum() : creation.initial); });
+      if ((sum.failure() || !sum.value()) && !doubts_.empty()) give_up();
+      if (!sum.value()) {
+        answer_unchanged();
+        return {.exists = known_.exists(), .value = answer(known_.sum())};
+      }
+      count_on(*leader(), *sum.value(), creation);
+    }
+    if (counted_on_) return spread_count();
   }
   if (!doubts_.empty()) give_up();
   throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
 
-// No copy can be counted on.
-void CounterCopies::fail() const {
-  if (!doubts_.empty()) give_up();
-  const auto because = [](const Failure& why) { throw NotApplied(why.code(), why.what(), why.server()); };
-  for (const Copy& silent : copies_) {
-    if (silent.failure) because(*silent.failure);
-  }
-  for (const auto& [server, refusal] : refused_) because(refusal);
-  throw NotApplied(ErrorCode::refused, "no server stored '" + name_ + "'");
+CounterCopies::Counted CounterCopies::spread_count() {
+  const CounterRecord ours = known_;
+  spread();
+  const auto done = attempt([&] { expect(Part::changing, ours); });
+  if (done.failure() && !doubts_.empty()) give_up();
+  done.value();
+  if (was_nowhere_) confirm_creation(ours);
+  return {.made = true, .exists = true, .value = answer(counted_)};
 }
 
 // What to start from on this copy: its own life, or a new one, and all that is known.
@@ -281,99 +200,93 @@ CounterRecord CounterCopies::base_for(const Copy& copy) const {
   CounterRecord base;
   if (copy.record) base = *copy.record;
   base.learn(known_);
-  if (!copy.record || base.own_life_is_over()) {
-    base.life = context_.random.token();
-    base.lives[base.life] = {};
-  }
-  base.forget_removals(context_.clock.wall());
+  if (!copy.record) base.life = context_.random.token();
+  base.lives[base.life];
   return base;
 }
 
-CounterCopies::Counted CounterCopies::count_on(Copy& copy, const Added& added, std::optional<Duration> ttl) {
-  const bool exists = known_.exists();
-  const auto asked = attempt([&] { return added(exists, known_.sum()); });
-  if ((asked.failure() || !asked.value()) && !doubts_.empty()) give_up();
-  const auto sum = asked.value();
-  if (!sum) return Counted::nothing;
-  CounterRecord next = base_for(copy);
-  if (!exists) next.expire_in(ttl, context_.clock.wall());
-  const std::uint64_t before = next.changes();
-  const std::string id = context_.random.token();
-  next.count(*sum, id);
-  const Reply reply = context_.cluster.execute(write(copy, next));
-  if (reply.outcome == Outcome::stored) {
-    known_.learn(next);
-    counted_ = next.sum();
-    copy.record = std::move(next);
-    copy.version = flags();
-    copy.plain.reset();
-    counted_on_ = copy.server;
-    created_ = !exists;
-    return Counted::yes;
-  }
-  if (reply.unknown())
-    doubts_.push_back({copy.server, next.life, id, before, next, !exists,
-                       !copy.found && (exists || initial_ == 0), flags()});
-  if (reply.failed() && !reply.unknown())
-    refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
-  return Counted::no;
+// One that could not be seen must not count as newer; an increment may have begun anew where it could not be seen either.
+std::uint64_t CounterCopies::next_base() const {
+  const bool in_doubt =
+      known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
+  if (known_.base.number + 1 >= CounterRecord::most_bases)
+    throw CorruptData("'" + name_ + "' cannot be set again; remove its keys");
+  return in_doubt ? first_in_doubt : known_.base.number + 1;
 }
 
-NotApplied CounterCopies::no_cas(std::size_t server) const {
-  return {ErrorCode::refused, "the server does not support cas; start memcached without -C",
-          context_.cluster.address_of(server)};
+void CounterCopies::count_on(Copy& copy, std::uint64_t delta, const Creation& creation) {
+  const bool exists = known_.exists();
+  CounterRecord next = base_for(copy);
+  if (!exists) {
+    next.base = {.number = known_.base.number + 1,
+                 .kind = CounterRecord::Base::Kind::begun,
+                 .value = creation.initial,
+                 .mark = context_.random.token(),
+                 .expires_at = creation.expires_at};
+  }
+  const bool of_new_life = !copy.record;
+  const std::uint64_t before = next.changes();
+  const std::string id = context_.random.token();
+  next.count(delta, id);
+  const Reply reply = context_.cluster.execute(write(copy, next));
+  if (is_stored(reply)) {
+    sent_ = true;
+    known_.learn(next);
+    counted_ = next.sum();
+    counted_on_ = copy.server;
+    created_ = !exists;
+    copy.record = std::move(next);
+    copy.found = true;
+  } else if (reply.unknown()) {
+    doubts_.push_back({copy.server, next.life, id, before, next, !exists, of_new_life});
+  } else if (reply.failed()) {
+    refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
+  }
 }
 
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
   const Exptime exptime = record.exptime(context_.clock.wall());
-  if (!copy.found) {
-    Request add = Request::add(key_, record.text(servers_.size()), exptime).on(copy.server).relying_on_cas();
-    add.must_expire = record.expires_at.has_value();
-    add.flags = flags();
-    return add;
-  }
-  if (copy.cas.value == 0) throw no_cas(copy.server);
-  Request change =
-      Request::compare_and_set(key_, record.text(servers_.size()), exptime, copy.cas).on(copy.server);
-  change.flags = flags();
-  return change;
+  const std::string text = record.text(copies_.size());
+  if (copy.found) return Request::compare_and_set(key_, text, exptime, copy.cas).on(copy.server);
+  Request add = Request::add(key_, text, exptime).on(copy.server).relying_on_cas();
+  add.must_expire = record.base.expires_at.has_value();
+  return add;
 }
 
 // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it knows.
 void CounterCopies::spread() {
-  for (int attempt = 0; attempt < most_spreads; ++attempt) {
+  for (int attempts = 0; attempts < most_spreads; ++attempts) {
     std::vector<Request> batch;
-    std::vector<std::size_t> open;
-    for (std::size_t i = 0; i < copies_.size(); ++i) {
-      Copy& copy = copies_[i];
+    std::vector<std::pair<Copy*, CounterRecord>> open;
+    for (Copy& copy : copies_) {
       if (!lacks(copy)) continue;
       if (copy.found && copy.cas.value == 0) {
-        copy.failure = no_cas(copy.server);
+        copy.failure =
+            NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                       context_.cluster.address_of(copy.server));
         continue;
       }
-      open.push_back(i);
-      batch.push_back(write(copy, base_for(copy)));
+      open.emplace_back(&copy, base_for(copy));
+      batch.push_back(write(copy, open.back().second));
     }
     if (batch.empty()) return;
     const auto replies = context_.cluster.execute(batch);
     bool again = false;
     for (std::size_t k = 0; k < open.size(); ++k) {
-      Copy& copy = copies_[open[k]];
-      const bool stored = replies[k].outcome == Outcome::stored;
-      if (removal_ && (stored || replies[k].unknown())) removal_->written = true;
-      if (stored) {
-        copy.record = known_;
-        copy.version = flags();
-        continue;
+      auto& [copy, record] = open[k];
+      sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
+      copy->failure = copy_outcome(context_, replies[k]).failure;
+      if (is_stored(replies[k])) {
+        copy->record = std::move(record);
+        copy->found = true;
+      } else if (!copy->failure || is_in_doubt(copy->failure)) {
+        again = true;
       }
-      again = again || !replies[k].failed() || replies[k].unknown();
-      copy.in_doubt = replies[k].unknown();
-      if (replies[k].failed() && !replies[k].unknown())
-        copy.failure = copy_outcome(context_, replies[k]).failure;
     }
     if (!again) return;
-    back_off(context_, attempt + 1);
+    back_off(context_, attempts + 1);
     read();
+    if (is_elsewhere()) return;
   }
   for (Copy& copy : copies_) {
     if (lacks(copy))
@@ -382,60 +295,159 @@ void CounterCopies::spread() {
   }
 }
 
-CounterCopiesValue CounterCopies::result() const {
-  // Another may have removed it since.
-  CounterCopiesValue result{std::max(known_.sum(), counted_), created_, counted_on_, {}, known_.exists()};
+// What a held copy has goes along to where the counter is put.
+void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
+  std::vector<CopyState> states;
   for (const Copy& copy : copies_) {
-    CopyOutcome& outcome = result.copies.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
-    if (copy.record && !copy.failure) outcome.number = copy.record->sum();
+    const bool has = copy.record && copy.record->covers(wanted);
+    if (has && copy.held) return;
+    states.push_back({.failure = copy.failure, .has = has});
   }
-  return result;
+  const auto failure = failure_of(part, states);
+  if (!failure) return;
+  // What was written on a copy that cannot be seen now may count.
+  if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
+  raise(*failure);
 }
 
-std::optional<CounterCopiesValue> CounterCopies::heal(const VersionedItem& item) {
-  take(item);
-  if (!any_exact()) return std::nullopt;
-  counted_on_ = servers_.front();
-  const bool expired =
-      known_.expires_at && WallTime(std::chrono::seconds(*known_.expires_at)) <= context_.clock.wall();
-  if (!expired) spread();
-  return result();
-}
-
-CounterCopiesValue CounterCopies::set(VersionedItem& item, std::uint64_t value, std::optional<Duration> ttl) {
-  std::uint32_t life = next_life(item);
-  for (int attempt = 0; attempt < most_spreads; ++attempt) {
-    version_ = life;
-    sets_ = true;
-    known_ = CounterRecord::of_set(value);
-    known_.expire_in(ttl, context_.clock.wall());
-    if (attempt == 0) take(item);
-    for (Copy& copy : copies_) copy.record.reset();
-    const bool knew_all = all_answer();
-    spread();
-    // A newer life that was begun meanwhile follows this one; one that could not be seen is older, whatever its number.
-    if (sets_ || knew_all) break;
-    life = version_ + 1;
-  }
-  for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
-  counted_on_ = servers_.front();
-  counted_ = value;
-  return result();
-}
-
-std::optional<bool> CounterCopies::remove(VersionedItem& item) {
-  removal_ = Removal{*parse_hex64(context_.random.token())};
-  take(item);
-  if (!any_exact()) return std::nullopt;
-  end_lives();
-  outlive_silent();
+void CounterCopies::answer_unchanged() {
+  if (known_.base.number == 0) return;
   spread();
-  for (std::size_t i = 0; i < copies_.size(); ++i) item.copies[i].failure = copies_[i].failure;
-  return has_removed();
+  expect(Part::answering, known_);
+}
+
+CounterReading CounterCopies::get() {
+  look_and_rely();
+  CounterReading reading{{}, {}, copies_.front().server};
+  answer_unchanged();
+  if (known_.exists())
+    reading.value = answer(known_.sum());
+  else
+    reading.copies = outcomes();
+  return reading;
+}
+
+SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
+  const auto make = [&] {
+    const CounterRecord::Base base{.number = next_base(),
+                                   .kind = CounterRecord::Base::Kind::set,
+                                   .value = value,
+                                   .mark = context_.random.token(),
+                                   .expires_at = expiry_second(ttl, context_.clock.wall())};
+    return std::optional(CounterRecord::reset(known_, base));
+  };
+  if (if_absent) {
+    const auto unless_there = [&] { return known_.exists() ? std::nullopt : make(); };
+    if (!claim(unless_there)) return {false, known_.sum(), copies_.front().server, outcomes()};
+  } else {
+    look_and_rely();
+    const CounterRecord mine = *make();
+    known_.learn(mine);
+    spread();
+    expect(Part::changing, mine);
+  }
+  if (was_nowhere_) confirm_creation(known_);
+  return {true, value, copies_.front().server, outcomes()};
+}
+
+CounterRemoval CounterCopies::remove() {
+  const auto make = [&]() -> std::optional<CounterRecord> {
+    if (!known_.exists()) return std::nullopt;
+    const auto until = expiry_second(remembered_for, context_.clock.wall());
+    return CounterRecord::reset(known_, {.number = next_base(),
+                                         .kind = CounterRecord::Base::Kind::removed,
+                                         .value = static_cast<std::uint64_t>(*until),
+                                         .mark = context_.random.token(),
+                                         .expires_at = known_.base.expires_at});
+  };
+  const bool removed = claim(make);
+  return {removed, {}, copies_.front().server, outcomes()};
+}
+
+// False: there was nothing to be made. What was perhaps written is not made anew: it would take away what came after it.
+bool CounterCopies::claim(const Making& make) {
+  std::optional<CounterRecord> mine;
+  for (int attempts = 0; attempts < most_counts; ++attempts) {
+    back_off(context_, attempts);
+    look_and_rely();
+    mine = make();
+    if (!mine) return answer_unchanged(), false;
+    Copy* first = leader();
+    if (first == nullptr) raise(refused_.begin()->second);
+    if (!claim_on(*first, *mine)) continue;
+    known_.learn(*mine);
+    spread();
+    expect_claimed(*mine);
+    return true;
+  }
+  throw Contention("other clients kept changing '" + name_ + "'; try again");
+}
+
+// False: it was not written.
+bool CounterCopies::claim_on(Copy& copy, const CounterRecord& mine) {
+  CounterRecord next = base_for(copy);
+  next.learn(mine);
+  const Reply reply = context_.cluster.execute(write(copy, next));
+  if (is_stored(reply)) {
+    copy.record = std::move(next);
+    copy.found = true;
+    return true;
+  }
+  if (reply.unknown()) {
+    // Whether it was executed is seen when the others are told.
+    copy.failure = copy_outcome(context_, reply).failure;
+    return true;
+  }
+  if (reply.failed()) refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
+  return false;
+}
+
+void CounterCopies::expect_claimed(const CounterRecord& mine) const {
+  std::vector<CopyState> states;
+  for (const Copy& copy : copies_)
+    states.push_back(
+        {.failure = copy.failure, .has = copy.record && copy.record->base.mark == mine.base.mark});
+  const auto failure = failure_of(Part::changing, states);
+  if (!failure) return;
+  // A copy that was not told was perhaps told of another's.
+  throw UnknownOutcome(
+      "'" + name_ + "' was changed by another client at the same moment, or " + failure->what(),
+      failure->server());
+}
+
+void CounterCopies::confirm_creation(const CounterRecord& ours) {
+  kept_.confirm([&] { return take_back(ours); });
+}
+
+// False: something may be left.
+bool CounterCopies::take_back(const CounterRecord& ours) {
+  read();
+  std::vector<Request> batch;
+  for (const Copy& copy : copies_) {
+    if (copy.failure || copy.held || (copy.found && !(copy.record && ours.covers(*copy.record))))
+      return false;
+    if (copy.found) batch.push_back(Request::remove_if(key_, copy.cas).on(copy.server));
+  }
+  const auto replies = context_.cluster.execute(batch);
+  return std::all_of(replies.begin(), replies.end(),
+                     [](const Reply& reply) { return reply.outcome == Outcome::deleted || is_miss(reply); });
+}
+
+std::vector<CopyOutcome> CounterCopies::outcomes() const {
+  std::vector<CopyOutcome> list;
+  for (const Copy& copy : copies_) {
+    CopyOutcome& outcome = list.emplace_back(CopyOutcome{copy.server, {}, copy.failure});
+    if (copy.record && !copy.failure && copy.record->exists()) outcome.number = copy.record->sum();
+  }
+  return list;
+}
+
+CounterValue CounterCopies::answer(std::uint64_t value) const {
+  return {value, created_, true, counted_on_.value_or(copies_.front().server), outcomes()};
 }
 
 void CounterCopies::give_up() const {
-  throw UnknownOutcome("no reply to an increment of '" + name_ +
+  throw UnknownOutcome("no reply to a change of '" + name_ +
                            "': it may have been counted; compare its value before trying again",
                        context_.cluster.address_of(doubts_.front().server));
 }

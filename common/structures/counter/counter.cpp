@@ -5,17 +5,18 @@
 #include <unordered_map>
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/side_by_side.hpp"
 #include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/failures.hpp"
-#include "common/structures/counter/lives.hpp"
+#include "common/structures/counter/recopy.hpp"
 #include "common/structures/counter/update.hpp"
 
 namespace mcds {
 
 namespace {
 
+constexpr int most_deletions = 200;
 constexpr std::size_t bytes_of_a_name = 64;  // in the map that finds equal ones
 constexpr std::uint64_t end_of_safe_values = std::uint64_t{1} << 63;
 
@@ -29,13 +30,6 @@ std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
   return a + b;
 }
 
-Request increment(const Context& context, const std::string& key, std::uint64_t delta, std::uint64_t first,
-                  std::optional<Duration> ttl) {
-  Request request = Request::incr_or_create(key, delta, first, expiry_in(context, ttl));
-  request.must_expire = ttl.has_value();
-  return request;
-}
-
 // Seen before it was changed, and no record of ours.
 bool is_text(const Reply& reply) {
   const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ");
@@ -44,10 +38,6 @@ bool is_text(const Reply& reply) {
 
 CounterValue value_of(const CounterUpdateResult& result) {
   return {*result.after, !result.before, result.exact, result.server};
-}
-
-CounterValue value_of(CounterCopiesValue result) {
-  return {result.value, result.created, true, result.server, std::move(result.copies)};
 }
 
 CounterUpdate::Next adding(std::uint64_t delta, std::uint64_t initial) {
@@ -89,6 +79,14 @@ bool is_no_number(const Reply& reply) {
   return reply.is(ReplyFailure::Kind::not_a_number);
 }
 
+Request increment(const Context& context, const std::string& key, std::uint64_t delta,
+                  const IncrOptions& options) {
+  Request request =
+      Request::incr_or_create(key, delta, options.initial + delta, expiry_in(context, options.ttl));
+  request.must_expire = options.ttl.has_value();
+  return request;
+}
+
 }  // namespace
 
 void check_counter_value(std::uint64_t value, std::string_view what) {
@@ -112,105 +110,106 @@ void fail_counter(const Context& context, const std::string& name, const Reply& 
                    context.cluster.address_of(reply.server));
 }
 
+Counter::Counter(const Context& context, Names names) : context_(context), names_(names) {
+  if (names == Names::whole_keys) context_.copies = 1;
+}
+
 std::string Counter::key_of(const std::string& name) const {
   return names_ == Names::whole_keys ? whole_key(context_.key_prefix, name)
-                                     : structure_key(context_, "counter", name);
+                                     : copied_key(context_, "counter", name);
+}
+
+// Roots of several copies that say together that the counter was removed. A limit's window of before 0.3 ends by itself.
+Kept Counter::kept(const Context& context, const std::string& name, const std::string& window) {
+  const auto has_left = [window](std::span<const std::string> roots, std::size_t copies) {
+    if (copies == 1) return !window.empty() && roots.size() > 1;
+    CounterRecord all;
+    for (const std::string& root : roots) {
+      const auto held = HeldCounter::parse(root);
+      const auto record = CounterRecord::parse(held ? held->value : root, copies);
+      if (!record) return false;
+      all.learn(*record);
+    }
+    return !all.exists();
+  };
+  const auto complete = [context, name](const Recopying::Seen& left) {
+    complete_recopy(context, name, left);
+  };
+  return {context,
+          "counter",
+          name,
+          window,
+          [](const std::string&, const std::string&) { return true; },
+          complete,
+          has_left,
+          Kept::Unmarked::refused};
+}
+
+// A single server holds one copy of everything.
+bool Counter::may_be_elsewhere() const {
+  return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
+}
+
+std::optional<Kept> Counter::kept_single(const std::string& name, const std::string& window) const {
+  return may_be_elsewhere() ? std::optional(kept(context_, name, window)) : std::nullopt;
+}
+
+void Counter::confirm(Kept& kept, const std::string& key, const std::string& value) const {
+  kept.confirm([&] { return take_back(context_, key, value); });
 }
 
 CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {
   const std::string key = key_of(name);
   checked_sum(options.initial, delta, "the value");
-  if (by_update(options)) return incr_by_update(name, key, delta, options);
-  const Request request = increment(context_, key, delta, options.initial + delta, options.ttl);
-  const auto replies = execute_copies(context_, Request(request).checking_for_text());
-  return finish_incr(name, key, delta, options, replies);
+  if (has_copies() || options.exact) return incr_by_update(name, delta, options);
+  Request request = increment(context_, key, delta, options).checking_for_text();
+  if (may_be_elsewhere()) request = std::move(request).without_creating();
+  return finish_incr(name, delta, options, context_.cluster.execute(request));
 }
 
-bool Counter::by_update(const IncrOptions& options) const {
-  return options.exact || (context_.copies > 1 && names_ == Names::counters);
+CounterValue Counter::finish_incr(const std::string& name, std::uint64_t delta, const IncrOptions& options,
+                                  const Reply& reply) const {
+  if (is_text(reply))
+    throw CorruptData(no_counter_message(name, reply.value), context_.cluster.address_of(reply.server));
+  if (is_no_number(reply)) return incr_by_update(name, delta, options);
+  if (is_miss(reply)) return create(name, delta, options);
+  if (!is_stored(reply)) fail_counter(context_, name, reply);
+  return {reply.number, reply.created, false, reply.server};
 }
 
-// A copy that is missing is created in the life of the others, so that their numbers go on counting. One that was made by a
-// client that knew no other is put into the first life, so that it tells of the others from now on.
-CounterValue Counter::incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
-                                 const IncrOptions& options, const CounterCopies& seen) {
-  const std::uint64_t first = options.initial + delta;
-  begin_life(key, seen.servers_of_any_life(), first_life);
-  std::vector<Request> batch;
-  for (const std::size_t server : copy_servers(context_, key)) {
-    Request request = increment(context_, key, delta, first, options.ttl).on(server);
-    request.flags = seen.flags_of_plain();
-    if (seen.is_missing(batch.size())) {
-      request.op = Op::add;
-      request.value = std::to_string(first);
-    }
-    batch.push_back(std::move(request));
-  }
-  auto replies = context_.cluster.execute(batch);
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (batch[i].op != Op::add) continue;
-    replies[i].number = first;
-    replies[i].created = true;
-    if (replies[i].outcome != Outcome::not_stored) continue;
-    batch[i].op = Op::incr_or_create;
-    replies[i] = context_.cluster.execute(batch[i]);
-  }
-  return finish_incr(name, key, delta, options, replies);
-}
-
-// Of the copies that were changed: the largest value is the counter's.
-CounterValue Counter::best_of(std::span<const Reply> replies) const {
-  CounterValue value{0, true, false, replies.front().server, copy_outcomes(context_, replies)};
-  for (const Reply& reply : replies) {
-    if (!is_stored(reply)) continue;
-    value.value = std::max(value.value, reply.number);
-    value.created = value.created && reply.created;
-  }
+// A plain counter that was missing.
+CounterValue Counter::create(const std::string& name, std::uint64_t delta, const IncrOptions& options) const {
+  const std::string key = key_of(name);
+  Kept kept = Counter::kept(context_, name);
+  static_cast<void>(kept.elsewhere());
+  const Reply reply = context_.cluster.execute(increment(context_, key, delta, options).checking_for_text());
+  CounterValue value = finish_incr(name, delta, options, reply);
+  if (value.created && !value.exact) confirm(kept, key, std::to_string(value.value));
   return value;
 }
 
 void Counter::refuse_with_copies(const char* what) const {
-  if (context_.copies == 1) return;
+  if (!has_copies()) return;
   throw InvalidInput(std::string(what) +
                      " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
 }
 
-CounterValue Counter::finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                                  const IncrOptions& options, std::span<const Reply> replies) {
-  if (const auto seen = std::find_if(replies.begin(), replies.end(), is_text); seen != replies.end())
-    throw CorruptData(seen->failure->message, context_.cluster.address_of(seen->server));
-  const bool stored = std::any_of(replies.begin(), replies.end(), is_stored);
-  const auto text = std::find_if(replies.begin(), replies.end(), is_no_number);
-  if (text != replies.end()) {
-    if (context_.copies == 1) return incr_by_update(name, key, delta, options);
-    // An exact counter's lost copy may have been created plain just now, which then does not count. If it is plain, what was
-    // stored counts, and what was perhaps stored may: nothing is sent again.
-    if (auto result = CounterCopies(context_, name, key).incr(delta, options.initial, options.ttl, true))
-      return value_of(std::move(*result));
-    if (!stored &&
-        std::none_of(replies.begin(), replies.end(), [](const Reply& one) { return one.unknown(); }))
-      throw CorruptData(no_counter_message(name, {}), context_.cluster.address_of(text->server));
+CounterValue Counter::incr_by_update(const std::string& name, std::uint64_t delta,
+                                     const IncrOptions& options) const {
+  if (has_copies()) {
+    const auto added = [&](bool, std::uint64_t now) {
+      checked_sum(now, delta, "the new value");
+      return std::optional(delta);
+    };
+    const auto expires_at = expiry_second(options.ttl, context_.clock.wall());
+    return CounterCopies(context_, name).count(added, {options.initial, expires_at}).value;
   }
-  if (stored) {
-    const CounterValue best = best_of(replies);
-    return checked(name, key, best, replies).value_or(best);
-  }
-  fail_counter(context_, name, telling(replies));
-}
-
-CounterValue Counter::incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
-                                     const IncrOptions& options) {
-  if (context_.copies > 1) {
-    CounterCopies copies(context_, name, key);
-    const bool plain = options.plain && names_ == Names::counters;
-    auto result = copies.incr(delta, options.initial, options.ttl, !plain);
-    if (result) return value_of(std::move(*result));
-    if (options.exact) throw exists_and_is_plain(name);
-    return incr_plain(name, key, delta, options, copies);
-  }
-  const CounterUpdateOptions how{
-      .create_exact = options.exact, .exact_only = options.exact, .ttl = options.ttl};
-  return value_of(CounterUpdate(context_, name, key, adding(delta, options.initial), how).run());
+  auto kept = kept_single(name);
+  const CounterUpdateOptions how{.create_exact = options.exact,
+                                 .exact_only = options.exact,
+                                 .ttl = options.ttl,
+                                 .kept = kept ? &*kept : nullptr};
+  return value_of(CounterUpdate(context_, name, key_of(name), adding(delta, options.initial), how).run());
 }
 
 IncrementResults Counter::incr(std::span<const Increment> batch, const IncrOptions& options) {
@@ -230,64 +229,169 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
     if (result.failure) continue;
     keep_failure(result, [&] {
       std::string key = key_of(result.name);
-      const std::uint64_t first = checked_sum(options.initial, result.delta, "the value");
-      if (by_update(options)) return updates.push_back(&result);
-      requests.push_back(increment(context_, key, result.delta, first, options.ttl));
-      begun.sent_.push_back({i, std::move(key)});
+      checked_sum(options.initial, result.delta, "the value");
+      if (has_copies() || options.exact) return updates.push_back(&result);
+      requests.push_back(may_be_elsewhere() ? Request::incr(std::move(key), result.delta)
+                                            : increment(context_, key, result.delta, options));
+      begun.sent_.push_back(i);
     });
   }
-  if (!requests.empty()) begun.replies_.emplace(context_, std::move(requests));
-  for (std::size_t i = 0; i < updates.size(); i += most_side_by_side) {
-    const auto some = std::span<IncrementResult* const>(updates).subspan(i);
-    incr_side_by_side(some.first(std::min(some.size(), most_side_by_side)), options);
-  }
+  if (!requests.empty()) begun.pending_ = context_.cluster.begin(std::move(requests));
+  side_by_side(updates.size(), [&](std::size_t i, Counter& counter) {
+    IncrementResult& result = *updates[i];
+    keep_failure(result, [&] { result.value = counter.incr(result.name, result.delta, options); });
+  });
   return begun;
 }
 
-void Counter::incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const {
-  const SideBySide runs(context_, results.size());
-  runs.each([&](std::size_t i) {
-    IncrementResult& result = *results[i];
-    keep_failure(
-        result, [&] { result.value = Counter(runs.at(i), names_).incr(result.name, result.delta, options); });
-  });
-}
-
 IncrementResults Counter::Incrementing::finish() {
-  if (!replies_) return std::move(results_);
-  const auto replies = replies_->finish();
+  if (!pending_) return std::move(results_);
+  const auto replies = pending_->finish();
+  std::vector<std::size_t> open;  // those that take more trips
   for (std::size_t i = 0; i < sent_.size(); ++i) {
-    IncrementResult& result = results_.of_names[sent_[i].result];
+    if (is_miss(replies[i]) || is_no_number(replies[i])) {
+      open.push_back(i);
+      continue;
+    }
+    IncrementResult& result = results_.of_names[sent_[i]];
     keep_failure(result, [&] {
-      result.value = counter_->finish_incr(result.name, sent_[i].key, result.delta, options_, replies[i]);
+      result.value = counter_->finish_incr(result.name, result.delta, options_, replies[i]);
     });
   }
+  counter_->side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
+    IncrementResult& result = results_.of_names[sent_[open[i]]];
+    keep_failure(result, [&] {
+      result.value = counter.finish_incr(result.name, result.delta, options_, replies[open[i]]);
+    });
+  });
   return std::move(results_);
 }
 
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
   check_counter_value(delta, "the delta");
+  if (has_copies()) {
+    const auto added = [=](bool exists, std::uint64_t now) {
+      return exists ? std::optional(std::uint64_t{0} - std::min(now, delta)) : std::nullopt;
+    };
+    auto counted = CounterCopies(context_, name).count(added);
+    return counted.made ? std::optional(std::move(counted.value)) : std::nullopt;
+  }
   const std::string key = key_of(name);
-  const auto all = decr_all(key, delta);
-  const auto replies = std::span(all).first(context_.copies);
-  if (std::any_of(replies.begin(), replies.end(), is_no_number)) {
-    if (context_.copies == 1) {
-      const auto result = CounterUpdate(context_, name, key, subtracting(delta), {}).run();
-      return result.before ? std::optional(value_of(result)) : std::nullopt;
-    }
-    if (auto result = CounterCopies(context_, name, key).decr(delta)) return value_of(std::move(*result));
+  auto kept = kept_single(name);
+  const Reply reply = context_.cluster.execute(Request::decr(key, delta));
+  if (is_stored(reply)) return CounterValue{reply.number, false, false, reply.server};
+  if (!is_miss(reply) && !is_no_number(reply)) fail_counter(context_, name, reply);
+  if (is_miss(reply) && !kept) return std::nullopt;
+  const CounterUpdateOptions how{.kept = kept ? &*kept : nullptr};
+  const auto result = CounterUpdate(context_, name, key, subtracting(delta), how).run();
+  return result.before ? std::optional(value_of(result)) : std::nullopt;
+}
+
+std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
+  std::vector<CounterReading> readings(names.size());
+  std::vector<std::size_t> open;
+  std::vector<Request> requests;
+  for (const std::string& name : names) requests.push_back(Request::get(key_of(name)));
+  const auto replies = has_copies() ? std::vector<Reply>() : context_.cluster.execute(requests);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto value = has_copies() ? std::nullopt : value_seen(replies[i]);
+    if (value || (!may_be_elsewhere() && is_miss(replies[i])))
+      readings[i] = {value, {}, replies[i].server};
+    else
+      open.push_back(i);
   }
-  if (std::any_of(replies.begin(), replies.end(), is_stored)) {
-    leave_behind(key, all);
-    CounterValue value = best_of(replies);
-    value.created = false;
-    return checked(name, key, std::move(value), replies);
-  }
-  const auto tells_nothing = [](const Reply& reply) {
-    return is_miss(reply) || reply.is(ReplyFailure::Kind::not_a_number);
+  side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
+    CounterReading& reading = readings[open[i]];
+    const std::string& name = names[open[i]];
+    keep_failure(reading, [&] {
+      reading = has_copies() ? CounterCopies(counter.context_, name).get() : counter.read_alone(name);
+    });
+  });
+  return readings;
+}
+
+// Of one copy; nullopt: more must be asked.
+std::optional<CounterValue> Counter::value_seen(const Reply& reply) const {
+  if (!is_hit(reply) || (reply.flags != 0 && may_be_elsewhere())) return std::nullopt;
+  const auto number = plain_number(reply.value);
+  if (number) return CounterValue{*number, false, false, reply.server};
+  const auto record = CounterRecord::parse(reply.value, 1);
+  return record ? std::optional(CounterValue{record->sum(), false, true, reply.server}) : std::nullopt;
+}
+
+CounterReading Counter::read_alone(const std::string& name) const {
+  auto kept = kept_single(name);
+  std::optional<CounterReading> reading;
+  const auto look = [&](std::optional<std::uint64_t> now) {
+    reading.emplace();
+    if (now) reading->value = CounterValue{*now, false, false, 0};
+    return std::optional<std::uint64_t>();
   };
-  if (std::all_of(replies.begin(), replies.end(), tells_nothing)) return std::nullopt;
-  fail_counter(context_, name, telling(replies));
+  const CounterUpdateOptions how{.kept = kept ? &*kept : nullptr};
+  const auto found = CounterUpdate(context_, name, key_of(name), look, how).run();
+  reading->server = found.server;
+  if (reading->value) reading->value = CounterValue{*found.before, false, found.exact, found.server};
+  return *reading;
+}
+
+SetResult Counter::set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
+                       bool if_absent) {
+  check_counter_value(value, "the value");
+  if (has_copies()) return CounterCopies(context_, name).set(value, ttl, if_absent);
+  const auto next = [=](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
+    if (if_absent && now) return std::nullopt;
+    return value;
+  };
+  auto kept = kept_single(name);
+  const CounterUpdateOptions how{.new_expiry = true, .ttl = ttl, .kept = kept ? &*kept : nullptr};
+  const auto result = CounterUpdate(context_, name, key_of(name), next, how).run();
+  return {!(if_absent && result.before), *result.after, result.server};
+}
+
+std::optional<CounterValue> Counter::take(const std::string& name) {
+  refuse_with_copies("take");
+  const auto next = [](std::optional<std::uint64_t> now) -> std::optional<std::uint64_t> {
+    if (!now || *now == 0) return std::nullopt;
+    return 0;
+  };
+  auto kept = kept_single(name);
+  const CounterUpdateOptions how{.kept = kept ? &*kept : nullptr};
+  const auto result = CounterUpdate(context_, name, key_of(name), next, how).run();
+  if (!result.before) return std::nullopt;
+  return CounterValue{*result.before, false, result.exact, result.server};
+}
+
+std::vector<CounterRemoval> Counter::remove(std::span<const std::string> names) {
+  std::vector<CounterRemoval> removals(names.size());
+  side_by_side(names.size(), [&](std::size_t i, Counter& counter) {
+    keep_failure(removals[i], [&] {
+      removals[i] =
+          has_copies() ? CounterCopies(counter.context_, names[i]).remove() : counter.remove_alone(names[i]);
+    });
+  });
+  return removals;
+}
+
+// Only what was seen: it may be on its way elsewhere.
+CounterRemoval Counter::remove_alone(const std::string& name) const {
+  const std::string key = key_of(name);
+  auto kept = kept_single(name);
+  for (int attempts = 0; kept && attempts < most_deletions; ++attempts) {
+    back_off(context_, attempts);
+    const Reply seen = expect_read(context_.cluster, context_.cluster.execute(Request::gets(key)));
+    if (!is_hit(seen)) {
+      if (kept->elsewhere()) continue;
+      return {false, {}, seen.server};
+    }
+    if (thaw_single(context_, *kept, key, seen)) continue;
+    expect_only_copy(*kept, name, seen);
+    if (seen.cas.value == 0) break;
+    const Reply reply = context_.cluster.execute(Request::remove_if(key, seen.cas).on(seen.server));
+    if (reply.outcome == Outcome::deleted) return {true, {}, reply.server};
+    expect(context_.cluster, reply);
+  }
+  const Reply reply = expect(context_.cluster, context_.cluster.execute(Request::remove(key)));
+  return {reply.outcome == Outcome::deleted, {}, reply.server};
 }
 
 }  // namespace mcds

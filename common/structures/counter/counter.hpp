@@ -3,8 +3,10 @@
 // Key layout
 //   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
+//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and common/primitives/kept.hpp
 //   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
-//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period); period in milliseconds
+//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds: digits;
+//                                        with copies counter<N>:…, a record
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
 //   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
 //   must send it again.
@@ -13,43 +15,24 @@
 //   The answers of all takes plus what is left equal the sum of the increments.
 //   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
 // Round trips (steady / worst)
-//   incr plain 1 / 3 (classic: missing, created by another meanwhile); exact 2 / 2 per rival; incr of an
-//   exact counter without `exact` 3; decr 1; get 1; set 2 (1 if if_absent finds one); take 2; limit 1, or 2
-//   if denied with a cost above 1, sliding 2, denied 1; remove 1. A batch of plain increments costs as much as one.
-//   decr and remove read the counter in the same trip, to see whether it has several copies.
+//   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1 if
+//   if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window; sliding 2, denied 1;
+//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter that is missing
+//   is looked for under other numbers of copies: 1 more, and to create it 3.
 // With several copies (copies.hpp; a trip asks all copies at once)
-//   kinds        incr creates an exact counter, unless it is told otherwise or the name is a whole key; set and
-//                limit create plain ones.
-//   exact        The copies merge and heal (copies.hpp). incr 3, decr 4, set 3, get 1, remove 2; 128 names of a
-//                batch cost as much as one. remove leaves in every copy for an hour that the counter was
-//                removed, so that no other copy restores it; an increment within that hour makes it an exact
-//                counter again, also with `plain`. If a copy does not answer, that is in a new life.
-//   plain        Every copy counts, and the largest is the value: right if one copy has lived and been
-//                reachable from the start, and never too high. A lost copy starts again low. It is not raised
-//                to the others, because that would count increments in flight twice. incr 2, decr 1.
-//   lives        set starts a new life of the counter. Its number is the version (versions.hpp), in the
-//                flags, which incr does not change. Only copies of the newest life count (lives.hpp); a plain
-//                copy that missed the set restarts at 0 at the next read. remove does the same if a copy does
-//                not answer: the others keep a 0 that counts as missing until it is incremented. If the copies
-//                answer a change with different numbers, it takes 1 trip more; remove takes 2.
-//                A decr that a plain copy did not answer would be undone by it, because its number is larger:
-//                the others go on in a new life, 2 trips more. (A ttl remains only where the protocol reports it.)
-//                A plain copy and an exact one of one life: the exact one counts.
-//   take         is refused: copies that lose servers cannot agree who took what.
-//   another N    The key does not tell the number of copies, but flags tell one copy that there are others, and
-//                a look at the next place, in the same trip, tells several. incr of a plain counter counts in
-//                the copies it knows, get reads those, set counts for all. decr and remove go on to the other
-//                copies, 1 or 2 trips more each. With one copy, set and take are refused, 1 trip more, and so
-//                is everything but remove of an exact counter. More copies than before are made by the next
-//                increment, 2 trips more, which puts what one copy began into the first life, so that its flags
-//                tell (where the protocol reports its ttl). If the next place does not answer: one copy whose
-//                flags tell of others refuses set and take, and the outcome of decr and remove is unknown; several
-//                copies take it for empty. Nothing tells of what was created plain before 0.2 and neither
-//                incremented nor set with copies since.
+//   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as much as one.
+//   set and remove take away what they saw: an increment at the same moment may be counted after them, and so may
+//   everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it saw.
+//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot agree.
+//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its value: recopy.cpp.
+// Before 0.3
+//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several have, is refused;
+//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has others.
 // When things fail
 //   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
 //   crash        nothing to clean up.
-//   eviction, restart, flush   the counter starts again: created is true.
+//   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a time nothing is
+//                lost that was read or changed after it.
 //   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
 //                counter.
 //   full server  incr of an existing counter still works; creating one is refused.
@@ -60,7 +43,9 @@
 //   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -68,7 +53,8 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/copies.hpp"
-#include "common/primitives/versions.hpp"
+#include "common/primitives/kept.hpp"
+#include "common/primitives/side_by_side.hpp"
 
 namespace mcds {
 
@@ -84,7 +70,6 @@ struct IncrOptions {
   std::optional<Duration> ttl;  // of a counter that is created; an existing one keeps its own
   std::uint64_t initial = 0;    // what a missing counter counts from
   bool exact = false;           // create it exact; InvalidInput if it exists and is plain
-  bool plain = false;  // create it plain; without either, exact in several copies, but for whole keys
 };
 
 struct Increment {
@@ -109,6 +94,7 @@ struct CounterReading {
   std::optional<CounterValue> value;  // nullopt: missing
   std::optional<Failure> failure;     // then value says nothing
   std::size_t server = 0;
+  std::vector<CopyOutcome> copies = {};  // when it is missing
 };
 
 struct SetResult {
@@ -146,8 +132,6 @@ struct CounterRemoval {
   std::vector<CopyOutcome> copies = {};
 };
 
-class CounterCopies;
-
 class Counter {
  public:
   enum class Names {
@@ -157,8 +141,8 @@ class Counter {
 
   static constexpr std::size_t most_side_by_side = 128;  // names whose verbs need several trips
 
-  explicit Counter(const Context& context, Names names = Names::counters)
-      : context_(context), names_(names) {}
+  // Whole keys have one copy.
+  explicit Counter(const Context& context, Names names = Names::counters);
 
   // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value that is
   // not a counter.
@@ -172,7 +156,7 @@ class Counter {
   std::optional<CounterValue> decr(const std::string& name, std::uint64_t delta);
   std::vector<CounterReading> get(std::span<const std::string> names);
   SetResult set(const std::string& name, std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
-  // Resets to 0 and returns the old value: every increment is in exactly one answer.
+  // Resets to 0 and returns the old value: every increment is in exactly one answer. One copy only.
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
@@ -188,18 +172,30 @@ class Counter {
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
   std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
+  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;  // as it was; the same: there was nothing to do
+  };
+  static Recopied recopy(const Context& context, const std::string& name);
+
   std::string key_of(const std::string& name) const;
+  // Where it is, and where it is not; `window`: of a limit, what follows the counter's key.
+  static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
 
  private:
-  CounterValue finish_incr(const std::string& name, const std::string& key, std::uint64_t delta,
-                           const IncrOptions& options, std::span<const Reply> replies);
-  // Whether it must be read before it is known what to do.
-  bool by_update(const IncrOptions& options) const;
-  CounterValue incr_plain(const std::string& name, const std::string& key, std::uint64_t delta,
-                          const IncrOptions& options, const CounterCopies& seen);
-  CounterValue incr_by_update(const std::string& name, const std::string& key, std::uint64_t delta,
-                              const IncrOptions& options);
-  void incr_side_by_side(std::span<IncrementResult* const> results, const IncrOptions& options) const;
+  bool has_copies() const { return context_.copies > 1; }
+  bool may_be_elsewhere() const;
+  std::optional<Kept> kept_single(const std::string& name, const std::string& window = {}) const;
+  CounterValue finish_incr(const std::string& name, std::uint64_t delta, const IncrOptions& options,
+                           const Reply& reply) const;
+  CounterValue create(const std::string& name, std::uint64_t delta, const IncrOptions& options) const;
+  CounterValue incr_by_update(const std::string& name, std::uint64_t delta, const IncrOptions& options) const;
+  std::optional<CounterValue> value_seen(const Reply& reply) const;
+  CounterReading read_alone(const std::string& name) const;
+  CounterRemoval remove_alone(const std::string& name) const;
+  void confirm(Kept& kept, const std::string& key, const std::string& value) const;
 
   // One aligned window of a limit.
   struct LimitWindow {
@@ -212,32 +208,30 @@ class Counter {
   std::vector<LimitResult> count_uses(std::span<const LimitUse> uses, const LimitRule& rule);
   std::vector<LimitResult> ask_side_by_side(std::span<const LimitUse> uses, const LimitRule& rule) const;
   LimitResult use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
-                         std::span<const Reply> replies) const;
+                         CounterValue value) const;
+  LimitResult count_use(const LimitUse& use, const LimitRule& rule) const;
+  void expect_new_windows_here(std::span<const LimitUse> uses, const LimitWindow& window,
+                               std::span<const Reply> replies, std::span<LimitResult> results) const;
 
-  CounterReading merge(const std::string& name, const std::string& key, std::span<const Reply> replies);
-  CounterValue best_of(std::span<const Reply> replies) const;
-  std::optional<CounterValue> checked(const std::string& name, const std::string& key, CounterValue value,
-                                      std::span<const Reply> replies);
-  std::size_t begin_life(const std::string& key, std::span<const std::size_t> servers,
-                         std::optional<std::uint32_t> life) const;
-  void leave_behind(const std::string& key, std::span<const Reply> decreased) const;
-  static void begin_again(const Versions& versions, VersionedItem& item, std::uint32_t life, bool removed);
-  // `left`: of which of them there is another copy than the context's.
-  std::vector<CounterRemoval> remove_single(std::span<const std::string> names,
-                                            std::vector<bool>& left) const;
-  std::vector<CounterRemoval> remove_copies(std::span<const std::string> names,
-                                            std::vector<bool>& left) const;
-  void remove_plain(const Versions& versions, std::span<VersionedItem* const> items) const;
-  SetResult set_copies(const std::string& name, std::uint64_t value, std::optional<Duration> ttl,
-                       bool if_absent);
   void refuse_with_copies(const char* what) const;
-  void expect_only_copy(const std::string& name, const std::string& key) const;
-  std::optional<Request> look_at(const std::string& key, std::size_t copy) const;
-  std::vector<Reply> decr_all(const std::string& key, std::uint64_t delta) const;
+  // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
+  template <typename Work>
+  void side_by_side(std::size_t count, const Work& work) const;
 
   Context context_;
   Names names_;
 };
+
+template <typename Work>
+void Counter::side_by_side(std::size_t count, const Work& work) const {
+  for (std::size_t from = 0; from < count; from += most_side_by_side) {
+    const SideBySide runs(context_, std::min(count - from, most_side_by_side));
+    runs.each([&](std::size_t i) {
+      Counter counter(runs.at(i), names_);
+      work(from + i, counter);
+    });
+  }
+}
 
 class Counter::Incrementing {
  public:
@@ -251,12 +245,8 @@ class Counter::Incrementing {
   Counter* counter_;
   IncrOptions options_;
   IncrementResults results_;
-  struct Sent {
-    std::size_t result;
-    std::string key;
-  };
-  std::vector<Sent> sent_;
-  std::optional<CopiesOnTheWay> replies_;  // of those in sent_
+  std::vector<std::size_t> sent_;     // their results
+  std::unique_ptr<Pending> pending_;  // of those in sent_
 };
 
 }  // namespace mcds

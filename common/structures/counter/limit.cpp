@@ -7,7 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/side_by_side.hpp"
+#include "common/structures/counter/copies.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/sliding.hpp"
@@ -17,6 +17,12 @@ namespace mcds {
 namespace {
 
 constexpr int late_attempts = 20;  // at an answer that comes in time
+
+// The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
+template <typename Window>
+WallTime end_of(const Window& window) {
+  return window.end + std::chrono::seconds(2) + window.period / 2;
+}
 
 }  // namespace
 
@@ -38,10 +44,7 @@ Counter::LimitWindow Counter::limit_window(Duration period) const {
 }
 
 LimitResult Counter::use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
-                                std::span<const Reply> replies) const {
-  if (std::none_of(replies.begin(), replies.end(), is_stored))
-    fail_counter(context_, use.name, telling(replies));
-  CounterValue uses = best_of(replies);
+                                CounterValue uses) const {
   // An answer that took so long that the window's key may have expired before the request arrived allows
   // nothing.
   const bool late = context_.clock.wall() >= window.end + window.period / 2;
@@ -54,28 +57,60 @@ LimitResult Counter::use_result(const LimitUse& use, const LimitRule& rule, cons
           .copies = std::move(uses.copies)};
 }
 
+// With copies. What is denied is not counted, so the uses that it would make are said.
+LimitResult Counter::count_use(const LimitUse& use, const LimitRule& rule) const {
+  const LimitWindow window = limit_window(rule.period);
+  const auto added = [&](bool, std::uint64_t used) {
+    return used + use.cost <= rule.max ? std::optional(use.cost) : std::nullopt;
+  };
+  const auto expires_at = expiry_second(end_of(window) - window.now, window.now);
+  auto counted = CounterCopies(context_, use.name, window.suffix).count(added, {0, expires_at});
+  if (!counted.made) counted.value.value += use.cost;
+  return use_result(use, rule, window, std::move(counted.value));
+}
+
 std::vector<LimitResult> Counter::count_uses(std::span<const LimitUse> uses, const LimitRule& rule) {
   const LimitWindow window = limit_window(rule.period);
-  // The window is in the key: living on past its end by a guard for skew and ticks harms nobody.
-  const Exptime exptime = Exptime::at(window.end + std::chrono::seconds(2) + window.period / 2, window.now);
+  const Exptime exptime = Exptime::at(end_of(window), window.now);
   std::vector<Request> requests;
   requests.reserve(uses.size());
   for (const LimitUse& use : uses)
     requests.push_back(
         Request::incr_or_create(key_of(use.name) + window.suffix, use.cost, use.cost, exptime));
-  const CopyReplies replies = execute_copies(context_, requests);
+  const std::vector<Reply> replies = context_.cluster.execute(requests);
   std::vector<LimitResult> results(uses.size());
   // A refused large cost must not use up what smaller ones could have. Lost, this only denies more.
   std::vector<Request> refunds;
   for (std::size_t i = 0; i < uses.size(); ++i) {
+    const Reply& reply = replies[i];
     keep_failure(results[i], [&] {
-      results[i] = use_result(uses[i], rule, window, replies[i]);
+      if (!is_stored(reply)) fail_counter(context_, uses[i].name, reply);
+      results[i] = use_result(uses[i], rule, window, {reply.number, reply.created, false, reply.server});
       if (!results[i].allowed && uses[i].cost > 1)
         refunds.push_back(Request::decr(requests[i].key, uses[i].cost));
     });
   }
-  if (!refunds.empty()) execute_copies(context_, refunds);
+  if (!refunds.empty()) context_.cluster.execute(refunds);
+  expect_new_windows_here(uses, window, replies, results);
   return results;
+}
+
+// Nobody counts the same uses with copies.
+void Counter::expect_new_windows_here(std::span<const LimitUse> uses, const LimitWindow& window,
+                                      std::span<const Reply> replies, std::span<LimitResult> results) const {
+  std::vector<std::size_t> created;
+  for (std::size_t i = 0; i < uses.size() && may_be_elsewhere(); ++i) {
+    if (is_stored(replies[i]) && replies[i].created) created.push_back(i);
+  }
+  side_by_side(created.size(), [&](std::size_t i, Counter& counter) {
+    const std::size_t use = created[i];
+    keep_failure(results[use], [&] {
+      const Kept kept = Counter::kept(counter.context_, uses[use].name, window.suffix);
+      for (const Kept::Place& place : Kept(kept).places(true)) {
+        if (place.copies != 1) kept.refuse(place.copies);
+      }
+    });
+  });
 }
 
 std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const LimitRule& rule) {
@@ -83,6 +118,7 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
   std::vector<std::size_t> left(uses.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::unordered_set<std::string_view> counted;
+  const bool one_by_one = rule.sliding || rule.peek || has_copies();
   while (!left.empty()) {
     enum class Turn { open, over };  // whether more uses of the name, each of cost 1, may join this trip
     std::unordered_map<std::string_view, Turn> turns;
@@ -90,14 +126,14 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
     std::vector<std::size_t> of_now, later;
     for (const std::size_t i : left) {
       const LimitUse& use = uses[i];
-      const bool small = use.cost == 1 && counted.contains(use.name) && !rule.sliding && !rule.peek;
+      const bool small = use.cost == 1 && counted.contains(use.name) && !one_by_one;
       const auto [turn, first] = turns.try_emplace(use.name, Turn::open);
       const bool joins = first || (small && turn->second == Turn::open);
       if (!small || !joins) turn->second = Turn::over;
       if (joins) now.push_back(use);
       (joins ? of_now : later).push_back(i);
     }
-    auto done = rule.sliding || rule.peek ? ask_side_by_side(now, rule) : count_uses(now, rule);
+    auto done = one_by_one ? ask_side_by_side(now, rule) : count_uses(now, rule);
     for (std::size_t i = 0; i < done.size(); ++i) results[of_now[i]] = std::move(done[i]);
     for (const std::size_t i : of_now) counted.insert(uses[i].name);
     left = std::move(later);
@@ -108,18 +144,16 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
 std::vector<LimitResult> Counter::ask_side_by_side(std::span<const LimitUse> uses,
                                                    const LimitRule& rule) const {
   std::vector<LimitResult> results(uses.size());
-  for (std::size_t from = 0; from < uses.size(); from += most_side_by_side) {
-    const auto some = uses.subspan(from, std::min(uses.size() - from, most_side_by_side));
-    const SideBySide runs(context_, some.size());
-    runs.each([&](std::size_t i) {
-      Counter counter(runs.at(i), names_);
-      const auto& [name, cost] = some[i];
-      keep_failure(results[from + i], [&] {
-        results[from + i] = rule.sliding ? counter.limit_sliding(name, rule.max, rule.period, cost, rule.peek)
-                                         : counter.peek_limit(name, rule.max, rule.period, cost);
-      });
+  side_by_side(uses.size(), [&](std::size_t i, Counter& counter) {
+    const auto& [name, cost] = uses[i];
+    keep_failure(results[i], [&] {
+      if (rule.sliding)
+        results[i] = counter.limit_sliding(name, rule.max, rule.period, cost, rule.peek);
+      else
+        results[i] = rule.peek ? counter.peek_limit(name, rule.max, rule.period, cost)
+                               : counter.count_use(uses[i], rule);
     });
-  }
+  });
   return results;
 }
 
@@ -127,6 +161,7 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
   const LimitUse use{name, cost};
   const LimitRule rule{max, period};
   check_limit(use, rule);
+  if (has_copies()) return count_use(use, rule);
   LimitResult result = std::move(count_uses(std::span(&use, 1), rule).front());
   if (result.failure) raise(*result.failure);
   return result;
@@ -136,17 +171,17 @@ LimitResult Counter::peek_limit(const std::string& name, std::uint64_t max, Dura
                                 std::uint64_t cost) {
   check_limit({name, cost}, {max, period});
   const LimitWindow window = limit_window(period);
-  const auto replies = execute_copies(context_, Request::get(key_of(name) + window.suffix));
-  std::uint64_t used = 0;
-  bool answered = false;
-  for (const Reply& reply : replies) {
-    answered = answered || !reply.failed();
-    if (reply.outcome == Outcome::hit) used = std::max(used, parse_u64(reply.value).value_or(0));
+  CounterReading seen;
+  if (has_copies()) {
+    seen = CounterCopies(context_, name, window.suffix).get();
+  } else {
+    const Reply reply = context_.cluster.execute(Request::get(key_of(name) + window.suffix));
+    seen.server = expect(context_.cluster, reply).server;
+    if (is_hit(reply)) seen.value = CounterValue{.value = parse_u64(reply.value).value_or(0)};
   }
-  if (!answered) expect(context_.cluster, telling(replies));
-  used = std::min(used, max);
-  return {cost <= max - used, used, window.end - window.now, replies.front().server,
-          copy_outcomes(context_, replies)};
+  const std::uint64_t used = std::min(seen.value ? seen.value->value : 0, max);
+  return {cost <= max - used, used, window.end - window.now, seen.server,
+          seen.value ? std::move(seen.value->copies) : std::vector<CopyOutcome>()};
 }
 
 LimitResult Counter::limit_sliding(const std::string& name, std::uint64_t max, Duration period,

@@ -1,6 +1,7 @@
 #include "common/structures/counter/record.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -12,14 +13,54 @@ namespace mcds {
 
 namespace {
 
-// Fixed names, so that all who read them mean the same lives.
 constexpr const char* single_life = "0000000000000001";
-constexpr const char* life_of_set = "0000000000000002";
-constexpr auto removed_for = std::chrono::hours(1);
+constexpr std::string_view kinds = "rbs";  // as in Kind
 
-std::uint64_t unix_seconds(WallTime time) {
-  const auto seconds = std::chrono::ceil<std::chrono::seconds>(time).time_since_epoch().count();
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 0));
+using Base = CounterRecord::Base;
+using Count = CounterRecord::Count;
+
+std::int64_t unix_seconds(WallTime time) {
+  return std::chrono::ceil<std::chrono::seconds>(time).time_since_epoch().count();
+}
+
+WallTime time_of(std::int64_t second) {
+  return WallTime(std::chrono::seconds(std::min(second, latest_second)));
+}
+
+// `<changes>:<sum>`
+std::optional<Count> read_count(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  const auto changes = parse_u64(text.substr(0, colon));
+  const auto sum = parse_u64(text.substr(colon + 1));
+  return changes && sum ? std::optional(Count{*changes, *sum}) : std::nullopt;
+}
+
+// `<life>:<changes>:<sum>[-<changes>:<sum>]`
+bool read_life(std::string_view text, CounterRecord& into) {
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos || !parse_hex64(text.substr(0, colon))) return false;
+  const std::string_view counts = text.substr(colon + 1);
+  const std::size_t dash = counts.find('-');
+  const auto made = read_count(counts.substr(0, dash));
+  const auto taken = dash == std::string_view::npos ? Count() : read_count(counts.substr(dash + 1));
+  if (!made || !taken) return false;
+  return into.lives.emplace(text.substr(0, colon), CounterRecord::Life{*made, *taken}).second;
+}
+
+// `<number><kind><value>:<mark>`
+bool read_base(std::string_view text, Base& into) {
+  const std::size_t letter = text.find_first_of(kinds);
+  const std::size_t colon = text.find(':');
+  if (letter == std::string_view::npos || colon == std::string_view::npos || colon < letter) return false;
+  const auto number = parse_u64(text.substr(0, letter));
+  const auto value = parse_u64(text.substr(letter + 1, colon - letter - 1));
+  if (!number || *number == 0 || *number >= CounterRecord::most_bases || !value) return false;
+  into.number = *number;
+  into.kind = static_cast<Base::Kind>(kinds.find(text[letter]));
+  into.value = *value;
+  into.mark = text.substr(colon + 1);
+  return parse_hex64(into.mark).has_value();
 }
 
 // `<changes> <sum>`
@@ -27,25 +68,16 @@ bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
   const auto changes = parse_u64(words[0]);
   const auto sum = parse_u64(words[1]);
   if (!changes || !sum) return false;
-  into.life = single_life;
-  into.lives[single_life] = {*changes, *sum};
+  into = CounterRecord::single();
+  into.lives[single_life].made = {*changes, *sum};
   return true;
 }
 
-bool read_life(std::string_view text, CounterRecord& into) {
-  const auto parts = split(text, ':');
-  if (parts.size() != 3 || !parse_hex64(parts[0])) return false;
-  const auto changes = parse_u64(parts[1]);
-  const auto sum = parse_u64(parts[2]);
-  if (!changes || !sum) return false;
-  return into.lives.emplace(parts[0], CounterRecord::Life{*changes, *sum}).second;
-}
-
-// `<life> <life>:<changes>:<sum>[,…]`
-bool read_lives(std::span<const std::string_view> words, CounterRecord& into) {
-  if (!parse_hex64(words[0])) return false;
+// `<life> <base> <lives>`
+bool read_several(std::span<const std::string_view> words, CounterRecord& into) {
+  if (!parse_hex64(words[0]) || !read_base(words[1], into.base)) return false;
   into.life = words[0];
-  for (const std::string_view entry : split(words[1], ',')) {
+  for (const std::string_view entry : split(words[2], ',')) {
     if (!read_life(entry, into)) return false;
   }
   return into.lives.contains(into.life);
@@ -61,18 +93,42 @@ bool read_end(std::span<const std::string_view> words, CounterRecord& into) {
   }
   if (words.size() == 1) return true;
   if (!words[1].starts_with('@')) return false;
-  into.expires_at = parse_i64(words[1].substr(1));
-  return into.expires_at && *into.expires_at >= 0 && *into.expires_at <= latest_second;
+  auto& expiry = into.base.expires_at;
+  expiry = parse_i64(words[1].substr(1));
+  return expiry && *expiry >= 0 && *expiry <= latest_second;
+}
+
+void append_life(std::string& text, const std::string& name, const CounterRecord::Life& life) {
+  const auto [made, taken] = life;
+  append_all(text, {name, ":", std::to_string(made.changes), ":", std::to_string(made.sum)});
+  if (taken.changes > 0)
+    append_all(text, {"-", std::to_string(taken.changes), ":", std::to_string(taken.sum)});
 }
 
 }  // namespace
 
-CounterRecord CounterRecord::single() {
-  return {single_life, {{single_life, {}}}, {}, {}};
+bool Base::beats(const Base& other) const {
+  constexpr auto never = std::numeric_limits<std::int64_t>::max();
+  if (number != other.number) return number > other.number;
+  if (kind != other.kind) return kind > other.kind;
+  if (kind == Kind::removed) return false;
+  if (value != other.value) return value > other.value;
+  return expires_at.value_or(never) > other.expires_at.value_or(never);
 }
 
-CounterRecord CounterRecord::of_set(std::uint64_t value) {
-  return {{}, {{life_of_set, {1, value}}}, {}, {}};
+CounterRecord CounterRecord::single() {
+  CounterRecord record;
+  record.life = single_life;
+  record.base.kind = Base::Kind::begun;
+  record.lives[single_life];
+  return record;
+}
+
+CounterRecord CounterRecord::reset(const CounterRecord& seen, Base base) {
+  CounterRecord reset;
+  reset.base = std::move(base);
+  for (const auto& [name, life] : seen.lives) reset.lives[name] = {life.made, life.made};
+  return reset;
 }
 
 std::string CounterRecord::text(std::size_t copies) const {
@@ -80,16 +136,19 @@ std::string CounterRecord::text(std::size_t copies) const {
   if (copies == 1) {
     body = "C1 " + std::to_string(changes()) + ' ' + std::to_string(sum()) + ' ';
   } else {
-    body = "C2 " + life;
+    append_all(body, {"C3 ", life, " ", std::to_string(base.number)});
+    body += kinds[static_cast<std::size_t>(base.kind)];
+    append_all(body, {std::to_string(base.value), ":", base.mark, " "});
+    append_life(body, life, lives.at(life));
     for (const auto& [name, state] : lives) {
-      append_all(body, {name == lives.begin()->first ? " " : ",", name, ":", std::to_string(state.changes),
-                        ":", std::to_string(state.sum)});
+      if (name == life || state.made.changes == 0) continue;
+      append_life(body += ',', name, state);
     }
     body += ' ';
   }
   for (const std::string& id : ids) append_all(body, {&id == &ids.front() ? "" : ",", id});
   if (ids.empty()) body += '-';
-  if (expires_at) body += " @" + std::to_string(*expires_at);
+  if (base.expires_at) body += " @" + std::to_string(*base.expires_at);
   return seal(body);
 }
 
@@ -97,17 +156,18 @@ std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::si
   const auto body = unseal(text);
   if (!body) return std::nullopt;
   const auto words = split(*body, ' ');
-  if (words.size() < 4) return std::nullopt;
+  const bool single = copies == 1;
+  const std::size_t before_ids = single ? 3 : 4;
+  if (words.size() <= before_ids || words[0] != (single ? "C1" : "C3")) return std::nullopt;
   const std::span<const std::string_view> rest(words);
   CounterRecord record;
-  const bool counts = words[0] == "C1"   ? read_single(rest.subspan(1, 2), record)
-                      : words[0] == "C2" ? copies > 1 && read_lives(rest.subspan(1, 2), record)
-                                         : false;
-  return counts && read_end(rest.subspan(3), record) ? std::optional(std::move(record)) : std::nullopt;
+  const bool counts = single ? read_single(rest.subspan(1), record) : read_several(rest.subspan(1), record);
+  return counts && read_end(rest.subspan(before_ids), record) ? std::optional(std::move(record))
+                                                              : std::nullopt;
 }
 
 std::uint64_t CounterRecord::changes() const {
-  return lives.at(life).changes;
+  return lives.at(life).made.changes;
 }
 
 // A change that was made is among the ids until 64 others have followed.
@@ -119,8 +179,8 @@ std::optional<bool> CounterRecord::tells(std::string_view id, const std::string&
 }
 
 std::uint64_t CounterRecord::sum() const {
-  std::uint64_t total = 0;
-  for (const auto& [name, state] : lives) total += state.is_over() ? 0 : state.sum;
+  std::uint64_t total = base.kind == Base::Kind::removed ? 0 : base.value;
+  for (const auto& [name, state] : lives) total += state.made.sum - state.taken.sum;
   return static_cast<std::int64_t>(total) < 0 ? 0 : total;
 }
 
@@ -129,68 +189,51 @@ bool CounterRecord::has(std::string_view id) const {
 }
 
 void CounterRecord::learn(const CounterRecord& other) {
-  const auto before = std::exchange(lives, {});
-  for (const auto* some : {&before, &other.lives}) {
-    for (const auto& [name, state] : *some) {
-      Life& mine = lives[name];
-      if (state.newer_than(mine)) mine = state;
-    }
+  if (other.base.beats(base)) base = other.base;
+  for (const auto& [name, state] : other.lives) {
+    Life& mine = lives[name];
+    mine.made.learn(state.made);
+    mine.taken.learn(state.taken);
+    mine.made.learn(mine.taken);
   }
-  const auto counts = [&](const std::map<std::string, Life>& some) {
-    return std::any_of(some.begin(), some.end(), [&](const auto& entry) {
-      return entry.second.changes > 0 && !lives.at(entry.first).is_over();
-    });
-  };
-  if (!counts(before)) expires_at.reset();
-  if (!expires_at && counts(other.lives)) expires_at = other.expires_at;
 }
 
 bool CounterRecord::covers(const CounterRecord& other) const {
-  return std::all_of(other.lives.begin(), other.lives.end(), [&](const auto& entry) {
-    const auto mine = lives.find(entry.first);
-    return mine != lives.end() ? !entry.second.newer_than(mine->second) : entry.second.changes == 0;
-  });
+  return !other.base.beats(base) &&
+         std::all_of(other.lives.begin(), other.lives.end(), [&](const auto& entry) {
+           const auto mine = lives.find(entry.first);
+           return (mine == lives.end() ? Life() : mine->second).covers(entry.second);
+         });
 }
 
 bool CounterRecord::exists() const {
-  return std::any_of(lives.begin(), lives.end(),
-                     [](const auto& entry) { return entry.second.changes > 0 && !entry.second.is_over(); });
-}
-
-bool CounterRecord::own_life_is_over() const {
-  const auto own = lives.find(life);
-  return own != lives.end() && own->second.is_over();
-}
-
-void CounterRecord::end_lives(WallTime now, std::uint64_t mark) {
-  for (auto& [name, state] : lives) {
-    if (!state.is_over()) state = {over + unix_seconds(now), mark};
-  }
-  expires_at.reset();
-}
-
-void CounterRecord::forget_removals(WallTime now) {
-  const std::uint64_t forgotten = over + unix_seconds(now - removed_for);
-  std::erase_if(
-      lives, [&](const auto& entry) { return entry.second.is_over() && entry.second.changes < forgotten; });
+  return base.kind != Base::Kind::removed || std::any_of(lives.begin(), lives.end(), [](const auto& entry) {
+           return entry.second.made.changes > entry.second.taken.changes;
+         });
 }
 
 Exptime CounterRecord::exptime(WallTime now) const {
-  if (exists())
-    return expires_at ? Exptime::at(WallTime(std::chrono::seconds(*expires_at)), now) : Exptime::never();
-  std::uint64_t last = 0;
-  for (const auto& [name, state] : lives)
-    if (state.is_over()) last = std::max(last, state.changes - over);
-  return Exptime::at(WallTime(std::chrono::seconds(last)) + removed_for, now);
+  if (!exists()) return Exptime::at(time_of(static_cast<std::int64_t>(base.value)), now);
+  return base.expires_at ? Exptime::at(time_of(*base.expires_at), now) : Exptime::never();
+}
+
+bool CounterRecord::has_expired(WallTime now) const {
+  if (!exists())
+    return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(unix_seconds(now), 0));
+  return base.expires_at && time_of(*base.expires_at) <= now;
+}
+
+std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {
+  if (!ttl) return std::nullopt;
+  return std::chrono::ceil<std::chrono::seconds>(now + *ttl).time_since_epoch().count();
 }
 
 void CounterRecord::expire_in(std::optional<Duration> ttl, WallTime now) {
-  expires_at.reset();
-  if (ttl) expires_at = std::chrono::ceil<std::chrono::seconds>(now + *ttl).time_since_epoch().count();
+  base.expires_at = expiry_second(ttl, now);
 }
 
 void CounterRecord::count(std::uint64_t delta, std::string id) {
-  Life& mine = lives[life];
+  Count& mine = lives[life].made;
   ++mine.changes;
   mine.sum += delta;
   if (ids.size() == kept_ids) ids.erase(ids.begin());
@@ -198,8 +241,11 @@ void CounterRecord::count(std::uint64_t delta, std::string id) {
 }
 
 std::string no_counter_message(const std::string& name, std::string_view value) {
-  if (value.starts_with("C2 "))
-    return "the counter '" + name + "' has several copies; give their number with --copies";
+  if (value.starts_with("C2 ")) {
+    return "the counter '" + name +
+           "' was kept in several copies by an earlier version; convert it with: mcds counter recopy " +
+           name + " --copies N";
+  }
   return "what is stored for '" + name + "' is not a counter; remove it or use another name";
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
+#include "common/primitives/kept.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
@@ -17,8 +18,7 @@ struct CounterUpdateOptions {
   bool exact_only = false;    // a plain one is InvalidInput
   bool new_expiry = false;    // `ttl` also replaces the expiry of an existing counter
   std::optional<Duration> ttl = {};
-  // Asked about what is found with flags, before it is changed; may throw.
-  std::function<void()> check_flags = {};
+  Kept* kept = nullptr;  // null: there is one copy, whatever is found
 };
 
 struct CounterUpdateResult {
@@ -52,14 +52,17 @@ class CounterUpdate {
     std::uint64_t changes = 0;  // of the record it started from; 0: created
     Observed observed;
     CounterUpdateResult result;
+    std::string written;
   };
 
   std::optional<Write> decide(const Observed& observed);
+  bool must_look_again(const Observed& observed);
   std::optional<Write> change_missing(const Observed& observed);
   std::optional<Write> change_exact(const Observed& observed, const CounterRecord& record);
   std::optional<Write> change_plain(const Observed& observed);
   std::optional<Write> leave(const Observed& observed, std::optional<std::uint64_t> value, bool exact);
   Write attempt(const Observed& observed, CounterRecord record, CounterUpdateResult result);
+  Write noted(Write write);
   void check_unchanged(const Observed& observed) const;
   void check_conclusive(const CounterRecord& record) const;
   [[noreturn]] void give_up() const;
@@ -72,6 +75,14 @@ class CounterUpdate {
   CounterUpdateOptions options_;
   std::vector<Attempt> attempts_;
   CounterUpdateResult result_;
+  bool again_ = false;
 };
+
+// With one copy, of what is under the key. True: it was held, and is to be read again.
+bool thaw_single(const Context& context, Kept& kept, const std::string& key, const Reply& seen);
+// Throws what says that an earlier version kept it in several copies. Flags of one copy tell that there may be others.
+void expect_only_copy(Kept& kept, const std::string& name, const Reply& seen);
+// Removes what was created, if it is still the same.
+bool take_back(const Context& context, const std::string& key, const std::string& value);
 
 }  // namespace mcds
