@@ -292,14 +292,23 @@ std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   std::vector<std::size_t> open;
   std::vector<Request> requests;
   for (const std::string& name : names) requests.push_back(Request::get(key_of(name)));
-  const auto replies = has_copies() ? std::vector<Reply>() : context_.cluster.execute(requests);
+  auto replies = has_copies() ? std::vector<Reply>() : context_.cluster.execute(requests);
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto value = has_copies() ? std::nullopt : value_seen(replies[i]);
-    if (value || (!may_be_elsewhere() && is_miss(replies[i])))
+    const bool foreign = !has_copies() && !value && is_hit(replies[i]) && replies[i].flags == 0;
+    if (value || (!has_copies() && !may_be_elsewhere() && is_miss(replies[i]))) {
       readings[i] = {value, {}, replies[i].server};
-    else
+    } else if (foreign || (!has_copies() && replies[i].failed())) {
+      keep_failure(readings[i], [&] {
+        const Reply& reply = expect_read(context_.cluster, replies[i]);
+        throw CorruptData(no_counter_message(names[i], reply.value),
+                          context_.cluster.address_of(reply.server));
+      });
+    } else {
       open.push_back(i);
+    }
   }
+  replies.clear();  // others' values may be large
   side_by_side(open.size(), [&](std::size_t i, Counter& counter) {
     CounterReading& reading = readings[open[i]];
     const std::string& name = names[open[i]];
