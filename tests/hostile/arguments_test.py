@@ -15,7 +15,7 @@ from checks import check, finish
 from hostile import DOCUMENTED, MCDS, MOST_ADDRESSES, MOST_KIB, MOST_SECONDS, SANITIZED, Server
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "500" if SANITIZED else "10000"))
+COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "500" if SANITIZED else "5000"))
 # They wait for somebody, or start servers.
 ENDLESS = {"sandbox", "-f", "--follow", "--watch"}
 ODD = ["", "-", "--", "-1", "0", "1", "9007199254740993", "18446744073709551616", "1e309", "nan", "17179869184G", "1h30m", "100y",

@@ -15,7 +15,7 @@ from checks import check, finish
 from hostile import SANITIZED, Server, execute, judged, plain_environment, sealed
 
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
-COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if SANITIZED else "1000"))
+COUNT = int(os.environ.get("MCDS_TEST_MUTATIONS", "100" if SANITIZED else "500"))
 FILE = "cursor"  # in the directory of the run
 
 # What writes the records, and what is then run on the mutated ones.

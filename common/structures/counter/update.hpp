@@ -40,7 +40,7 @@ class CounterUpdate {
         name_(std::move(name)),
         key_(std::move(key)),
         next_(std::move(next)),
-        options_(std::move(options)) {}
+        options_(options) {}
 
   // `next` is applied once or not at all; UnknownOutcome if that is unknown.
   CounterUpdateResult run();
