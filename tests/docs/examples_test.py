@@ -31,7 +31,8 @@ VARYING = {"token", "expires_at", "at", "id", "first_id", "last_id", "host", "us
 # Commands that wait for something, or have no end: for so long.
 ENDLESS = re.compile(r"tail .*(-f|--follow)|tail -F|item hot|sandbox$|sandbox -N 5$")
 STUBS = ("send-mail", "mail", "process", "backup.sh", "make-report", "mail-them", "deploy", "query", "render", "quote", "report",
-         "forecast", "send-report", "encode", "make", "my-test.sh", "curl", "rsync", "ipset")
+         "forecast", "send-report", "encode", "make", "my-test.sh", "curl", "rsync", "ipset", "ssh",
+         "systemctl")
 STORE_TWICE = r"""for n in 1 2; do exec 3<>/dev/tcp/10.0.0.$n/11211; printf 'set price:44 0 0 1\r\n%s\r\nquit\r\n' $n >&3; cat <&3; done"""
 # What an example takes for granted, by a part of its command line.
 BEFORE = {

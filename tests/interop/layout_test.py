@@ -165,7 +165,8 @@ def counters(both):
     both.equal(client.get("counter:hits"), b"42", "a counter's value")
     both.does("counter", "set", "countdown", "10")
     both.equal(client.decr("counter:countdown", 1), 9, "decr of mcds's counter")
-    both.equal(client.get("counter:countdown"), b"9 ", "what decr leaves")
+    # memcached pads it where it writes in place, which it does not while anything else holds the item.
+    both.equal(client.get("counter:countdown").rstrip(b" "), b"9", "what decr leaves")
     both.equal(both.does("-o", "value", "counter", "get", "hits", "countdown").split(), ["42", "9"], "counters read by mcds")
     both.check(client.add("counter:theirs", b"7"), "add of a counter")
     both.equal(both.does("-o", "value", "counter", "incr", "theirs"), "8\n", "incr of the client's counter")
