@@ -15,7 +15,8 @@ namespace {
 
 using namespace mcds;
 
-// A closed standard stream would be reused by the next socket: give each a descriptor that fails as it should.
+// A closed standard stream would be reused by the next socket: give each a descriptor that fails as it
+// should.
 void keep_standard_streams_open() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0) continue;
@@ -37,6 +38,8 @@ ExitStatus as_of_now(Session& session, ExitStatus status) {
 int act(const Verb& verb, Session& session) {
   try {
     session.begin();
+    if (session.output().mode() == OutputMode::openmetrics && !verb.gives_metrics())
+      throw InvalidInput("-o openmetrics is only for mcds servers and mcds doctor");
     ExitStatus status = verb.run()(session);
     session.expect_distinct_servers();
     session.output().flush();

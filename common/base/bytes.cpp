@@ -193,7 +193,8 @@ std::optional<std::string> parse_base64(std::string_view text) {
 
 namespace {
 
-// Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than the copying.
+// Of 8 to 16 bytes by two words that overlap, of 1 to 3 likewise by bytes: for so few a call costs more than
+// the copying.
 char* copy_part(char* to, std::string_view part) {
   const std::size_t size = part.size();
   const char* from = part.data();

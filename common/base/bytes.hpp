@@ -25,7 +25,8 @@ std::optional<double> parse_double(std::string_view text);
 std::string base64(std::string_view bytes);
 std::optional<std::string> parse_base64(std::string_view text);
 
-// Appends them all, growing `out` once: most of what batches print and send is put together from small pieces.
+// Appends them all, growing `out` once: most of what batches print and send is put together from small
+// pieces.
 void append_all(std::string& out, std::initializer_list<std::string_view> parts);
 
 bool is_utf8(std::string_view bytes);
@@ -51,7 +52,8 @@ std::string sha256_hex(std::string_view bytes);
 // The first 32 hex digits of SHA-256: stands for a name too long for a key.
 std::string digest128(std::string_view bytes);
 
-// A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as it is.
+// A JSON string literal for UTF-8 input (RFC 8259), quotes included; control characters escaped, the rest as
+// it is.
 // Input must be UTF-8.
 std::string json_quote(std::string_view utf8);
 void append_json_quoted(std::string& out, std::string_view utf8);

@@ -21,8 +21,9 @@ Failure bad_json(const std::string& why) {
   return {ErrorCode::bad_data, why};
 }
 
-// UTF-8 bytes in the order of the UTF-16 code units they stand for: U+E000…U+FFFF (lead bytes ee, ef) sort after the
-// surrogate pairs of U+10000 and above (lead bytes f0…f4); everything else is in byte order already.
+// UTF-8 bytes in the order of the UTF-16 code units they stand for: U+E000…U+FFFF (lead bytes ee, ef) sort
+// after the surrogate pairs of U+10000 and above (lead bytes f0…f4); everything else is in byte order
+// already.
 bool utf16_less(std::string_view a, std::string_view b) {
   const auto rank = [](char c) {
     const auto byte = static_cast<unsigned char>(c);

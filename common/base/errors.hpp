@@ -1,5 +1,5 @@
-// The ways in which an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is a value
-// and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
+// The ways in which an operation can fail. An outcome that memcached itself answers (hit, miss, stored …) is
+// a value and never one of these; see common/cluster/reply.hpp. Caught once, in tools/main.cpp.
 #pragma once
 
 #include <stdexcept>
@@ -40,8 +40,8 @@ class Failure : public std::runtime_error {
   std::string server_;
 };
 
-// The request had no effect: it was never sent (unavailable, access_denied) or the server refused it (refused,
-// access_denied).
+// The request had no effect: it was never sent (unavailable, access_denied) or the server refused it
+// (refused, access_denied).
 class NotApplied : public Failure {
  public:
   using Failure::Failure;

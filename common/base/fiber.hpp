@@ -11,8 +11,8 @@ namespace mcds {
 
 class Fiber {
  public:
-  // Mapped, with a page below it that must not be touched: a recursion that is too deep ends the program at once instead
-  // of writing over a neighbour.
+  // Mapped, with a page below it that must not be touched: a recursion that is too deep ends the program at
+  // once instead of writing over a neighbour.
   struct Unmap {
     void operator()(char* bottom) const;
   };

@@ -1,4 +1,5 @@
-// JSON text: written field by field without a document in memory. What is JSON is for one gate to say, json_reader.hpp:
+// JSON text: written field by field without a document in memory. What is JSON is for one gate to say,
+// json_reader.hpp:
 // all functions here that read take what it passes, and nothing else.
 #pragma once
 
@@ -33,7 +34,8 @@ class JsonObject {
   // `json` must already be valid JSON.
   JsonObject& raw(std::string_view name, std::string_view json);
 
-  // A beginning that many objects share is written once: cut back to its size, the object takes other fields behind it.
+  // A beginning that many objects share is written once: cut back to its size, the object takes other fields
+  // behind it.
   std::size_t size() const { return body_.size(); }
   void cut(std::size_t size) {
     body_.resize(size);
@@ -107,7 +109,8 @@ struct JsonMember {
 // The members of a JSON object in their order, duplicate names included; nullopt if `text` is not an object.
 std::optional<std::vector<JsonMember>> json_members(std::string_view text);
 
-// The compact JSON text of one field of a JSON object, the last of its name; nullopt if there is none or `text` is not an object.
+// The compact JSON text of one field of a JSON object, the last of its name; nullopt if there is none or
+// `text` is not an object.
 std::optional<std::string> json_field(std::string_view text, std::string_view name);
 
 }  // namespace mcds

@@ -1,5 +1,6 @@
-// The one gate for JSON text: all that is taken for JSON, typed by a user or stored by anybody, was read by this to its
-// end. It passes one value of RFC 8259 in UTF-8, no deeper than `deepest_json`, without a byte behind it.
+// The one gate for JSON text: all that is taken for JSON, typed by a user or stored by anybody, was read by
+// this to its end. It passes one value of RFC 8259 in UTF-8, no deeper than `deepest_json`, without a byte
+// behind it.
 #pragma once
 
 #include <bitset>
@@ -18,7 +19,8 @@ struct JsonToken {
   bool is_key = false;
 };
 
-// Token by token, without recursion. What next() has returned may still turn out to belong to no JSON: valid() says.
+// Token by token, without recursion. What next() has returned may still turn out to belong to no JSON:
+// valid() says.
 class JsonReader {
  public:
   explicit JsonReader(std::string_view text);

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -35,10 +36,17 @@ NewFile::NewFile(std::string path) : path_(std::move(path)) {
   descriptor_ = open(folder_.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
   if (descriptor_ >= 0) return;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) fail("cannot write");
-  std::string named = folder_ + "/.mcds-XXXXXX";
-  descriptor_ = mkostemp(named.data(), O_CLOEXEC);
-  if (descriptor_ < 0) fail("cannot write");
-  temporary_ = std::move(named);
+  const auto create = [this] {
+    descriptor_ = open(meanwhile().c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    return descriptor_ >= 0;
+  };
+  if (!create() && (errno != EEXIST || unlink(meanwhile().c_str()) != 0 || !create())) fail("cannot write");
+  temporary_ = meanwhile();
+}
+
+// One for each file, which the next run takes over from a killed one.
+std::string NewFile::meanwhile() const {
+  return folder_ + "/.mcds-" + digest128(path_).substr(0, 16);
 }
 
 NewFile::~NewFile() {
@@ -66,7 +74,7 @@ void NewFile::keep() {
     const auto link_as = [&](const std::string& name) {
       return linkat(AT_FDCWD, here.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
     };
-    std::string name = folder_ + "/.mcds-" + std::to_string(getpid());
+    std::string name = meanwhile();
     if (!link_as(name) && (errno != EEXIST || unlink(name.c_str()) != 0 || !link_as(name)))
       fail("cannot write");
     temporary_ = std::move(name);

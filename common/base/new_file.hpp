@@ -1,6 +1,7 @@
-// A file that is there whole or not at all: it has no name while it is written, and takes the place of an older one in one
-// step. A process that is killed at any point leaves the older one as it was, and beside it nothing where the file system
-// knows files without names.
+// A file that is there whole or not at all: it has no name while it is written, and takes the place of an
+// older one in one step. A process that is killed at any point leaves the older one as it was. Beside it may
+// stay one file, `.mcds-` and 16 hex digits, which the next run that writes the same file takes over: killed
+// in the last step, or at any on a file system that knows no files without names.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +12,8 @@ namespace mcds {
 
 class NewFile {
  public:
-  // Readable by its owner alone. Throws Failure(cannot_write), also where `path` is something else than a file.
+  // Readable by its owner alone. Throws Failure(cannot_write), also where `path` is something else than a
+  // file.
   explicit NewFile(std::string path);
   ~NewFile();
   NewFile(const NewFile&) = delete;
@@ -26,6 +28,7 @@ class NewFile {
 
  private:
   [[noreturn]] void fail(const char* what) const;
+  std::string meanwhile() const;
 
   std::string path_;
   std::string folder_;

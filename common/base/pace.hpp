@@ -1,4 +1,5 @@
-// So many items a second: against the time of the beginning, so that what a wait took too long is made up for.
+// So many items a second: against the time of the beginning, so that what a wait took too long is made up
+// for.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +22,8 @@ class Pace {
     return rate_ ? std::clamp<std::size_t>(*rate_ / 50, 1, batch_items) : batch_items;
   }
 
-  // How long to wait before so many more. After a stall at most a second's worth is made up for: a burst is what a rate is
-  // to prevent.
+  // How long to wait before so many more. After a stall at most a second's worth is made up for: a burst is
+  // what a rate is to prevent.
   Duration take(std::size_t count, SteadyTime now) {
     if (!rate_) return {};
     constexpr Duration most_behind = std::chrono::seconds(1);

@@ -9,7 +9,8 @@
 
 namespace mcds {
 
-// Throws a failure that was kept. What was kept has lost its class, but not its code, which says which one it was.
+// Throws a failure that was kept. What was kept has lost its class, but not its code, which says which one it
+// was.
 [[noreturn]] void raise(const Failure& failure);
 
 template <typename T>

@@ -10,14 +10,15 @@ namespace mcds {
 // The longest beginning of at most `most` bytes that ends with a whole character, if the text is UTF-8.
 std::string_view beginning(std::string_view utf8, std::size_t most);
 
-// UTF-8 in which controls (C0, C1, DEL, those of the direction of text such as U+202E, line and paragraph separators) are
-// written as JSON escapes (\n, \u001b, \u202e) and bytes that belong to no character as \x and two digits; everything else
-// as it is.
+// UTF-8 in which controls (C0, C1, DEL, those of the direction of text such as U+202E, line and paragraph
+// separators) are written as JSON escapes (\n, \u001b, \u202e) and bytes that belong to no character as \x
+// and two digits; everything else as it is.
 std::string visible(std::string_view text);
 // Whether visible() leaves the text as it is.
 bool is_visible(std::string_view text);
 
-// Appends JSON text, with the same controls escaped: in strings, the only place where they are, JSON lets them stand.
+// Appends JSON text, with the same controls escaped: in strings, the only place where they are, JSON lets
+// them stand.
 void append_visible_json(std::string& out, std::string_view json);
 // The same with what stands in `out` from `start` on.
 void make_json_visible(std::string& out, std::size_t start);

@@ -11,8 +11,8 @@
 
 namespace mcds {
 
-// What `work` returns, or nullopt if it takes longer. It then goes on by itself, so it owns all that it uses. It does not
-// throw.
+// What `work` returns, or nullopt if it takes longer. It then goes on by itself, so it owns all that it uses.
+// It does not throw.
 template <typename Work>
 std::optional<std::invoke_result_t<Work>> within(Duration longest, Work work) {
   std::promise<std::invoke_result_t<Work>> promise;

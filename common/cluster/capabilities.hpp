@@ -44,6 +44,7 @@ class CapabilityGate final : public Cluster {
   bool is_open(std::size_t server, const Request& request) const;
   // The failure that kept it from being known.
   std::optional<Reply> prove(std::size_t server);
+  bool can_all(std::span<const Request> batch);
   void prove_before(std::span<const Request> batch);
   void prove_stored(std::span<const Request> batch, std::span<const Reply> replies);
   Refusal refusal_of(const Request& request) const;

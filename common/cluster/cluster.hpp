@@ -31,12 +31,13 @@
 
 namespace mcds {
 
-// A batch in flight; its cluster outlives it. If it is dropped unfinished, its requests may be applied, and other batches
-// in flight to the same servers fail.
+// A batch in flight; its cluster outlives it. If it is dropped unfinished, its requests may be applied, and
+// other batches in flight to the same servers fail.
 class Pending {
  public:
   virtual ~Pending() = default;
-  // As execute(): waits for the missing replies; the time since begin() does not count against the servers. Call it once.
+  // As execute(): waits for the missing replies; the time since begin() does not count against the servers.
+  // Call it once.
   virtual std::vector<Reply> finish() = 0;
   // The batch that was begun, even after it is finished.
   virtual std::span<const Request> batch() const = 0;
@@ -81,7 +82,8 @@ struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest time to wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
   enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
-  // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is kept.
+  // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is
+  // kept.
   std::shared_ptr<const RunLimits> run = nullptr;
   // Called for every request that went to a server, with the reply.
   std::function<void(const TracedRequest&)> trace = nullptr;
@@ -106,8 +108,9 @@ struct ConnectOptions {
   }
 };
 
-// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of the servers'
-// Credentials are read, when a server with TLS is first used (Failure: cannot_read, configuration, system).
+// A cluster over real servers. Connects on first use of each server; OpenSSL is loaded, and the files of the
+// servers' Credentials are read, when a server with TLS is first used (Failure: cannot_read, configuration,
+// system).
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds

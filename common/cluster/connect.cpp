@@ -3,6 +3,7 @@
 
 #include "common/cluster/capabilities.hpp"
 #include "common/cluster/decorators.hpp"
+#include "common/cluster/flash.hpp"
 #include "common/cluster/health/health_guard.hpp"
 #include "common/cluster/transport.hpp"
 
@@ -10,8 +11,8 @@ namespace mcds {
 
 namespace {
 
-// The transport, and for servers without meta commands the composites on top of it. What such a server was asked in
-// meta commands before it said so was refused, and is asked again.
+// The transport, and for servers without meta commands the composites on top of it. What such a server was
+// asked in meta commands before it said so was refused, and is asked again.
 class AutomaticTransport final : public Transport {
  public:
   AutomaticTransport(std::shared_ptr<const Placement> placement, const ConnectOptions& options)
@@ -115,7 +116,8 @@ std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, con
       std::make_unique<CapabilityGate>(transport_for(std::move(placement), options));
   if (options.trace) cluster = std::make_unique<Tracing>(std::move(cluster), options.trace);
   if (options.run) cluster = std::make_unique<HealthGuard>(std::move(cluster), options);
-  return std::make_unique<Composites>(std::move(cluster), expand);
+  cluster = std::make_unique<Composites>(std::move(cluster), expand);
+  return std::make_unique<FlashItems>(std::move(cluster));
 }
 
 }  // namespace mcds

@@ -1,6 +1,6 @@
-// What one server may be shown, and how it is recognized. Each Server carries its own (Server::credentials), which it is
-// given where its list is chosen (tools/cli/access.hpp). Whoever connects takes them from the server alone, so that a
-// login cannot reach a server of another list.
+// What one server may be shown, and how it is recognized. Each Server carries its own (Server::credentials),
+// which it is given where its list is chosen (tools/cli/access.hpp). Whoever connects takes them from the
+// server alone, so that a login cannot reach a server of another list.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,13 @@ namespace mcds {
 struct Credentials {
   TlsOptions tls = {};
   std::optional<Login> login = {};
-  // Why this server is not contacted, and what to do: a login is meant for it that may not be sent to it. Or empty.
+  // Why this server is not contacted, and what to do: a login is meant for it that may not be sent to it. Or
+  // empty.
   std::string withheld = {};
 };
 
-// Those of a server that has none: no login, and a certificate that the system's CAs must have signed for its host.
+// Those of a server that has none: no login, and a certificate that the system's CAs must have signed for its
+// host.
 inline const Credentials no_credentials{};
 
 inline const Credentials& credentials_of(const Server& server) {

@@ -32,6 +32,7 @@ class Progress {
                       .server = request_->server,
                       .with = request_->with};
     primitive.must_expire = step_ != Op::get && request_->must_expire;
+    primitive.must_compare = step_ == Op::add && request_->must_compare;
     if (step_ == Op::incr) primitive.delta = request_->delta;
     if (step_ == Op::append) primitive.value = request_->value;
     if (step_ == Op::add) {
@@ -44,6 +45,7 @@ class Progress {
 
   void absorb(Reply reply) {
     if (!composite()) return finish(std::move(reply));
+    if (request_->op == Op::probe) return absorb_probe(std::move(reply));
     if (step_ == Op::add) return absorb_add(std::move(reply));
     if (step_ == Op::get) return request_->op == Op::incr_or_create ? absorb_look(reply) : absorb_get(reply);
     const bool absent = reply.outcome == (step_ == Op::incr ? Outcome::not_found : Outcome::not_stored);
@@ -52,6 +54,13 @@ class Progress {
   }
 
  private:
+  void absorb_probe(Reply reply) {
+    const bool lacks_gets = step_ == Op::probe && reply.is(ReplyFailure::Kind::refused) &&
+                            reply.protocol == Reply::Protocol::classic;
+    if (!lacks_gets) return finish(std::move(reply));
+    step_ = Op::get;
+  }
+
   void absorb_add(Reply reply) {
     ++rounds_;
     if (reply.outcome == Outcome::stored) {
@@ -59,7 +68,7 @@ class Progress {
       if (request_->op == Op::incr_or_create) reply.number = request_->initial;
       return finish(std::move(reply));
     }
-    if (reply.outcome == Outcome::not_stored) return again(reply.server);
+    if (reply.outcome == Outcome::not_stored) return again(std::move(reply));
     if (request_->op == Op::incr_or_create || !reply.is(ReplyFailure::Kind::refused))
       return finish(std::move(reply));
     answer_ = std::move(reply);
@@ -78,17 +87,20 @@ class Progress {
 
   // After an add that was refused: does the item exist?
   void absorb_get(const Reply& reply) {
-    if (reply.outcome == Outcome::hit) answer_ = Reply::of(Outcome::not_stored, reply.server);
+    if (reply.outcome == Outcome::hit) {
+      answer_ = Reply::of(Outcome::not_stored, reply.server);
+      answer_.protocol = reply.protocol;
+    }
     done_ = true;
   }
 
-  void again(std::size_t server) {
-    if (request_->op == Op::append_or_create && rounds_ == 2)
-      return finish(Reply::of(Outcome::not_stored, server));
+  void again(Reply not_added) {
+    if (request_->op == Op::append_or_create && rounds_ == 2) return finish(std::move(not_added));
     if (rounds_ == Composites::max_rounds)
       return finish(Reply::failed_with(
           ReplyFailure::Kind::refused,
-          "other clients keep creating and removing this key; nothing was changed, try again", server));
+          "other clients keep creating and removing this key; nothing was changed, try again",
+          not_added.server));
     step_ = request_->op != Op::incr_or_create ? Op::append : request_->checked ? Op::get : Op::incr;
   }
 
@@ -108,7 +120,7 @@ class Progress {
 }  // namespace
 
 bool Composites::expands(const Request& request) const {
-  if (request.op == Op::append_or_create) return true;
+  if (request.op == Op::append_or_create || request.op == Op::probe) return true;
   return request.op == Op::incr_or_create && (expand_ == Expand::both || request.flags != 0);
 }
 

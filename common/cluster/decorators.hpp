@@ -9,7 +9,8 @@
 
 namespace mcds {
 
-// Forwards everything; the others change execute(). A batch that is begun is executed at once, so that none bypasses them.
+// Forwards everything; the others change execute(). A batch that is begun is executed at once, so that none
+// bypasses them.
 class Decorator : public Cluster {
  public:
   explicit Decorator(Cluster& inner) : inner_(inner) {}
@@ -29,21 +30,24 @@ class Decorator : public Cluster {
 // incr_or_create and append_or_create in terms of primitives, for servers without meta commands.
 //
 // incr_or_create:   incr; missing → add; exists by now → incr again.
-// append_or_create: append; not stored (missing, full or no memory, which it does not distinguish) → add, which distinguishes missing from
-//                   the rest; exists → append again. Not stored once more: the item is full → not_stored. An add
-//                   that is refused is followed by a get: an existing item is full (not_stored), a missing one
-//                   cannot be created (refused: no memory, too large).
+// append_or_create: append; not stored (missing, full or no memory, which it does not distinguish) → add,
+//                   which distinguishes missing from the rest; exists → append again. Not stored once more:
+//                   the item is full → not_stored. An add that is refused is followed by a get: an existing
+//                   item is full (not_stored), a missing one cannot be created (refused: no memory, too
+//                   large).
+// probe:            gets without meta commands; refused (MemcacheDB has no gets) → get, whose cas is 0.
 //
-// Round trips: 1 steady, 2 to create, 4 to find an item full; all composites of a batch advance together, so a batch
-// costs what its slowest member costs. Bounded: max_rounds, then incr_or_create is refused. An unknown outcome ends the
-// composite as unknown: nothing that may have been applied is sent again.
+// Round trips: 1 steady, 2 to create, 4 to find an item full; all composites of a batch advance together, so
+// a batch costs what its slowest member costs. Bounded: max_rounds, then incr_or_create is refused. An
+// unknown outcome ends the composite as unknown: nothing that may have been applied is sent again.
 //
-// Order: requests of one key take effect in batch order (those behind an unfinished composite of their key wait
-// for it, one trip at least for each). Between keys of one server a composite that must create comes later than
-// requests of other keys behind it: what must not overtake it belongs in the next execute().
+// Order: requests of one key take effect in batch order (those behind an unfinished composite of their key
+// wait for it, one trip at least for each). Between keys of one server a composite that must create comes
+// later than requests of other keys behind it: what must not overtake it belongs in the next execute().
 class Composites final : public Decorator {
  public:
-  // append_only: the inner cluster does incr_or_create by itself, in one trip, unless it is to be created with flags.
+  // append_only: the inner cluster does incr_or_create by itself, in one trip, unless it is to be created
+  // with flags.
   enum class Expand { both, append_only };
   explicit Composites(Cluster& inner, Expand expand = Expand::both) : Decorator(inner), expand_(expand) {}
   explicit Composites(std::unique_ptr<Cluster> inner, Expand expand = Expand::both)

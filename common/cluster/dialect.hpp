@@ -15,7 +15,8 @@ struct Dialect {
   Words words = Words::unknown;
   std::string version = {};   // as reported; empty: not reported
   std::uint32_t release = 0;  // 10618 for 1.6.18; 0: in another form
-  // It closes the connection on unknown commands: the version is not its own, and its backends store the items.
+  // It closes the connection on unknown commands, some after an error line: the version is not its own, and
+  // its backends store the items.
   bool proxy = false;
 
   void take_version(std::string text);

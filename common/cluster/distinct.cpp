@@ -43,21 +43,21 @@ std::optional<End> end_of(const sockaddr_storage& storage) {
 }
 
 // A process and its start, which two reports may differ about by a second.
-struct Life {
+struct ProcessStart {
   std::uint64_t process;
   std::uint64_t start;
 };
 
-std::optional<Life> life_of(const Reply& stats) {
+std::optional<ProcessStart> start_of(const Reply& stats) {
   if (stats.outcome != Outcome::hit) return std::nullopt;
   const auto process = statistic_number(stats.value, "pid");
   const auto time = statistic_number(stats.value, "time");
   const auto uptime = statistic_number(stats.value, "uptime");
   if (!process || !time || !uptime || *uptime > *time) return std::nullopt;
-  return Life{*process, *time - *uptime};
+  return ProcessStart{*process, *time - *uptime};
 }
 
-bool is_one(const std::optional<Life>& one, const std::optional<Life>& other) {
+bool is_one(const std::optional<ProcessStart>& one, const std::optional<ProcessStart>& other) {
   return one && other && one->process == other->process &&
          std::max(one->start, other->start) - std::min(one->start, other->start) <= 1;
 }
@@ -101,12 +101,18 @@ void Peers::note(std::size_t server, std::optional<Peer> peer) {
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> Peers::same_place() const {
+  const auto all = all_of_one_place();
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> Peers::all_of_one_place() const {
+  std::vector<std::pair<std::size_t, std::size_t>> pairs;
   std::map<std::string_view, std::size_t> at;
   for (const auto& [server, peer] : peers_) {
     const auto [other, is_new] = at.try_emplace(peer.place, server);
-    if (!is_new) return std::pair(other->second, server);
+    if (!is_new) pairs.emplace_back(other->second, server);
   }
-  return std::nullopt;
+  return pairs;
 }
 
 std::set<std::pair<std::size_t, std::size_t>> Peers::take_doubtful() {
@@ -149,7 +155,7 @@ void DistinctServers::expect_distinct() {
       if (same_) break;
       const std::vector<Request> asks{Request::stats(one), Request::stats(other)};
       const std::vector<Reply> told = inner().execute(asks);
-      if (is_one(life_of(told[0]), life_of(told[1]))) same_ = {one, other};
+      if (is_one(start_of(told[0]), start_of(told[1]))) same_ = {one, other};
     }
   }
   if (!same_) return;

@@ -1,10 +1,13 @@
 // Two names of one server in a list of servers: two copies there would be one.
 //
-// The sockets note where each connection ends. Two that end at one address and port, or one unix socket, are one server. A server
-// may also have two addresses: if two connections end on this machine, or at addresses of both families, and at one port, the two
-// are asked for their process and its start. That is one more round trip, once, and only where it can tell something.
-// What it cannot see: a server elsewhere under two addresses of one family, and one that is also behind a proxy or a forwarded port.
-// The first batch is on its way when both are known to be connected: what changes nothing before it has read has changed nothing.
+// The sockets note where each connection ends. Two that end at one address and port, or one unix socket, are
+// one server. A server may also have two addresses: if two connections end on this machine, or at addresses
+// of both families, and at one port, the two are asked for their process and its start. That is one more
+// round trip, once, and only where it can tell something.
+// What it cannot see: a server elsewhere under two addresses of one family, and one that is also behind a
+// proxy or a forwarded port.
+// The first batch is on its way when both are known to be connected: what changes nothing before it has read
+// has changed nothing.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +37,9 @@ std::optional<Peer> peer_of(int descriptor, const std::string& socket_path);
 class Peers {
  public:
   void note(std::size_t server, std::optional<Peer> peer);
-  // Two of one place.
+  // Two of one place; all such pairs, of each place its first server and another.
   std::optional<std::pair<std::size_t, std::size_t>> same_place() const;
+  std::vector<std::pair<std::size_t, std::size_t>> all_of_one_place() const;
   // Two that may be one, once each.
   std::set<std::pair<std::size_t, std::size_t>> take_doubtful();
   // Whether anything was noted since this was last asked.

@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/result.hpp"
 #include "common/cluster/wire/socket.hpp"
 
 namespace mcds {
@@ -70,12 +71,13 @@ class Exchange {
 
 }  // namespace
 
-// CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n
+// CONFIG cluster 0 <length>\r\n<payload>\r\nEND\r\n, or VALUE AmazonElastiCache:cluster 0 <length>…
 std::optional<std::string> elasticache_payload(std::string_view answer) {
   const auto line_end = answer.find("\r\n");
   if (line_end == std::string_view::npos) return std::nullopt;
   const std::string_view line = answer.substr(0, line_end);
-  if (!line.starts_with("CONFIG cluster ")) return std::nullopt;
+  if (!line.starts_with("CONFIG cluster ") && !line.starts_with("VALUE AmazonElastiCache:cluster "))
+    return std::nullopt;
   const auto length = parse_u64(line.substr(line.rfind(' ') + 1));
   const std::string_view rest = answer.substr(line_end + 2);
   if (!length || *length > rest.size()) return std::nullopt;
@@ -83,7 +85,13 @@ std::optional<std::string> elasticache_payload(std::string_view answer) {
 }
 
 std::string elasticache_config(const Server& endpoint, const ConnectOptions& options, const Clock& clock) {
-  auto payload = elasticache_payload(Exchange(endpoint, options, clock).ask("config get cluster\r\n"));
+  Exchange exchange(endpoint, options, clock);
+  const std::string answer = exchange.ask("config get cluster\r\n");
+  auto payload = elasticache_payload(answer);
+  if (!payload && answer.starts_with("ERROR")) {
+    const auto item = attempt([&] { return exchange.ask("get AmazonElastiCache:cluster\r\n"); });
+    if (!item.failure()) payload = elasticache_payload(item.value());
+  }
   if (payload) return *std::move(payload);
   throw NotApplied(ErrorCode::refused,
                    "not an ElastiCache configuration endpoint: it does not support `config get cluster`",

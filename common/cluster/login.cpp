@@ -23,8 +23,8 @@ std::string advised(const char* message) {
   return text;
 }
 
-// A server that wants no login takes the request for what it says: the value must expire at once, under a key that
-// nobody uses.
+// A server that wants no login takes the request for what it says: the value must expire at once, under a key
+// that nobody uses.
 constexpr std::string_view ascii_key = "mcds:login";
 // As long as a header of the binary protocol: a server of that answers nothing shorter.
 constexpr std::string_view asked_key = "mcds:what-server-is-this";

@@ -1,11 +1,12 @@
 // The first exchange of a connection to a server that requires a login. Pure, no I/O.
 //
-// Both forms are a `set` that such a server treats as a login: memcached -Y reads `USER PASSWORD` from its value;
-// MemCachier reads the user from its key and the password from its value. A server that requires no login stores what it
-// is sent: the first form expires at once, the second would stay, so the server is asked first, by a read on a
-// connection of its own, whether it answers anybody. After the login a `get`, in the same write, shows whether it was
-// stored after all; then it is removed. No request is sent before the exchange is done: as long as it is not, nothing was
-// applied.
+// Both forms are a `set` that such a server treats as a login: memcached -Y reads `USER PASSWORD` from its
+// value;
+// MemCachier reads the user from its key and the password from its value. A server that requires no login
+// stores what it is sent: the first form expires at once, the second would stay, so the server is asked
+// first, by a read on a connection of its own, whether it answers anybody. After the login a `get`, in the
+// same write, shows whether it was stored after all; then it is removed. No request is sent before the
+// exchange is done: as long as it is not, nothing was applied.
 #pragma once
 
 #include <optional>
@@ -23,8 +24,8 @@ struct Login {
   std::string password = {};
 };
 
-// Throws InvalidInput, without showing the password, for what this form cannot carry: line breaks, and spaces where they
-// separate.
+// Throws InvalidInput, without showing the password, for what this form cannot carry: line breaks, and spaces
+// where they separate.
 void check(const Login& login);
 
 class LoginExchange {

@@ -1,4 +1,5 @@
-// Host names to addresses, in bounded time: the system's own resolver may wait many seconds for a name server.
+// Host names to addresses, in bounded time: the system's own resolver may wait many seconds for a name
+// server.
 #pragma once
 
 #include <netdb.h>
@@ -17,8 +18,9 @@ struct NameLookup {
   std::string error;
 };
 
-// Stream addresses of a name as getaddrinfo() orders them. A lookup that takes longer than `longest` is an error, and goes
-// on by itself: the next lookup of the same name gets its answer once it is there, and does not wait a second time.
+// Stream addresses of a name as getaddrinfo() orders them. A lookup that takes longer than `longest` is an
+// error, and goes on by itself: the next lookup of the same name gets its answer once it is there, and does
+// not wait a second time.
 // `flags` and `family` are those of addrinfo.
 NameLookup look_up(const std::string& host, const std::string& port, Duration longest,
                    int flags = AI_ADDRCONFIG, int family = AF_UNSPEC);

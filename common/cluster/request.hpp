@@ -81,7 +81,8 @@ struct Request {
   bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
   bool checked =
       false;  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol
-  // The key on whose server it is stored, for a key that belongs to another: a journal's segment, a chunk's part, a lock's fence.
+  // The key on whose server it is stored, for a key that belongs to another: a journal's segment, a chunk's
+  // part, a lock's fence.
   // Set by the code that names the part, for any number of copies. Empty: it is placed by its own bytes.
   std::string with = {};
 

@@ -18,14 +18,14 @@ namespace mcds {
 
 class Transport : public Cluster {
  public:
-  // What this server supports, as far as it is known. A request that its protocol cannot express is `refused`, and nothing of it was
-  // applied.
+  // What this server supports, as far as it is known. A request that its protocol cannot express is
+  // `refused`, and nothing of it was applied.
   virtual const Dialect& dialect(std::size_t server) const = 0;
 };
 
-// Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta commands, and by all
-// when ConnectOptions::protocol is classic (put Composites around it). Unless protocol is meta, the former get the rest in
-// classic words.
+// Everything but append_or_create; incr_or_create in one round trip, refused by servers without meta
+// commands, and by all when ConnectOptions::protocol is classic (put Composites around it). Unless protocol
+// is meta, the former get the rest in classic words.
 std::unique_ptr<Transport> make_transport(std::shared_ptr<const Placement> placement,
                                           const ConnectOptions& options);
 
@@ -41,8 +41,8 @@ bool changes_nothing(Op op);
 // a command), cas 0, a value no server takes (over 64 MiB; smaller ones that pass a server's own limit it
 // refuses itself).
 std::optional<std::string> refusal_before_sending(const Request& request);
-// Whether a key with spaces or control characters can be sent in base64. What has a data block goes so only to a server that
-// is known to take it: another one would take the block for the next commands.
+// Whether a key with spaces or control characters can be sent in base64. What has a data block goes so only
+// to a server that is known to take it: another one would take the block for the next commands.
 bool goes_in_base64(Op op);
 
 }  // namespace mcds

@@ -11,7 +11,7 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t batches_in_flight = 3;
+constexpr std::size_t writes_in_flight = 3;
 // What an item takes beside its key and value, at most.
 constexpr std::size_t item_overhead = 80;
 
@@ -118,7 +118,7 @@ void Load::begin() {
   if (wait > Duration::zero()) context_.clock.sleep_for(wait);
   writing_.push_back(context_.cluster.begin(std::exchange(next_, {})));
   next_bytes_ = 0;
-  if (writing_.size() >= batches_in_flight) finish_one();
+  if (writing_.size() >= writes_in_flight) finish_one();
 }
 
 void Load::finish_one() {

@@ -1,5 +1,5 @@
-// What must not be put back from a file: a lock that its holder gave up would be held again, and a copy of something that
-// is kept several times would undo what the others know.
+// What must not be put back from a file: a lock that its holder gave up would be held again, and a copy of
+// something that is kept several times would undo what the others know.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace mcds {
 
-// Whether removing it, or putting it back, would give a lock two holders or break a change that is under way: held locks,
-// their fences, votes, marks. By its value, which a key alone does not tell.
+// Whether removing it, or putting it back, would give a lock two holders or break a change that is under way:
+// held locks, their fences, votes, marks. By its value, which a key alone does not tell.
 bool is_guarded(std::string_view key, std::string_view key_prefix, std::string_view value);
 
 // What a key is to a file of items. `items`: an application's. `structure`: one of ours that may be saved.

@@ -1,12 +1,13 @@
 // Removes the keys of a selection from every server of a pool, at a bounded rate, while clients go on.
 //
-// Each key that a server lists is read, and removed as it was read: what is written in between stays. Held locks, fences and
-// what a change of the number of copies left behind are passed over, whoever's they are: to remove one would give a lock two
-// holders. Where servers have no cas, a write at the same moment may be removed.
+// Each key that a server lists is read, and removed as it was read: what is written in between stays. Held
+// locks, fences and what a change of the number of copies left behind are passed over, whoever's they are: to
+// remove one would give a lock two holders. Where servers have no cas, a write at the same moment may be
+// removed.
 //
 // Round trips: two for each batch of up to 512 keys. Memory: one batch.
-// When things fail: a key whose server does not answer is reported and stays; after a lost reply it is `unknown`. A run that
-// ends may be repeated.
+// When things fail: a key whose server does not answer is reported and stays; after a lost reply it is
+// `unknown`. A run that ends may be repeated.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +44,8 @@ struct RemovalReport {
 class SelectedRemoval {
  public:
   struct Watch {
-    // With a dry run each that would be removed, and always each that stays, with the word for it in RemovalReport.
+    // With a dry run each that would be removed, and always each that stays, with the word for it in
+    // RemovalReport.
     std::function<void(const std::string& key, std::size_t server, const char* kept)> key;
     std::function<void(const Failure& failure)> failed;
     std::function<void(std::uint64_t done)> progress;

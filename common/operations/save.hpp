@@ -1,17 +1,17 @@
-// Saves what servers hold, so that it can be put back: the keys are listed, then read, the last used first, and written as
-// saved.hpp says. Nothing on the servers changes, no item's place in the LRU either.
+// Saves what servers hold, so that it can be put back: the keys are listed, then read, the last used first,
+// and written as saved.hpp says. Nothing on the servers changes, no item's place in the LRU either.
 //
-// What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks, fences, votes,
-// marks, nor what is kept in several copies (never_saved.hpp).
-//   An item is saved as it was at some moment of the run. What is deleted after that comes back when the file is loaded, and
-//   what is written after that is not in it.
-//   A structure is saved as it was at one moment, or not at all, and named: its keys are listed twice, and between the first
-//   listing and the reading of each nothing of it may have changed, by the items' cas. One that is written all the time is
-//   tried three times.
-// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches; keys are on disk, in files
-// without a name.
-// When things fail: a key whose server does not answer is reported; one that was listed and is gone is counted, as expired
-// or as vanished.
+// What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks,
+// fences, votes, marks, nor what is kept in several copies (never_saved.hpp).
+//   An item is saved as it was at some moment of the run. What is deleted after that comes back when the file
+//   is loaded, and what is written after that is not in it.
+//   A structure is saved as it was at one moment, or not at all, and named: its keys are listed twice, and
+//   between the first listing and the reading of each nothing of it may have changed, by the items' cas. One
+//   that is written all the time is tried three times.
+// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches; keys are on
+// disk, in files without a name.
+// When things fail: a key whose server does not answer is reported; one that was listed and is gone is
+// counted, as expired or as vanished.
 #pragma once
 
 #include <array>
@@ -63,8 +63,8 @@ class Save {
  public:
   Save(const Context& context, SaveOptions options, SavedWriter::Sink sink);
 
-  // Lists the servers' keys; `read` is given a function that takes them, and is called again for structures. How many
-  // are to be read.
+  // Lists the servers' keys; `read` is given a function that takes them, and is called again for structures.
+  // How many are to be read.
   using ReadKeys = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& take)>;
   std::uint64_t list(ReadKeys read);
   struct Watch {

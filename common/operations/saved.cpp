@@ -142,7 +142,8 @@ bool SavedReader::have(std::size_t size) {
     buffer_.erase(0, position_);
     position_ = 0;
     const std::size_t had = buffer_.size();
-    const std::size_t more = std::max(buffer_size, size > had ? size - had : 0);
+    const std::size_t more =
+        std::max(buffer_size, std::min(size, 2 * had) - std::min(size, had));  // the file may lie
     buffer_.resize(had + more);
     const std::size_t got = fill_(buffer_.data() + had, more);
     buffer_.resize(had + got);

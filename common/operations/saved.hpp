@@ -1,12 +1,14 @@
-// What `item save` writes and `item load` reads: items as the commands that store them, so that any server, `nc` and
-// memcached-tool read the file too, and we read what `memcached-tool dump` prints.
+// What `item save` writes and `item load` reads: items as the commands that store them, so that any server,
+// `nc` and memcached-tool read the file too, and we read what `memcached-tool dump` prints.
 //
 //   add KEY FLAGS END BYTES\r\nVALUE\r\n          END: UNIX seconds by the clock of who saved; 0: never
-//   ms BASE64 BYTES b Fflags Tend ME\r\nVALUE\r\n keys with spaces or control bytes (memcached 1.6.13 and later reads it)
+//   ms BASE64 BYTES b Fflags Tend ME\r\nVALUE\r\n keys with spaces or control bytes (memcached 1.6.13 and
+//   later reads it)
 //
-// The first and the last record of a file of ours are `add mcds:saved:<id> 0 2592001 BYTES` with JSON: a time long past, so
-// that a server takes and drops them. The last one has how many items there are, and at its end the XXH3 of all bytes of the file
-// before its line, and of its own JSON up to there. A file that begins with the one and does not end with the other was cut off. A file without them is somebody else's, and nothing
+// The first and the last record of a file of ours are `add mcds:saved:<id> 0 2592001 BYTES` with JSON: a time
+// long past, so that a server takes and drops them. The last one has how many items there are, and at its end
+// the XXH3 of all bytes of the file before its line, and of its own JSON up to there. A file that begins with
+// the one and does not end with the other was cut off. A file without them is somebody else's, and nothing
 // tells whether it is whole.
 #pragma once
 
@@ -71,7 +73,8 @@ class SavedReader {
   using Fill = std::function<std::size_t(char* into, std::size_t size)>;
   explicit SavedReader(Fill fill) : fill_(std::move(fill)) {}
 
-  // nullopt: the end, or the first record that is none; nothing behind that is taken, because it may be part of a value.
+  // nullopt: the end, or the first record that is none; nothing behind that is taken, because it may be part
+  // of a value.
   std::optional<SavedItem> next();
 
   struct End {

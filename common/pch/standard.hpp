@@ -1,4 +1,5 @@
-// Precompiled: the standard headers that most units include. A unit still includes what it uses, and compiles without this.
+// Precompiled: the standard headers that most units include. A unit still includes what it uses, and compiles
+// without this.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -1,7 +1,7 @@
 // Where a client goes for a key whose server is down, for clients that try one server after the other.
 //
-// This is the steady state, in which the client knows the dead servers. A client that learns of a dead server by failing loses its
-// first operations or leaves them elsewhere.
+// This is the steady state, in which the client knows the dead servers. A client that learns of a dead server
+// by failing loses its first operations or leaves them elsewhere.
 #pragma once
 
 #include <optional>

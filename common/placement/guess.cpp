@@ -12,7 +12,8 @@ namespace mcds {
 
 namespace {
 
-// From here on a profile explains the keys; what is missing may be left over from before or written by others.
+// From here on a profile explains the keys; what is missing may be left over from before or written by
+// others.
 constexpr double explains = 0.95;
 constexpr std::size_t fewest_keys = 12;
 constexpr double never_luck = 1e-6;
@@ -62,8 +63,8 @@ std::optional<Prediction> predict(std::string_view profile, const Pool& pool, co
   }
 }
 
-// The chance that of `keys`, each met by luck with `by_luck`, exactly `met` are. Factors above and below 1 take turns, so
-// that nothing overflows.
+// The chance that of `keys`, each met by luck with `by_luck`, exactly `met` are. Factors above and below 1
+// take turns, so that nothing overflows.
 double exactly(std::size_t met, std::size_t keys, double by_luck) {
   double chance = 1;
   std::size_t hits = 0, misses = 0;

@@ -23,7 +23,8 @@ struct Candidate {
   std::vector<std::string_view> alike_here;  // those of them that place alike on this pool only
   std::string prefix = {};                   // where keys carry one that these profiles do not hash
   std::size_t explained = 0;                 // keys that are where these profiles put them
-  // The number of keys, in the given order, after which it fell behind the best for good; nullopt: it has not.
+  // The number of keys, in the given order, after which it fell behind the best for good; nullopt: it has
+  // not.
   // Of the best: until all others had; nullopt also if its profiles place other keys differently.
   std::optional<std::size_t> keys_needed = {};
   double by_luck = 1;  // the share of keys that would match by chance
@@ -32,9 +33,9 @@ struct Candidate {
   std::vector<bool> matches = {};  // per sighting: it is where these profiles put it
 };
 
-// Best first; of equal ones the best known. Profiles that cannot use the pool, and such as keep every key on all servers,
-// are left out. Where no prefix is configured, those that keys have in common are tried too. Throws InvalidInput when the
-// pool has one server: every client would put everything there.
+// Best first; of equal ones the best known. Profiles that cannot use the pool, and such as keep every key on
+// all servers, are left out. Where no prefix is configured, those that keys have in common are tried too.
+// Throws InvalidInput when the pool has one server: every client would put everything there.
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
 
@@ -47,12 +48,13 @@ struct Writer {
   double share;           // of the keys
 };
 
-// The copies that lie where the best candidate would not put them, one by one: a key that two clients wrote is in two places,
-// and either explains the key.
+// The copies that lie where the best candidate would not put them, one by one: a key that two clients wrote
+// is in two places, and either explains the key.
 std::vector<Sighting> other_copies(const Candidate& best, const Pool& pool, const PlacementOptions& options,
                                    const std::vector<Sighting>& sightings);
 
-// Clients that together explain what none explains alone, the largest first; empty: one does, or too much stays unexplained.
+// Clients that together explain what none explains alone, the largest first; empty: one does, or too much
+// stays unexplained.
 std::vector<Writer> writers_of(const std::vector<Candidate>& candidates);
 
 }  // namespace mcds

@@ -74,8 +74,8 @@ std::uint64_t java_fnv1_32(std::string_view key);
 std::uint64_t java_fnv1a_32(std::string_view key);
 std::uint64_t java_fnv1_64(std::string_view key);  // the low 32 bits
 std::uint64_t java_fnv1a_64(std::string_view key);
-// npm memcache: FNV-1a 32 multiplied in doubles, which lose the lowest bits of the product. As a signed integer
-// it orders differently.
+// npm memcache: FNV-1a 32 multiplied in doubles, which lose the lowest bits of the product. As a signed
+// integer it orders differently.
 std::uint64_t js_fnv1a_32(std::string_view key);
 std::uint64_t js_fnv1a_32_signed_order(std::string_view key);
 

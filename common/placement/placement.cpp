@@ -101,7 +101,8 @@ class ProfilePlacement final : public Placement {
     }
   }
 
-  // A client that divides by the number of entries takes a server as often as it is listed; others were not made for it.
+  // A client that divides by the number of entries takes a server as often as it is listed; others were not
+  // made for it.
   void take_repeats() {
     const std::vector<std::size_t> firsts = first_of_each(listed_);
     std::size_t twice = 0;

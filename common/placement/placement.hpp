@@ -19,8 +19,8 @@ namespace mcds {
 class Continuum;
 class Routes;
 
-// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set resolves
-// nothing.
+// Names and addresses, for the few clients that hash what a name resolves to. A member that is not set
+// resolves nothing.
 struct Resolver {
   // The address (IPv4 first) a host name has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& name)> address_of;
@@ -81,8 +81,8 @@ class Placement {
   virtual bool has_plain_owners() const { return true; }
   // All servers on which the client itself keeps the key: several where a proxy or a client replicates.
   virtual Owners owners_of(std::string_view key) const { return {Policy::one, {{server_of(key)}}}; }
-  // Whether its client can be given this key: some send servers another one in its stead (Owner::wire_key), some send
-  // spaces and control bytes as they are.
+  // Whether its client can be given this key: some send servers another one in its stead (Owner::wire_key),
+  // some send spaces and control bytes as they are.
   virtual bool takes_any_byte() const { return false; }
   // The `count` distinct servers that hold the key's copies, the owner first: those that follow in continuum
   // order, or the next indexes. Fewer than `count` when the pool is smaller.
@@ -103,15 +103,17 @@ struct PlacementOptions {
   std::string hash_tag = {};
   // mcrouter's: hashed behind the key.
   std::string salt = {};
-  // Accepts pools that the client could not use, to report what is wrong with them: servers that are listed twice.
+  // Accepts pools that the client could not use, to report what is wrong with them: servers that are listed
+  // twice.
   bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;
 };
 
 // Throws InvalidInput with a `did you mean` for an unknown profile,
-// or when this client cannot use the pool (all weights 0, a name that does not resolve), Failure(configuration) when it
-// cannot because servers are listed twice. A client that takes a server as often as it is listed has it once in pool().
+// or when this client cannot use the pool (all weights 0, a name that does not resolve),
+// Failure(configuration) when it cannot because servers are listed twice. A client that takes a server as
+// often as it is listed has it once in pool().
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options = {});
 

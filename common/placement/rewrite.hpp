@@ -6,7 +6,8 @@
 
 namespace mcds::rewrite {
 
-// The text between the first `open` and the next `close` after it, if both are there and something is between them.
+// The text between the first `open` and the next `close` after it, if both are there and something is between
+// them.
 std::string_view tagged(std::string_view key, char open, char close);
 // The text between the first '{' and the next '}', if there is any; twemproxy wants at least one byte of it.
 std::string_view twemproxy_tag(std::string_view key, std::string& buffer);

@@ -10,7 +10,8 @@ namespace mcds {
 
 namespace {
 
-// A write that is rejected so often in a row, and each time the item is as it was: no rival, the server does not store it.
+// A write that is rejected so often in a row, and each time the item is as it was: no rival, the server does
+// not store it.
 constexpr int most_baseless = 10;
 // After a write without reply: how often the servers are asked again before the outcome is called unknown.
 constexpr int most_read_failures = 3;

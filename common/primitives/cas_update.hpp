@@ -32,8 +32,8 @@ struct Write {
 };
 
 // Called once a round. A Write replaces what was observed, or creates what was missing; nullopt ends the
-// update without writing; an exception (UnknownOutcome, if `uncertain` and the value does not show it) ends it
-// too.
+// update without writing; an exception (UnknownOutcome, if `uncertain` and the value does not show it) ends
+// it too.
 using Decide = std::function<std::optional<Write>(const Observed& observed)>;
 
 struct CasUpdateOptions {
@@ -50,7 +50,8 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
-// Throws NotApplied, also when a server rejects each write though the item stays as it was; UnknownOutcome when a write got no reply and the servers did not answer again;
+// Throws NotApplied, also when a server rejects each write though the item stays as it was; UnknownOutcome
+// when a write got no reply and the servers did not answer again;
 // Contention after the last attempt.
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options = {});

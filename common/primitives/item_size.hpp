@@ -1,4 +1,5 @@
-// Servers whose items are smaller than usual: memcached -I, from 1 KiB on. Nothing tells their size at the cost of no trip.
+// Servers whose items are smaller than usual: memcached -I, from 1 KiB on. Nothing tells their size at the
+// cost of no trip.
 // What is too large for one item is refused, and sent again in pieces.
 #pragma once
 
@@ -11,9 +12,9 @@
 
 namespace mcds {
 
-// Calls send(first, last) for pieces that together are 0 … count, in order: all at once, then half as many whenever send
-// throws that a server refused them. A server without memory refuses, too: what it does not take of one is thrown, with
-// nothing sent behind it.
+// Calls send(first, last) for pieces that together are 0 … count, in order: all at once, then half as many
+// whenever send throws that a server refused them. A server without memory refuses, too: what it does not
+// take of one is thrown, with nothing sent behind it.
 template <typename Send>
 void in_pieces(std::size_t count, const Send& send) {
   std::size_t most = count;

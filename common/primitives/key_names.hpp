@@ -39,8 +39,8 @@ std::string copied_key(const Context& context, std::string_view structure, std::
 // A whole key given by the user (`--key`): checked and prefixed with the namespace, nothing else.
 std::string whole_key(std::string_view key_prefix, std::string_view key);
 
-// `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never encoded
-// away, but an encoded element that starts with '~' is digested too, so the two forms cannot meet.
+// `base` + ':' + the encoded element, or its digest. `base` comes from structure_key. '~' itself is never
+// encoded away, but an encoded element that starts with '~' is digested too, so the two forms cannot meet.
 std::string element_key(std::string_view base, std::string_view element);
 
 }  // namespace mcds

@@ -11,8 +11,8 @@ namespace {
 
 using View = std::string_view;
 
-constexpr std::array<View, 8> words{"lock",  "counter", "visitors", "eventlog",
-                                    "array", "table",   "hash",     "cache"};
+constexpr std::array<View, 9> words{"lock",  "counter", "visitors", "eventlog", "array",
+                                    "table", "hash",    "cache",    "cachetag"};
 
 using Bytes = std::array<bool, 256>;
 constexpr Bytes bytes_of(View text) {
@@ -127,6 +127,7 @@ bool take_parts(View structure, View& name) {
   if (structure == "array") return !take_segment(name);
   if (structure == "eventlog") return take_log_parts(name);
   if (structure == "table" || structure == "hash") return take_element_parts(name);
+  if (structure == "cachetag") return false;
   if (structure == "cache") return !take_word(name, "rebuild");
   if (structure == "counter") {
     View rest = name;

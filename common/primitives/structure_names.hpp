@@ -1,5 +1,5 @@
-// The structure to which a key belongs, by its name alone: for lists of live keys. A structure's name may have colons, so a
-// key of another program with such a name is mistaken for one.
+// The structure to which a key belongs, by its name alone: for lists of live keys. A structure's name may
+// have colons, so a key of another program with such a name is mistaken for one.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ struct StructureName {
   std::size_t copies = 1;      // as the key says it
   // Whether this is the key by which it is known: one of those that are there while it is.
   bool is_root = false;
-  // The mark of a change of the number of copies (recopying.hpp), or what is on its way: in two copies at least.
+  // The mark of a change of the number of copies (recopying.hpp), or what is on its way: in two copies at
+  // least.
   bool of_recopy = false;
 };
 

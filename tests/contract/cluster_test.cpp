@@ -70,8 +70,8 @@ TEST_CASE("contract: add, set, replace and append store only when they may") {
   });
 }
 
-// Adds to which the server says nothing must be counted right all the same, on a connection that has stored before and on
-// one that has not.
+// Adds to which the server says nothing must be counted right all the same, on a connection that has stored
+// before and on one that has not.
 TEST_CASE("contract: add_and_get shows what is there, and whether this add stored it") {
   on_every_backend([](Backend& backend) {
     Cluster& cluster = backend.cluster();

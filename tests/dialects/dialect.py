@@ -14,10 +14,12 @@ class Dialect:
     version: str = "1.6.18"
     meta: str = "full"  # none, draft (1.5.19 to 1.5.22), early (1.6.0 to 1.6.12), strict (to 1.6.17), full
     unknown: bytes = b"ERROR\r\n"  # to a command it does not know; empty: it closes the connection
+    closes: bool = False  # it closes the connection after `unknown`, with what came behind unread
     cas: bool = True
     expiry: bool = True
     touch: bool = True
     replace_missing: bytes = b"NOT_STORED\r\n"
+    add_existing: bytes = b"NOT_STORED\r\n"
     many_keys: str = "ordered"  # a get of several: answered in their order, or "reversed"
 
 
@@ -29,10 +31,12 @@ TABLE = [
     Dialect("memcached-1.6.14", "1.6.14", meta="strict"),
     Dialect("memcached-1.6.45", "1.6.45"),
     Dialect("twemproxy", meta="none", unknown=b"", many_keys="reversed"),
+    Dialect("mcrouter", "mcrouter 1.0", meta="none", unknown=b"CLIENT_ERROR malformed request\r\n", closes=True),
     Dialect("fatcache", "fatcache", meta="none", unknown=b"", touch=False),
     Dialect("arcus", "1.15.0", meta="none", unknown=b"ERROR no matching command\r\n"),
-    Dialect("pogocache", "1.3.1", meta="none", replace_missing=b"NOT_FOUND\r\n\0"),
-    Dialect("pogocache-without-cas", "1.3.1", meta="none", cas=False, replace_missing=b"NOT_FOUND\r\n\0"),
+    Dialect("pogocache", "1.3.1", meta="none", replace_missing=b"NOT_FOUND\r\n\0", add_existing=b"EXISTS\r\n"),
+    Dialect("pogocache-without-cas", "1.3.1", meta="none", cas=False, replace_missing=b"NOT_FOUND\r\n\0",
+            add_existing=b"EXISTS\r\n"),
     Dialect("memcachedb", "1.2.1", meta="none", cas=False, expiry=False, touch=False),
 ]
 
@@ -55,6 +59,8 @@ class Link(threading.Thread):
                 if not answer:
                     break
                 self.client.sendall(answer)
+                if self.dialect.closes and answer == self.dialect.unknown:
+                    break
         except OSError:
             pass
         finally:
@@ -105,6 +111,8 @@ class Link(threading.Thread):
         if words[0] == b"gets" and not dialect.cas and answer.startswith(b"VALUE "):
             first, rest = answer.split(b"\r\n", 1)
             answer = b" ".join([*first.split()[:4], b"0"]) + b"\r\n" + rest
+        if words[0] == b"add" and answer == b"NOT_STORED\r\n":
+            return dialect.add_existing
         if words[0] == b"replace" and answer == b"NOT_STORED\r\n":
             return dialect.replace_missing
         if words[0] == b"get" and len(words) > 2 and dialect.many_keys == "reversed":

@@ -29,13 +29,15 @@ PICTURE = "tests/docs/ring.svg"
 VARYING = {"token", "expires_at", "at", "id", "first_id", "last_id", "host", "user", "pid", "fence", "rtt_us", "version",
            "acquired_at", "period_started_at", "uptime_s", "used_bytes", "from", "to_at", "retry_after_s"}
 # Commands that wait for something, or have no end: for so long.
-ENDLESS = re.compile(r"tail .*(-f|--follow)|tail -F|item hot|sandbox$|sandbox -N 5$")
+ENDLESS = re.compile(r"tail .*(-f|--follow)|tail -F|item hot|hash watch|sandbox$|sandbox -N 5$")
 STUBS = ("send-mail", "mail", "process", "backup.sh", "make-report", "mail-them", "deploy", "query", "render", "quote", "report",
          "forecast", "send-report", "encode", "make", "my-test.sh", "curl", "rsync", "ipset", "ssh",
          "systemctl")
 STORE_TWICE = r"""for n in 1 2; do exec 3<>/dev/tcp/10.0.0.$n/11211; printf 'set price:44 0 0 1\r\n%s\r\nquit\r\n' $n >&3; cat <&3; done"""
 # What an example takes for granted, by a part of its command line.
+SAVED_BY = r"""seq {} | awk '{{printf "add page:%s 0 0 5\r\nhello\r\n", $1}}' | mcds --as {} item load -"""
 BEFORE = {
+    "where --probe --live --as symfony": [SAVED_BY.format("600", "php-memcached"), SAVED_BY.format("601 1000", "symfony")],
     "where --probe price:44 -o value": [STORE_TWICE],
 }
 # What else varies in the answers to some questions: what they measure or depend upon.

@@ -36,6 +36,7 @@ struct Setting {
   Journal::Options options = {.segment_size = 300, .largest_padding = 256};
   std::function<void(Context&, const Elements& add, const Elements& remove)> change = nullptr;
   std::function<void(Context&)> compact = nullptr;
+  std::function<Elements(Context&, const Elements& add, const Elements& remove)> take = nullptr;
   std::size_t copies = 1;
   bool grown = false;   // it has segments
   bool may_go = false;  // when items are lost, all of it
@@ -53,8 +54,8 @@ struct Setting {
   }
 };
 
-// One client's operations, as letters: a appends its own element, m moves "b" (which is there) to the end as its own, at
-// once; d removes "b"; p replaces all, c compacts, f fetches, z clears.
+// One client's operations, as letters: a appends its own element, m moves "b" (which is there) to the end as
+// its own, at once; d removes "b", k removes it and is told; p replaces all, c compacts, f fetches, z clears.
 class Writer {
  public:
   Writer(Context context, ExploredClient& client, Acts& acts, const Setting& setting)
@@ -74,6 +75,8 @@ class Writer {
         return change("move", own, {quote_bytes("b")});
       case 'd':
         return change("remove", {}, {quote_bytes("b")});
+      case 'k':
+        return take(own);
       case 'p':
         return replace("replace", own);
       case 'z':
@@ -98,6 +101,23 @@ class Writer {
       else
         array_.change(add, remove, setting_.encoding);
       return [effect](Elements& state) { return effect(state), true; };
+    });
+  }
+
+  // What is told is what was there just then: so nothing is told twice.
+  void take(const Elements& own) {
+    const Elements wanted{quote_bytes("b")};
+    const auto effect = [=](Elements& state) { change_state(state, own, wanted); };
+    acts_.run(client_, "take", effect, [&](std::string& told) {
+      const Elements deleted =
+          setting_.take ? setting_.take(context_, own, wanted) : array_.change_and_tell(own, wanted).deleted;
+      for (const auto& element : deleted) told += element + ' ';
+      return [=](Elements& state) {
+        const bool as_told = std::count(state.begin(), state.end(), wanted.front()) ==
+                             static_cast<std::ptrdiff_t>(deleted.size());
+        effect(state);
+        return as_told;
+      };
     });
   }
 
@@ -194,6 +214,15 @@ void change_in_two_steps(Context& context, const Elements& add, const Elements& 
   array.change(add, {});
 }
 
+// What was there before the change, as far as is known.
+Elements look_and_take(Context& context, const Elements& add, const Elements& remove) {
+  Array array(context, "x");
+  Elements deleted = array.fetch().elements;
+  std::erase_if(deleted, [&](const auto& one) { return one != remove.front(); });
+  array.change(add, remove);
+  return deleted;
+}
+
 void repeat_blindly(Context& context, const Elements& add, const Elements&) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     const Reply reply = context.cluster.execute(Request::append_or_create(
@@ -218,7 +247,7 @@ void get_and_set(Context& context, const Elements& add, const Elements& remove) 
 
 TEST_CASE("exhaustive array: every change against every other, and against fetch and compaction") {
   using exhaustive::holds;
-  const std::string letters = "amdpzcf";
+  const std::string letters = "amdpzcfk";
   for (std::size_t i = 0; i < letters.size(); ++i) {
     for (std::size_t j = i; j < letters.size(); ++j) {
       if (letters[i] == 'f' && letters[j] == 'f') continue;
@@ -227,6 +256,8 @@ TEST_CASE("exhaustive array: every change against every other, and against fetch
     }
   }
   holds("array: append | compact append", writers({"a", "ca"}), small_items(1));
+  holds("array: take | compact take", writers({"k", "ck"}), small_items(0));
+  holds("array: take | compact take, segments", writers({"k", "ck"}, {.grown = true}), small_items(0));
 }
 
 TEST_CASE("exhaustive array: what is lost is told") {
@@ -249,8 +280,8 @@ TEST_CASE("exhaustive array: what is lost is told") {
   }
 }
 
-// With a fault, copies may order what clients change at the same time differently (array.hpp): only what is there counts, and
-// nobody replaces anything.
+// With a fault, copies may order what clients change at the same time differently (array.hpp): only what is
+// there counts, and nobody replaces anything.
 TEST_CASE("exhaustive array: two copies") {
   using exhaustive::holds;
   Bounds bounds = small_items(0);
@@ -286,6 +317,8 @@ TEST_CASE("exhaustive array: caught when broken") {
   caught("array, broken: compaction that forgets ids", writers({"a", "c"}, broken), small_items(1));
   caught("array, broken: a change in two steps", writers({"m", "f"}, {.change = change_in_two_steps}),
          small_items(0));
+  caught("array, broken: it is told what was there before the change",
+         writers({"k", "k"}, {.take = look_and_take}), small_items(0));
   caught("array, broken: a blind repetition", writers({"a"}, {.change = repeat_blindly}), small_items(1));
   Bounds two_servers = small_items(0);
   two_servers.servers = 2;

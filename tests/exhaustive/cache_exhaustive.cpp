@@ -56,9 +56,12 @@ struct History {
   }
 };
 
-// One client's operations, as letters: a asks, and rebuilds if that falls to it; w asks, waiting; f asks, wanting it anew;
-// d asks, and dies if it is to rebuild; l asks, and rebuilds for longer than its lease; k asks, and rebuilds for so long,
-// renewing; e expires, r removes the entry, either because the source has changed.
+// One client's operations, as letters: a asks, and rebuilds if that falls to it; w asks, waiting; f asks,
+// wanting it anew;
+// d asks, and dies if it is to rebuild; l asks, and rebuilds for longer than its lease; k asks, and rebuilds
+// for so long, renewing; e expires, r removes the entry, x expires its tag, each because the source has
+// changed. t asks with the tag, u asks without it and never rebuilds, v with it; b asks with it for what was
+// read before.
 class Caller {
  public:
   Caller(Context context, ExploredClient& client, History& history)
@@ -66,21 +69,27 @@ class Caller {
 
   void live(const std::string& letters) {
     for (const char letter : letters) {
-      if (letter == 'e' || letter == 'r')
-        invalidate(letter == 'e');
+      if (letter == 'e' || letter == 'r' || letter == 'x')
+        invalidate(letter);
       else if (!ask(letter))
         return;
     }
   }
 
  private:
-  void invalidate(bool keeps_stale) {
+  void invalidate(char letter) {
     const bool changed =
         client_.operation("change the source", [&] { return change_source(context_), "done"; });
     if (!changed) return;
     bool reached = false;
-    const bool done = client_.operation(keeps_stale ? "expire" : "remove", [&] {
-      reached = !(keeps_stale ? cache_.expire() : cache_.remove()).failure;
+    const bool done = client_.operation(letter == 'r' ? "remove" : "expire", [&] {
+      if (letter == 'x') {
+        const auto failure = CacheTags(context_, {"T"}).expire().front().failure;
+        if (failure) raise(*failure);
+        reached = true;
+      } else {
+        reached = !(letter == 'e' ? cache_.expire() : cache_.remove()).failure;
+      }
       return reached ? "done" : "not everywhere";
     });
     if (done && reached) history_.due.push_back({client_.ended(), 2});
@@ -91,6 +100,12 @@ class Caller {
     CacheTerms terms{.ttl = 60s, .stale = 60s, .rebuild_ttl = rebuild_ttl, .holder = {}};
     terms.wait = letter == 'w' ? 150ms : 0ms;
     terms.refresh = letter == 'f';
+    if (letter == 't' || letter == 'b' || letter == 'v') terms.tags = {"T"};
+    std::string before;
+    if (letter == 'b') {
+      const auto read = [&] { return before = std::to_string(read_source(context_)); };
+      if (!client_.operation("read the source", read)) return true;
+    }
     std::optional<Cache::Answer> answer;
     client_.operation("ask", [&]() -> std::string {
       answer.emplace(cache_.ask(terms));
@@ -102,7 +117,10 @@ class Caller {
     if (answer->kind == Cache::Answer::Kind::fresh)
       history_.fresh.push_back({client_.begun(), parse_u64(answer->record->out).value()});
     if (answer->rebuild && letter == 'd') return false;
-    if (answer->rebuild) rebuild(*answer->rebuild, letter);
+    if (answer->rebuild && (letter == 'u' || letter == 'v'))
+      client_.operation("give up", [&] { return let_go(), answer->rebuild->end(true), "done"; });
+    else if (answer->rebuild)
+      rebuild(*answer->rebuild, letter, before);
     return true;
   }
 
@@ -113,9 +131,11 @@ class Caller {
 
   void let_go() { history_.held.end(client_, client_.run().steps()); }
 
-  void rebuild(CacheRebuild& rebuild, char letter) {
+  void rebuild(CacheRebuild& rebuild, char letter, const std::string& before) {
     CacheRecord record;
-    if (!client_.operation("build", [&] { return record.out = std::to_string(read_source(context_)); }))
+    record.out = before;
+    if (before.empty() &&
+        !client_.operation("build", [&] { return record.out = std::to_string(read_source(context_)); }))
       return;
     for (int slept = 0; (letter == 'l' || letter == 'k') && slept < 2; ++slept) {
       client_.sleep_for(letter == 'k' ? rebuild_ttl / 4 : rebuild_ttl);
@@ -151,9 +171,11 @@ class Caller {
 
 enum class Before { nothing, stale, fresh };
 
-void build_before(const Context& context) {
+void build_before(const Context& context, bool tagged) {
   Cache cache(context, "k");
-  auto answer = cache.ask({.ttl = 1s, .stale = 600s, .rebuild_ttl = rebuild_ttl, .holder = {}});
+  CacheTerms terms{.ttl = 1s, .stale = 600s, .rebuild_ttl = rebuild_ttl, .holder = {}};
+  if (tagged) terms.tags = {"T"};
+  auto answer = cache.ask(terms);
   CacheRecord record;
   record.out = "1";
   answer.rebuild->store(record);
@@ -164,6 +186,7 @@ struct Setting {
   Before before = Before::stale;
   std::size_t copies = 1;
   bool exclusive = true;  // one rebuild at a time
+  bool tagged = false;    // what is there has the tag
   bool behind = false;    // one rebuilds that did not reach the first server, and has the lock on the second
   test::Spoiled::Spoil spoil = nullptr;
 };
@@ -178,7 +201,7 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
     Context before = run.observer();
     before.copies = setting.copies;
     before.cluster.execute(Request::set(source, "1", Exptime::never()));
-    if (setting.before != Before::nothing) build_before(before);
+    if (setting.before != Before::nothing) build_before(before, setting.tagged);
     if (setting.before == Before::stale) run.time().advance(2s);
     if (setting.behind)
       Lock::at_key(Replicas(before).at(1), lock_key).acquire({.ttl = rebuild_ttl, .holder = {}});
@@ -194,7 +217,7 @@ Scenario callers(std::vector<std::string> lives, Setting setting = {}) {
       Context context = observer;
       context.copies = copies;
       const auto shown = Cache(context, "k").show();
-      if (shown.record && shown.record->fresh(observer.clock.wall()))
+      if (shown.record && shown.record->fresh(observer.clock.wall()) && shown.expired_tags.empty())
         history->fresh.push_back({run.steps() + 1, parse_u64(shown.record->out).value()});
       if (behind && history->held.any()) return "two rebuilds at a time";
       return history->violation(exclusive);
@@ -250,6 +273,62 @@ TEST_CASE("exhaustive cache: no invalidation is undone although items are lost")
        {std::vector<std::string>{"a", "a"}, {"a", "ea"}, {"a", "ra"}, {"e", "r"}})
     holds("cache, an item is evicted: " + one[0] + " | " + one[1], callers(one, {.exclusive = false}),
           losing);
+}
+
+// A build that an expire overtakes is stale as soon as it is stored, and a tag that is lost makes nothing
+// fresh.
+TEST_CASE("exhaustive cache: tags, askers and expires against each other") {
+  using exhaustive::holds;
+  Bounds losing{.faults = 1, .kinds = Happenings::none()};
+  losing.kinds.evictions = losing.kinds.delayed = true;
+  losing.evictable = [](const std::string& key) { return key != source; };
+  for (const std::vector<std::string>& one : {std::vector<std::string>{"t", "t"},
+                                              {"t", "x"},
+                                              {"t", "xt"},
+                                              {"t", "xu"},
+                                              {"u", "xu"},
+                                              {"x", "x"},
+                                              {"tu", "x"},
+                                              {"v", "xt"}}) {
+    for (const Before before : {Before::nothing, Before::stale, Before::fresh}) {
+      if (before == Before::fresh && one[0] == "x") continue;
+      const std::string name = "cache, tags: " + one[0] + " | " + one[1] +
+                               (before == Before::nothing ? ", missing"
+                                : before == Before::stale ? ", stale"
+                                                          : ", fresh");
+      const Setting setting{.before = before, .exclusive = false, .tagged = true};
+      holds(name, callers(one, setting), {.faults = 1}, 0);
+      holds(name + ", data lost", callers(one, setting), losing);
+    }
+  }
+  for (const std::vector<std::string>& one : {std::vector<std::string>{"t", "x"}, {"t", "t"}, {"u", "x"}}) {
+    Bounds bounds{.hasty_attempts = 1, .servers = 2};
+    holds("cache, tags, two copies: " + one[0] + " | " + one[1],
+          callers(one, {.before = Before::fresh, .copies = 2, .exclusive = false, .tagged = true}), bounds,
+          0);
+  }
+}
+
+void number_of_nobody(Request& request) {
+  if (request.op == Op::add_and_get && request.key == "cachetag:T") request.value = "4611686018427387904";
+}
+
+void look_at_no_tag(Request& request) {
+  if (request.op == Op::incr && request.key == "cachetag:T") request.key = "cachetag:elsewhere";
+}
+
+TEST_CASE("exhaustive cache: tags, caught when broken") {
+  using exhaustive::caught;
+  const Setting tagged{.before = Before::nothing, .exclusive = false, .tagged = true};
+  caught("cache, broken: a tag's numbers read after the build began", callers({"b", "x"}, tagged), {});
+  Setting spoiled = tagged;
+  spoiled.spoil = number_of_nobody;
+  Bounds losing{.faults = 1, .kinds = Happenings::none()};
+  losing.kinds.evictions = true;
+  losing.evictable = [](const std::string& key) { return key == "cachetag:T"; };
+  caught("cache, broken: a tag is created with the same number again", callers({"txvt"}, spoiled), losing);
+  spoiled.spoil = look_at_no_tag;
+  caught("cache, broken: another tag is expired", callers({"tu", "x"}, spoiled), {});
 }
 
 // With a fault, clients that reach different servers may rebuild at the same time: no value is wrong for it.

@@ -1,5 +1,5 @@
-// Counters: what was added, taken, set and removed, in some order, explains every answer and what is left. In several copies
-// changes answer no order: there only what is read, and who removed, counts.
+// Counters: what was added, taken, set and removed, in some order, explains every answer and what is left. In
+// several copies changes answer no order: there only what is read, and who removed, counts.
 #include "common/base/bytes.hpp"
 #include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
@@ -47,7 +47,8 @@ CounterReading read(Context& context) {
   return reading;
 }
 
-// One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r remove.
+// One client's operations, as letters: i increment by 2, t take, d decrement by 1, g get, s set to 10, r
+// remove.
 class Teller {
  public:
   Teller(Context context, ExploredClient& client, Acts& acts, const Setting& setting)

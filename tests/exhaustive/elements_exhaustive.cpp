@@ -1,5 +1,5 @@
-// Tables and hashes: per element linearizable; fetch has every element that is present throughout it, and none that is
-// absent throughout it.
+// Tables and hashes: per element linearizable; fetch has every element that is present throughout it, and
+// none that is absent throughout it.
 #include <map>
 
 #include "common/primitives/journal/journal.hpp"
@@ -25,9 +25,19 @@ enum class Mistake {
   listed_after,
   never_listed_again,
   removal_without_trace,
+  listed_when_it_was_there,  // what ended since is taken for listed
+  end_kept,                  // by who sets it without one
   compaction_without_grace,
   compaction_without_cas
 };
+
+// The values of fields that expire begin with it.
+constexpr char ending = '~';
+constexpr auto short_life = 2s;
+
+bool ends(const Value& state) {
+  return state && state->starts_with(ending);
+}
 
 std::vector<bool> all_present(std::span<const std::string> names) {
   return std::vector<bool>(names.size(), true);
@@ -49,6 +59,15 @@ void set_wrongly(Context& context, const std::string& structure, const Elements&
   if (mistake == Mistake::never_listed_again) list(context, structure, element.name);
   expect(context.cluster, context.cluster.execute(Request::add(key, element.value, Exptime::never())));
   if (mistake == Mistake::listed_after) list(context, structure, element.name);
+}
+
+// The line that it had when it was there before is taken to be there still.
+void set_to_end_wrongly(Context& context, const std::string& key, const std::string& value) {
+  const Exptime exptime = Exptime::after(short_life, context.clock.wall());
+  const auto replaced =
+      expect(context.cluster, context.cluster.execute(Request::replace(key, value, exptime)));
+  if (replaced.outcome == Outcome::stored) return;
+  expect(context.cluster, context.cluster.execute(Request::add(key, value, exptime)));
 }
 
 void compact_wrongly(Context& context, const std::string& structure, Elements& elements, Mistake mistake) {
@@ -74,8 +93,9 @@ void compact_wrongly(Context& context, const std::string& structure, Elements& e
   }
 }
 
-// One client's operations, as letters: s sets n to its own value (a table's are all 1), g gets it, r removes it, f fetches,
-// c compacts, o sets another element of the same shard.
+// One client's operations, as letters: s sets n to its own value (a table's are all 1), e the same to expire
+// in two seconds (hashes only), g gets it, r removes it, f fetches, c compacts, o sets another element of the
+// same shard.
 class User {
  public:
   User(Context context, ExploredClient& client, Acts& acts, std::string structure, Mistake mistake)
@@ -90,6 +110,8 @@ class User {
     switch (letter) {
       case 's':
         return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++));
+      case 'e':
+        return set(ending + std::to_string(client_.index()) + std::to_string(next_++));
       case 'g':
         return get();
       case 'r':
@@ -132,7 +154,13 @@ class User {
             set_wrongly(context_, structure_, elements_, element, mistake_);
             return [value](Value& state) { return state = value, true; };
           }
-          const bool created = answer(elements_.set(std::span(&element, 1)).front()).yes;
+          if (ends(value) && mistake_ == Mistake::listed_when_it_was_there) {
+            set_to_end_wrongly(context_, elements_.key_of(element.name), value);
+            return [value](Value& state) { return state = value, true; };
+          }
+          const bool to_end = ends(value) || mistake_ == Mistake::end_kept;
+          const auto ttl = to_end ? std::optional<Duration>(short_life) : std::nullopt;
+          const bool created = answer(elements_.set(std::span(&element, 1), false, ttl).front()).yes;
           told = created ? "created" : "was there";
           return [value, created, tells = tells()](Value& state) {
             const bool missing = !state;
@@ -204,6 +232,7 @@ struct Setting {
   bool removed = false;  // n was there, longer ago than the grace
   Mistake mistake = Mistake::none;
   std::size_t copies = 1;
+  bool ending = false;  // fields may expire
 };
 
 Scenario users(std::vector<std::string> lives, Setting setting) {
@@ -231,6 +260,12 @@ Scenario users(std::vector<std::string> lives, Setting setting) {
       const std::string name = "n";
       Elements elements(in_copies(observer, setting.copies), setting.structure, "h", small_paddings);
       if (setting.copies == 1 && run.lost_data()) acts->perhaps([](Value& state) { state.reset(); });
+      // What nobody acknowledged may be present and not listed.
+      const bool never_set = acts->explained(Value(), [](Value& state) { return !state.has_value(); });
+      if (setting.ending)
+        acts->perhaps([](Value& state) {
+          if (ends(state)) state.reset();
+        });
       const auto left = elements.get(std::span(&name, 1)).front();
       const Value value = left.yes ? Value(left.value) : Value();
       if (!acts->explained(setting.before ? Value("1") : Value(),
@@ -240,10 +275,12 @@ Scenario users(std::vector<std::string> lives, Setting setting) {
       bool listed = false;
       const auto listing =
           elements.fetch([&](Elements::Found& found) { listed = listed || found.name == name; });
-      // What nobody acknowledged may be present and not listed.
-      if (listing.complete() && !listed && left.yes &&
-          !acts->explained(Value(), [](Value& state) { return !state.has_value(); }))
+      if (listing.complete() && !listed && left.yes && !never_set)
         return "it is acknowledged, present, and not listed";
+      run.time().advance(setting.ending ? short_life + 2s : 0s);
+      const auto later = elements.get(std::span(&name, 1)).front();
+      if (later.yes && ends(later.value)) return "it has not expired";
+      if (!later.yes && value && !ends(value)) return "it expired, though it was set without an end";
       return std::nullopt;
     });
   };
@@ -302,6 +339,29 @@ TEST_CASE("exhaustive table and hash: what is lost is told") {
   }
 }
 
+TEST_CASE("exhaustive table and hash: fields that expire, against every change, fetch and compaction") {
+  using exhaustive::holds;
+  for (const char* pair : {"e s", "e e", "e r", "e f", "e c", "e g", "es f", "ee c", "e sf"}) {
+    const std::string both = pair;
+    const std::vector<std::string> lives{both.substr(0, both.find(' ')), both.substr(both.find(' ') + 1)};
+    Bounds bounds = small_items(0, {4s});
+    if (both == "e c" || both == "ee c") bounds.hasty_attempts = 0;
+    const std::string name = "hash, they expire: " + lives[0] + " | " + lives[1];
+    holds(name + ", it is there", users(lives, {.before = true, .ending = true}), bounds);
+    holds(name + ", it was removed long ago", users(lives, {.removed = true, .ending = true}), bounds);
+    if (both.size() > 3) continue;
+    holds(name + ", a fault", users(lives, {.before = true, .ending = true}), small_items(1));
+  }
+  // Behind a new element, the next is taken for new.
+  holds("hash, they expire: o e | s", users({"oe", "s"}, {.before = true, .ending = true}),
+        small_items(0, {4s}));
+  // Long enough for compaction to take the line of what has expired.
+  holds("hash, they expire: e | c, a minute passes anywhere",
+        users({"e", "c"}, {.before = true, .ending = true}), small_items(0, {61s}));
+  holds("hash, they expire: e e | c, a minute passes anywhere",
+        users({"ee", "c"}, {.removed = true, .ending = true}), small_items(0, {61s}));
+}
+
 TEST_CASE("exhaustive table and hash: two copies") {
   using exhaustive::holds;
   for (const std::string structure : {"table", "hash"}) {
@@ -331,6 +391,11 @@ TEST_CASE("exhaustive table and hash: caught when broken") {
   caught("elements, 2 copies, broken: removed without a trace",
          users({"r", "g"}, {.before = true, .mistake = Mistake::removal_without_trace, .copies = 2}),
          two_servers);
+  caught("elements, broken: one that expired is taken for listed",
+         users({"ee", "c"}, {.removed = true, .mistake = Mistake::listed_when_it_was_there, .ending = true}),
+         small_items(0, {61s}));
+  caught("elements, broken: it keeps the end that it had",
+         users({"es", "g"}, {.mistake = Mistake::end_kept, .ending = true}), small_items(0));
   caught("elements, broken: compaction without a grace",
          users({"s", "c"}, {.removed = true, .mistake = Mistake::compaction_without_grace}), small_items(0));
   caught("elements, broken: compaction without cas",

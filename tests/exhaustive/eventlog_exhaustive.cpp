@@ -1,5 +1,5 @@
-// Event logs: a fetch has every acknowledged event once, a cursor delivers each exactly once, and a gap is reported only
-// where something was lost.
+// Event logs: a fetch has every acknowledged event once, a cursor delivers each exactly once, and a gap is
+// reported only where something was lost.
 #include <map>
 #include <set>
 
@@ -72,8 +72,8 @@ void fetch_plainly(const Context& context, Mistake mistake, CollectingSink& sink
   }
 }
 
-// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f fetches, d delivers
-// by a cursor of its own.
+// One client's operations, as letters: p puts an event, b puts one that fills more than half an item, f
+// fetches, d delivers by a cursor of its own.
 class Party {
  public:
   Party(Context context, ExploredClient& client, History& history, Mistake mistake)
@@ -259,7 +259,8 @@ Scenario parties(std::vector<std::string> lives, Setting setting = {}) {
             .fetch({}, sink);
       history->reads.push_back(
           {exhaustive::never, sink.texts(), sink.gaps.size(), false, observer.clock.wall()});
-      // A log without a directory looks like one that lost it; a part named long before it is there, like a lost one.
+      // A log without a directory looks like one that lost it; a part named long before it is there, like a
+      // lost one.
       const bool lost = (run.lost_data() && setting.copies == 1) || waited;
       if (setting.mistake != Mistake::none) return violation(*history, Loss::told_at_once);
       return violation(*history, lost ? setting.loss : Loss::none);
@@ -320,8 +321,8 @@ TEST_CASE("exhaustive eventlog: two copies") {
   // With a second fault the put may miss one copy and the reader the other.
   pair({"p", "f"}, 1, 0);
   pair({"p", "d"}, 1, 0);
-  // With a fault, the one copy from which an event was read may not answer the second delivery, which then delivers it again from
-  // the other: eventlog.hpp, "With several copies".
+  // With a fault, the one copy from which an event was read may not answer the second delivery, which then
+  // delivers it again from the other: eventlog.hpp, "With several copies".
   pair({"p", "dd"}, 0, 0);
   for (const std::vector<std::string>& lives :
        {std::vector<std::string>{"pp", "f"}, {"bb", "f"}, {"bb", "d"}})

@@ -1,4 +1,5 @@
-// The explorer itself: that its reduction loses nothing, that every kind of fault happens, that what is found is told.
+// The explorer itself: that its reduction loses nothing, that every kind of fault happens, that what is found
+// is told.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
-// The known holes: each algorithm as the articles and the usual recipes give it, in a few requests, fails here, with its
-// shortest story. What else is known of them needs arithmetic instead of an order (clocks' skew over a period, exptimes of
-// more than a month as sums, counters at 2^63), or a connection that mixes up two servers' cas uniques, which no Cluster
-// allows; how often the windows are hit is for the bench.
+// The known holes: each algorithm as the articles and the usual recipes give it, in a few requests, fails
+// here, with its shortest story. What else is known of them needs arithmetic instead of an order (clocks'
+// skew over a period, exptimes of more than a month as sums, counters at 2^63), or a connection that mixes up
+// two servers' cas uniques, which no Cluster allows; how often the windows are hit is for the bench.
 #include "tests/exhaustive/naive.hpp"
 
 namespace mcds::holes_exhaustive {

@@ -1,4 +1,5 @@
-// Whether answers can be explained by some order of the operations that keeps who ended before whom began (Wing, Gong 1993).
+// Whether answers can be explained by some order of the operations that keeps who ended before whom began
+// (Wing, Gong 1993).
 #pragma once
 
 #include <cstddef>
@@ -79,7 +80,8 @@ class Acts {
     one.apply = std::move(apply);
   }
 
-  // It may have been done to the state at any time, by nobody that was asked, once for each of two faults: what servers lose.
+  // It may have been done to the state at any time, by nobody that was asked, once for each of two faults:
+  // what servers lose.
   void perhaps(const std::function<void(State&)>& effect) {
     for (int fault = 0; fault < 2; ++fault)
       acts_.push_back({.apply = [effect](State& state) { return effect(state), true; }});

@@ -18,7 +18,8 @@ constexpr Duration lapse = 4s;
 constexpr Duration longest_ttl = 2s;
 constexpr Duration old_enough = 10s;
 
-// That the lock is held, as one was told: from that step on, until it began to give back, or until its deadline.
+// That the lock is held, as one was told: from that step on, until it began to give back, or until its
+// deadline.
 using exhaustive::Tenures;
 
 std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
@@ -27,8 +28,8 @@ std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
   return std::nullopt;
 }
 
-// One client's life with the lock, as letters: a acquire, w acquire waiting, r renew, t renew by token, f release, F release
-// by token, x release by force.
+// One client's life with the lock, as letters: a acquire, w acquire waiting, r renew, t renew by token, f
+// release, F release by token, x release by force.
 class Holder {
  public:
   Holder(const Context& context, ExploredClient& client, Tenures& tenures)
@@ -214,7 +215,8 @@ TEST_CASE("exhaustive lock: two copies") {
   pair("af", "a", 1, 0);
   pair("ar", "a", 1, 0);
   for (const char* one : {"a", "af", "ar", "aF", "at"}) pair(one, "a", 0, 1);
-  // A server that restarts after it was heard to vote, and is then asked for the lock again, has forgotten its holder.
+  // A server that restarts after it was heard to vote, and is then asked for the lock again, has forgotten
+  // its holder.
   Bounds restarting{.faults = 1, .kinds = Happenings::none(), .servers = 3};
   restarting.kinds.restarts = true;
   for (const char* one : {"a", "aa", "w"})

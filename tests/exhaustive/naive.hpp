@@ -1,4 +1,5 @@
-// Algorithms as the articles and the usual recipes give them: a client's few requests, and what must not come of them.
+// Algorithms as the articles and the usual recipes give them: a client's few requests, and what must not come
+// of them.
 #pragma once
 
 #include "common/base/bytes.hpp"

@@ -1,4 +1,5 @@
-// What the pairs of every structure share: the bounds of a run of the tests, the verdict's line, the story when it fails.
+// What the pairs of every structure share: the bounds of a run of the tests, the verdict's line, the story
+// when it fails.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -10,8 +11,8 @@
 
 namespace mcds::exhaustive {
 
-// MCDS_TEST_FULL (`tests/run --full`): one fault more, and pairs that meet a third client, as far as so many steps of each
-// pair reach. MCDS_TEST_STEPS: another number of them.
+// MCDS_TEST_FULL (`tests/run --full`): one fault more, and pairs that meet a third client, as far as so many
+// steps of each pair reach. MCDS_TEST_STEPS: another number of them.
 inline bool full() {
   return std::getenv("MCDS_TEST_FULL") != nullptr;
 }

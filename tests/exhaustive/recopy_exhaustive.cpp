@@ -1,5 +1,6 @@
-// Changing the number of copies: one who does it, from 1 to 2 or from 2 to 1, and one who writes or reads meanwhile; who does
-// it may die before any of its requests. What was acknowledged is what is left, under the new number alone.
+// Changing the number of copies: one who does it, from 1 to 2 or from 2 to 1, and one who writes or reads
+// meanwhile; who does it may die before any of its requests. What was acknowledged is what is left, under the
+// new number alone.
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/elements.hpp"
 #include "tests/exhaustive/linearizability.hpp"
@@ -20,7 +21,8 @@ struct Setting {
   std::size_t from = 1;
   std::size_t to = 2;
   Mistake mistake = Mistake::none;
-  // What is removed while a mover dies may come back: with a single copy a removal leaves nothing behind (recopying.hpp).
+  // What is removed while a mover dies may come back: with a single copy a removal leaves nothing behind
+  // (recopying.hpp).
   bool may_return = false;
 };
 
@@ -137,8 +139,8 @@ struct Arrays {
   }
 };
 
-// One client's operations, as letters: w writes, d removes what is there, g gets it, f fetches. It gives whatever number it was
-// told last.
+// One client's operations, as letters: w writes, d removes what is there, g gets it, f fetches. It gives
+// whatever number it was told last.
 template <typename Kind>
 class User {
  public:

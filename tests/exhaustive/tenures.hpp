@@ -1,4 +1,5 @@
-// Who held something that only one may hold: between two steps, and between two times; either order proves them apart.
+// Who held something that only one may hold: between two steps, and between two times; either order proves
+// them apart.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Visitors: every acknowledged hit of a full period is in its value, nothing is counted twice, and an id once in a period.
+// Visitors: every acknowledged hit of a full period is in its value, nothing is counted twice, and an id once
+// in a period.
 #include <map>
 
 #include "common/base/bytes.hpp"

@@ -19,7 +19,9 @@ from checks import check, finish
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 ROUNDS = os.environ.get("MCDS_TEST_ROUNDS", "2000")
 FOLDER = "build-fuzz/replay"
-FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+FLAGS = ["-std=c++20", "-O0", "-g1", "-I.", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fpch-preprocess"]
+# ccache looks into a precompiled header only when told how much may differ.
+os.environ["CCACHE_SLOPPINESS"] = "pch_defines,time_macros"
 COMPILER = [*(["ccache"] if shutil.which("ccache") else []), "c++"]
 
 
@@ -35,8 +37,16 @@ def object_of(source):
     return os.path.join(FOLDER, source.replace("/", "_").removesuffix(".cpp") + ".o")
 
 
-def compiled(source):
-    done = subprocess.run([*COMPILER, *FLAGS, "-c", source, "-o", object_of(source)], capture_output=True, check=False)
+def precompiled():
+    """The standard headers, once for all sources: without, they are most of what is compiled."""
+    header = os.path.join(FOLDER, "standard.hpp")
+    shutil.copy("common/pch/standard.hpp", header)
+    subprocess.run(["c++", *FLAGS, "-x", "c++-header", header, "-o", header + ".gch"], check=True)
+    return ["-include", header]
+
+
+def compiled(source, header):
+    done = subprocess.run([*COMPILER, *FLAGS, *header, "-c", source, "-o", object_of(source)], capture_output=True, check=False)
     return done.returncode, f"{source}: {done.stderr.decode()[-3000:]}"
 
 
@@ -46,7 +56,8 @@ def main():
     targets = sorted(os.path.basename(path).removesuffix("_fuzz.cpp") for path in glob.glob("tests/fuzz/*_fuzz.cpp"))
     needed = {source for target in targets for source in sources_of(target)[0]}
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for status, said in pool.map(compiled, sorted(needed)):
+        header = precompiled()
+        for status, said in pool.map(lambda source: compiled(source, header), sorted(needed)):
             check(status == 0, said)
     for target in targets:
         sources, libraries = sources_of(target)

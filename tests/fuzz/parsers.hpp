@@ -1,10 +1,12 @@
-// Every reader of bytes that others store, send or configure, by number: what the fuzzer and the unit test feed. A reader
-// may refuse by a Failure; anything else that leaves it is a finding. What it takes must survive being written again.
+// Every reader of bytes that others store, send or configure, by number: what the fuzzer and the unit test
+// feed. A reader may refuse by a Failure; anything else that leaves it is a finding. What it takes must
+// survive being written again.
 #pragma once
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -23,11 +25,12 @@
 #include "common/cluster/login.hpp"
 #include "common/cluster/statistics.hpp"
 #include "common/cluster/wire/greeting.hpp"
+#include "common/operations/saved.hpp"
 #include "common/placement/pools/files.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/journal/lines.hpp"
-#include "common/primitives/recopying.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/cache/record.hpp"
 #include "common/structures/counter/record.hpp"
 #include "common/structures/counter/sliding.hpp"
@@ -160,8 +163,8 @@ inline void read_watch(std::string_view text) {
   }
 }
 
-// The first byte chooses the form of the login and whether it was asked for; the rest is what the server says, whole and in
-// pieces.
+// The first byte chooses the form of the login and whether it was asked for; the rest is what the server
+// says, whole and in pieces.
 inline void read_login(std::string_view text) {
   if (text.empty()) return;
   using Step = LoginExchange::Step;
@@ -253,7 +256,27 @@ inline void read_ledger(std::string_view text) {
   static_cast<void>(ledger.has_history());
 }
 
-constexpr std::array<void (*)(std::string_view), 29> parsers{
+// What a file of saved items holds, whole and in pieces.
+inline void read_saved(std::string_view text) {
+  const auto items = [text](std::size_t piece) {
+    std::size_t position = 0;
+    SavedReader reader([&](char* into, std::size_t size) {
+      const std::size_t got = text.copy(into, std::min(size, piece), position);
+      position += got;
+      return got;
+    });
+    std::string all;
+    while (const auto item = reader.next())
+      all += item->key + ' ' + std::to_string(item->flags) + ' ' + std::to_string(item->ends_s) + ' ' +
+             std::string(item->value) + '\n';
+    must(reader.offset() <= text.size());
+    const SavedReader::End& end = reader.end();
+    return all + (end.ours ? "ours " : "") + (end.whole ? "whole " : "") + end.problem;
+  };
+  must(items(1 + text.size() / 3) == items(text.size() + 1));
+}
+
+constexpr std::array<void (*)(std::string_view), 30> parsers{
     read_json,
     [](std::string_view text) { must(canonical_json(canonical_json(text)) == canonical_json(text)); },
     read_event,
@@ -287,6 +310,7 @@ constexpr std::array<void (*)(std::string_view), 29> parsers{
     read_recopy_mark,
     read_ring,
     read_ledger,
+    read_saved,
 };
 
 // `text` as it is, and with the checksum that lets a mutation past the first check.

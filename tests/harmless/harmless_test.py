@@ -129,7 +129,7 @@ def main():
                 with Memcached(program, directory) as server:
                     server.store(0, KEYS)
                     paused_reader(name, server)
-                    for words in (["item", "list"], ["where", "--probe", "--live", "--list"], ["ring", "diff", "--live", "--to", "10.0.0.1"]):
+                    for words in (["item", "list"], ["where", "--probe", "--live", "--list"], ["ring", "diff", "--live", "--to", "10.0.0.1"], ["item", "save", "-"]):
                         stopped(name, server, *words)
                     killed(name, server)
                     without_room(name, server)

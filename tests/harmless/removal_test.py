@@ -50,24 +50,24 @@ def ask(file, line):
 
 
 def move_pages(file, ends):
-    """Of the class that has the items to another one, and back."""
-    file.write(b"stats items\r\n")
-    file.flush()
-    lines = list(iter(file.readline, b"END\r\n"))
+    """Of the class that has the items to another one, and back before it lacks them: some versions skip what comes too soon."""
+    lines = asked_for(file, b"stats items")
     numbers = [(int(found[2]), int(found[1])) for line in lines if (found := re.match(rb"STAT items:(\d+):number (\d+)", line))]
     full = max(numbers)[1]
+    pages = b"STAT %d:total_pages " % OTHER_CLASS
     while not ends.is_set():
-        for classes in ((full, OTHER_CLASS), (OTHER_CLASS, full)):
-            while ask(file, b"slabs reassign %d %d" % classes).startswith(b"BUSY"):
-                time.sleep(0.001)
-            while running(file):
-                time.sleep(0.001)
+        has = [int(line.split()[2]) for line in asked_for(file, b"stats slabs") if line.startswith(pages)]
+        classes = (OTHER_CLASS, full) if has and has[0] > 2 else (full, OTHER_CLASS)
+        while ask(file, b"slabs reassign %d %d" % classes).startswith(b"BUSY"):
+            time.sleep(0.001)
+        while b"STAT slab_reassign_running 1\r\n" in asked_for(file, b"stats"):
+            time.sleep(0.001)
 
 
-def running(file):
-    file.write(b"stats\r\n")
+def asked_for(file, words):
+    file.write(words + b"\r\n")
     file.flush()
-    return b"STAT slab_reassign_running 1\r\n" in list(iter(file.readline, b"END\r\n"))
+    return list(iter(file.readline, b"END\r\n"))
 
 
 def store_all(server):

@@ -6,6 +6,7 @@ Usage: arguments_test.py BUILD_DIR; MCDS_TEST_SEED and MCDS_TEST_ARGUMENTS (how 
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,10 @@ from hostile import DOCUMENTED, MCDS, MOST_ADDRESSES, MOST_KIB, MOST_SECONDS, SA
 SEED = int(os.environ.get("MCDS_TEST_SEED", str(random.randrange(1 << 32))))
 COUNT = int(os.environ.get("MCDS_TEST_ARGUMENTS", "500" if SANITIZED else "5000"))
 # They wait for somebody, or start servers.
-ENDLESS = {"sandbox", "-f", "--follow", "--watch"}
+ENDLESS = {"sandbox", "-f", "--follow", "--watch", "watch", "--every"}
+# They look for a while, which is given.
+LOOKING = {"doctor", "capacity"}
+LONGEST = 60  # seconds
 ODD = ["", "-", "--", "-1", "0", "1", "9007199254740993", "18446744073709551616", "1e309", "nan", "17179869184G", "1h30m", "100y",
        "@nan", "@9e99", "2026-11-21T04:08:53Z", "30%", "101%", "a", "a:b", "x" * 251, "x" * 59 + "ü" * 9, "\x1b[31m", "\udcff\udcfe",
        "a b", "a\tb", "a\nb", "{}", "[1,2]", "[" * 200, "null", "\"\\ud800\"", "@/dev/null", "@/nowhere", "@/dev/zero", "@@x", "*", "..",
@@ -50,6 +54,8 @@ def lists(commands, words, rng):
             rng.shuffle(arguments)
         if rng.random() < 0.2:
             arguments += ["--", "true"]
+        if LOOKING & set(arguments):
+            arguments += ["--for", "1s"]
         if not ENDLESS & set(arguments) and not any(word.startswith("-w") or word == "--wait" for word in arguments):
             yield [word.encode("utf-8", "surrogateescape") for word in arguments]
 
@@ -75,7 +81,10 @@ def main():
                 pid = os.posix_spawn(MCDS, ["mcds", *arguments], environment, file_actions=actions)
             except ValueError:
                 continue  # a NUL
+            signal.signal(signal.SIGALRM, lambda *_, pid=pid: os.kill(pid, signal.SIGKILL))
+            signal.alarm(LONGEST)
             _, status, usage = os.wait4(pid, 0)
+            signal.alarm(0)
             code = os.waitstatus_to_exitcode(status)
             fine = code in DOCUMENTED and code != 70
             if not SANITIZED:

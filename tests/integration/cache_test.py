@@ -161,6 +161,36 @@ def expired_entry_is_rebuilt_once_and_nobody_waits_longer(world):
     return f"{CALLERS - 1} served stale within {waited:.2f} s of the start of {CALLERS} processes"
 
 
+def herd_with_tags(world, *options):
+    """Tags expire under 80 callers: each time one of them rebuilds, and all get what was begun after the last of it."""
+    tags = ("--tag", "T", "--tag", "U", *options)
+    assert world.call("run", "k", *tags, "--", "echo", "old")[0] == 0
+    assert world.call("expire", "--tag", "T", *options)[0] == 0
+    os.mkfifo(world.path("go"))
+    callers = [world.start("run", "k", "--wait", "60s", *tags, "--", "sh", "-c", BLOCKED) for _ in range(80)]
+    for rebuild, tag in enumerate("TUT", 1):
+        wait_for(lambda: len(runs(world)) == rebuild, 60)  # noqa: B023
+        assert world.call("expire", "--tag", tag, *options)[0] == 0
+        let_go(world, f"overtaken {rebuild}")
+    wait_for(lambda: len(runs(world)) == 4, 60)
+    let_go(world, "new")
+    got = sorted(caller.communicate(timeout=60)[0] for caller in callers)
+    assert got == ["new\n"] * 77 + [f"overtaken {rebuild}\n" for rebuild in (1, 2, 3)], got
+    assert len(runs(world)) == 4, runs(world)
+    assert world.call("run", "k", *tags, "--", "echo", "never")[1] == "new\n"
+
+
+@test
+def each_expired_tag_costs_a_herd_one_rebuild(world):
+    herd_with_tags(world)
+
+
+@test
+def each_expired_tag_costs_a_herd_one_rebuild_with_copies_too(world):
+    world.start_pool("m1", "m2", "m3")
+    herd_with_tags(world, "--copies", "3")
+
+
 @test
 def cold_entry_is_built_once_and_all_get_it(world):
     os.mkfifo(world.path("go"))
@@ -285,7 +315,7 @@ class LosingServers:
 def read_and_invalidate(world, choice, options, meanwhile):
     """A source that changes; each change is followed by expire or remove. Once that has answered, nobody may get less."""
     world.write("source", "0")
-    command = ("run", "k", *options, "--ttl", "1s", "--wait", "2s", "--on-busy", "wait", "--rebuild-ttl", "4s", "--",
+    command = ("run", "k", *options, "--tag", "T", "--ttl", "1s", "--wait", "2s", "--on-busy", "wait", "--rebuild-ttl", "4s", "--",
                "sh", "-c", "v=$(cat source); sleep 0.03; echo $v")
     readers = {}
     version = acknowledged = fresh = killed = told = 0
@@ -310,7 +340,7 @@ def read_and_invalidate(world, choice, options, meanwhile):
         if choice.random() < 0.3 and time.monotonic() < end:
             version += 1
             world.write("source", str(version))
-            code = world.call(choice.choice(["expire", "remove"]), "k", *options)[0]
+            code = world.call(*choice.choice([("expire", "k"), ("remove", "k"), ("expire", "--tag", "T")]), *options)[0]
             assert code in ((0, 1, 80) if options else (0, 1)), code
             if code == 80:
                 told += 1

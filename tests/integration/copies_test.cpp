@@ -1,4 +1,5 @@
-// Real servers, killed and restarted empty one at a time under many clients, with a healing read between kills.
+// Real servers, killed and restarted empty one at a time under many clients, with a healing read between
+// kills.
 // MCDS_COPIES_SECONDS sets how long it goes on, MCDS_COPIES_CLIENTS how many there are.
 #include <doctest/doctest.h>
 

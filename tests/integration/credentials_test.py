@@ -149,6 +149,15 @@ def source_of(world, kind, address, tls):
         return "mcrouter:" + world.file("m.json", f'{{"pools":{{"A":{pool}}},"route":"PoolRoute|A"}}'), {}
     if kind == "php-ini":
         return "php-ini:" + world.file("php.ini", f'session.save_handler=memcache\nsession.save_path="{"tls" if tls else "tcp"}://{address}"\n'), {}
+    if kind == "django":
+        cache = {"BACKEND": "django.core.cache.backends.memcached.PyMemcacheCache", "LOCATION": address}
+        return "django:" + world.file("caches.json", json.dumps({"default": cache})), {}
+    if kind == "oslo":
+        return "oslo:" + world.file("nova.conf", f"[cache]\nmemcache_servers = {address}\ntls_enabled = {tls}\n"), {}
+    if kind == "dsn":
+        return "dsn:THEIR_DSN", {"THEIR_DSN": f"memcached://{address}"}
+    if kind == "dalli":
+        return "dalli:THEIR_LIST", {"THEIR_LIST": address}
     if kind == "env":
         return "env:THEIR", {"THEIR_SERVERS": scheme + address}
     if kind == "dns":
@@ -163,13 +172,16 @@ def source_of(world, kind, address, tls):
 def from_source(kind, pooled=False, plain_login=False):
     def way(world, address, tls):
         source, environment = source_of(world, kind, address, tls)
+        words = ["--tls"] if tls and kind in WITHOUT_TLS else []
         if not pooled:
-            return ["--servers-from", source], "", environment
-        return ["-P", "p"], f"[pool p]\nservers_from = {source}\n" + ("plain_login = yes\n" if plain_login else ""), environment
+            return ["--servers-from", source, *words], "", environment
+        settings = f"[pool p]\nservers_from = {source}\n" + ("plain_login = yes\n" if plain_login else "")
+        return ["-P", "p", *words], settings, environment
     return way
 
 
-NAMED = ["file", "nutcracker", "mcrouter", "mcrouter pool", "php-ini", "env"]
+NAMED = ["file", "nutcracker", "mcrouter", "mcrouter pool", "php-ini", "env", "oslo", "django", "dsn", "dalli"]
+WITHOUT_TLS = ["django", "dsn", "dalli"]  # in what they are written in
 DISCOVERED = ["dns", "dnssrv", "elasticache"]
 SENT, WITHHELD, NOTHING = "sent", "withheld", "nothing"
 # way: (its words, what happens without TLS on another machine with: the login of options, of the environment, of the pool

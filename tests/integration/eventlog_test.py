@@ -25,15 +25,15 @@ mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
 
 
 class Servers:
-    def __init__(self, directory, count=2):
+    def __init__(self, directory, count=2, memory="64"):
+        self.memory = memory
         self.paths = [os.path.join(directory, f"m{i + 1}.sock") for i in range(count)]
         self.processes = [self.start(path) for path in self.paths]
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
         self.environment["MCDS_SERVERS"] = ",".join(f"m{i + 1}=unix:{path}" for i, path in enumerate(self.paths))
 
-    @staticmethod
-    def start(path):
-        return start_memcached(path, "-m", "64")
+    def start(self, path):
+        return start_memcached(path, "-m", self.memory)
 
     def restart(self, index):
         self.processes[index].kill()
@@ -46,8 +46,9 @@ class Servers:
             server.wait()
 
     def run(self, *arguments, **options):
-        return subprocess.run([mcds, *arguments], env=self.environment, capture_output=True, check=False, timeout=60,
-                              stdin=subprocess.DEVNULL, **options)
+        stdin = {} if "input" in options else {"stdin": subprocess.DEVNULL}
+        return subprocess.run([mcds, *arguments], env=self.environment, capture_output=True, check=False, timeout=60, **stdin,
+                              **options)
 
     def spawn(self, *arguments, **options):
         return subprocess.Popen([mcds, *arguments], env=self.environment, **options)
@@ -270,11 +271,37 @@ def other_languages(directory):
         servers.stop()
 
 
+def larger_than_memory(directory):
+    """What was put into one chunk is read, also where it is more than is held at a time."""
+    servers = Servers(directory, 1, "400")
+    try:
+        lines = b"".join(b"%07d %s\n" % (i, b"x" * 3000) for i in range(48000))
+        ring = ("--chunk", "1d")
+        done = servers.run("eventlog", "put", "big", "-", *ring, input=lines)
+        check(done.returncode == 0, f"put: {done}")
+        done = servers.run("eventlog", "fetch", "big", "-o", "value")
+        check(done.returncode == 0 and done.stdout == lines, f"{len(lines)} bytes of one chunk: {len(done.stdout)}, {done.stderr}")
+        cursor = ("--cursor", os.path.join(directory, "cursor"), "-o", "value")
+        parts = [servers.run("eventlog", "fetch", "big", *cursor, *limit).stdout for limit in (["--limit", "40000"], [], [])]
+        check(b"".join(parts) == lines and not parts[2], f"by a cursor: {[len(part) for part in parts]}")
+        info = json.loads(servers.run("eventlog", "info", "big").stdout)
+        check((info["events"], info["chunks_used"]) == (48000, 1), f"info: {info}")
+        day = int(uuid.UUID(json.loads(servers.run("eventlog", "fetch", "big", "--limit", "1").stdout)["id"]).hex[:12], 16) // 86400000
+        done = servers.run("item", "remove", f"eventlog:big:86400x60:{day}.40")
+        check(done.returncode == 0, f"a part is removed: {done}")
+        done = servers.run("eventlog", "fetch", "big")
+        gaps = [line for line in done.stdout.splitlines() if b'"gap"' in line]
+        left = done.stdout.count(b'"id"')
+        check(len(gaps) == 1 and 46000 < left < 48000, f"a lost part: {gaps}, {left} events")
+    finally:
+        servers.stop()
+
+
 def main():
     print(f"seed {SEED}")
     choice = random.Random(SEED)
     for test in (lambda d: killed_readers(d, choice), lambda d: failing_consumers(d, choice), overlapping_runs, ring_turns,
-                 tail_over_restarts, other_languages):
+                 tail_over_restarts, other_languages, larger_than_memory):
         with tempfile.TemporaryDirectory(prefix="mcds-eventlog-") as directory:
             test(directory)
     finish(20)

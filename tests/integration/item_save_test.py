@@ -13,6 +13,7 @@ import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -223,7 +224,7 @@ def what_is_there_stays(world):
     check(done.returncode == 0 and set(stored(path, [b"old", b"ends", b"p:1"])) == {b"p:1"}, f"load --prefix: {done}")
     done = world.run([path], "item", "load", "-", text=b"add gone 0 %d 1\r\nx\r\nadd stays 0 0 1\r\ny\r\n" % (NOW - 5))
     check(done.returncode == 0 and (summary(done)["expired"], summary(done)["loaded"]) == (1, 1), f"load of what has ended: {done}")
-    for words in (["save", file, "--prefix", ""], ["load", file, "--prefix", ""], ["save", "x.zst"], ["load", "-", "--strict"]):
+    for words in (["save", file, "--prefix", ""], ["load", file, "--prefix", ""], ["load", "-", "--strict"]):
         check(world.run([path], "item", *words).returncode == 64, f"item {words}: not 64")
 
 
@@ -260,6 +261,31 @@ def damaged_files(world):
         check(done.returncode == 2 and summary(done)["loaded"] == 0, f"{text}: {done}")
 
 
+def compressed(world):
+    """A name with .zst means zstd, both ways; what is cut off or damaged loads up to there and is named."""
+    (path,) = world.start()
+    items = made(3000)
+    store(path, items)
+    file, plain = world.file("saved.zst"), world.file("plain")
+    done = world.run([path], "item", "save", file)
+    subprocess.run(["zstd", "-dq", file, "-o", plain], check=True)
+    check(done.returncode == 0 and world.run([path], "item", "load", plain, "--verify").returncode == 0, f"save to .zst: {done}")
+    subprocess.run(["zstd", "-q", "-19", "-f", plain, "-o", world.file("other.zst")], check=True)
+    for name in ("saved.zst", "other.zst"):
+        flush(path)
+        done = world.run([path], "item", "load", world.file(name))
+        found = stored(path, items)
+        check(done.returncode == 0 and all(key in found and same(found[key], item) for key, item in items.items()), f"load of {name}: {done}")
+    with open(file, "rb") as saved:
+        text = saved.read()
+    for at in RANDOM.sample(range(1, len(text)), 20):
+        for name, bad in (("cut.zst", text[:at]), ("bad.zst", text[:at] + bytes([text[at] ^ 1]) + text[at + 1:])):
+            with open(world.file(name), "wb") as part:
+                part.write(bad)
+            done = world.run([path], "item", "load", world.file(name), "--dry-run")
+            check(done.returncode == 2 and summary(done)["whole"] is False, f"{name} at {at} of {len(text)}: {done}")
+
+
 def structures(world):
     """What is of one copy comes back; what never must does not, whatever the words."""
     paths = world.start(count=3)
@@ -267,13 +293,14 @@ def structures(world):
     run = lambda *words, text=b"": world.run(paths, *words, text=text)  # noqa: E731
     run("table", "add", "members", "-", text=text)
     run("hash", "set", "fields", "a", "1")
+    run("table", "add", "guests", "ann", "--ttl", "1h")
     run("array", "add", "list", "1", "2")
     run("array", "add", "large", "-", text=b"\n".join(b"%d " % i + b"x" * 900 for i in range(3000)))
     run("eventlog", "put", "log", "-", text=text)
     run("visitors", "hit", "site", "--id", "7")
     run("counter", "incr", "count", "5")
     run("counter", "incr", "sure", "5", "--exact")
-    fetches = [["table", "fetch", "members"], ["hash", "fetch", "fields"], ["array", "fetch", "list"], ["array", "fetch", "large"],
+    fetches = [["table", "fetch", "members"], ["hash", "fetch", "fields"], ["table", "fetch", "guests"], ["array", "fetch", "list"], ["array", "fetch", "large"],
                ["eventlog", "fetch", "log"], ["counter", "get", "count", "sure"]]
     before = [sorted(run(*words).stdout.splitlines()) for words in fetches]
     forbidden(world, paths)
@@ -290,6 +317,8 @@ def structures(world):
     after = [sorted(run(*words).stdout.splitlines()) for words in fetches]
     for words, one, other in zip(fetches, before, after):
         check(one == other, f"mcds {words} after a load: {len(other)} lines instead of {len(one)}: {other[:2]}")
+    probed = json.loads(run("where", "table:guests:v:ann", "--probe").stdout)
+    check(any(3500 < (copy.get("ttl_s") or 0) <= 3600 for copy in probed["copies"]), f"the end of a member after a load: {probed}")
     check(done.returncode == 0 and b"gap" not in run("eventlog", "fetch", "log").stdout, f"load of structures: {done}")
     # Somebody else's file may have locks.
     done = run("item", "load", "-", text=b"add lock:night 0 0 57\r\n" + b'b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deplo"}' [:57] + b"\r\n")
@@ -315,7 +344,7 @@ def forbidden(world, paths):
 def written_meanwhile(world):
     """Structures that are written to while they are saved: each as of one moment, or named."""
     (path,) = world.start()
-    names = 40
+    names = 500 if KILLS == 30 else 40
     ends = threading.Event()
     files = []
 
@@ -447,6 +476,48 @@ def sick_servers(world):
     check(done.returncode == 76 and summary(done)["failed"] > 0 and summary(done)["loaded"] > 0, f"load into a full server: {done}")
 
 
+def ends_midway(world):
+    """A server that dies or stands still in the middle: what is missing is counted, no file claims to be whole, and a second run is."""
+    one, other = world.start(count=2)
+    items = {b"key:%d" % i: (b"x" * 500, 0, 0) for i in range(8000)}
+    whole, part = world.file("whole"), world.file("part")
+
+    def begin(paths, *words):
+        """Till the middle of `words`, then the other server ends or stops, and how that ends."""
+        process = world.start_mcds(paths, "item", *words, "--rate", "12000/s", "--timeout", "500ms")
+        time.sleep(0.4)
+        (world.stop if how == "dies" else lambda path: world.running[path].send_signal(signal.SIGSTOP))(other)
+        out, err = process.communicate(timeout=60)
+        if how == "dies":
+            os.unlink(other)
+            world.running[other] = start_memcached(other)
+        else:
+            world.running[other].send_signal(signal.SIGCONT)
+        return process.returncode, json.loads((out or err).splitlines()[-1]), err
+
+    for how in ("dies", "stands still"):
+        flush(one, other)
+        store(one, items)
+        store(other, items)
+        world.run([one, other], "item", "save", whole)
+        store(other, items)
+        code, line, err = begin([one, other], "save", part)
+        sums = line["saved"] + line["expired"] + line["vanished"] + line["failed"]
+        check(code == 69 and sums == line["keys"] == 2 * len(items) and line["failed"] > 0, f"save while a server {how}: {code}, {line}, {err}")
+        about = summary(world.run([one], "item", "load", part, "--verify"))["about"]
+        check(about["failed"] == line["failed"], f"the file when a server {how}: {about}")
+        if how == "dies":
+            store(other, items)
+        done = world.run([one, other], "item", "save", part)
+        check(done.returncode == 0 and summary(done)["saved"] == 2 * len(items), f"save again after a server {how}: {done}")
+        flush(one, other)
+        code, line, err = begin([one, other], "load", whole)
+        sums = line["loaded"] + line["there"] + line["failed"] + line["unknown"]
+        check(code in (69, 80) and sums == line["items"] and line["loaded"] < line["items"], f"load while a server {how}: {code}, {line}, {err}")
+        done = world.run([one, other], "item", "load", whole)
+        check(done.returncode == 0 and set(together([one, other], items)) == set(items), f"load again after a server {how}: {done}")
+
+
 def kept(world):
     (path,) = world.start()
     items = {b"key:%d" % i: (b"x" * 100, 0, [0, NOW + 120, NOW + 86400][i % 3]) for i in range(5000)}
@@ -479,6 +550,7 @@ def kept(world):
     check(done.returncode == 7 and len(left) == 1 and left[0].encode() in done.stderr, f"keep, the command fails: {done}, left {left}")
     done = world.run([path], "item", "load", os.path.join(state, left[0]), "--verify")
     check(done.returncode == 0 and summary(done)["items"] == len(items), f"what is left then: {done}")
+    nothing_is_restarted_that_cannot_be_saved(world, path, on)
     kept_under_load(world, path, on, command)
     killed_keep(world, path, on, command)
     before = len(os.listdir(state))
@@ -487,6 +559,18 @@ def kept(world):
     check(done.returncode == 69 and b"item load" in done.stderr and len(os.listdir(state)) == before + 1, f"keep, no server comes back: {done}")
     done = world.run([path], "item", "keep", *on, "--", "touch", world.file("ran"))
     check(done.returncode == 69 and not os.path.exists(world.file("ran")), f"keep of a server that is down: {done}")
+
+
+def nothing_is_restarted_that_cannot_be_saved(world, path, on):
+    """A key that only the binary protocol can carry would be lost: the command does not run."""
+    key, value = b"two words " * 20, b"v"
+    with connected(path) as file:
+        file.write(struct.pack(">BBHBBHIIQII", 0x80, 1, len(key), 8, 0, 0, 8 + len(key) + len(value), 0, 0, 0, 0) + key + value)
+        file.flush()
+        check(file.read(24)[6:8] == b"\0\0", "a key of the binary protocol is not stored")
+    done = world.run([path], "item", "keep", *on, "--", "touch", world.file("unsaved"))
+    check(done.returncode == 69 and not os.path.exists(world.file("unsaved")), f"keep of what cannot be saved: {done}")
+    flush(path)
 
 
 def kept_under_load(world, path, on, command):
@@ -560,7 +644,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, structures, written_meanwhile, killed, without_room, sick_servers, kept)
+    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

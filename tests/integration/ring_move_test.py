@@ -166,6 +166,7 @@ class Structures:
         self.events = []
         pool.run("hash", "set", "big", "-", text="".join(f"{field}\t{value}\n" for field, value in self.fields.items()))
         pool.run("table", "add", "names", "-", text="".join(member + "\n" for member in self.members))
+        pool.run("table", "add", "guests", *(f"guest{number}" for number in range(8)), "--ttl", "4h")
         pool.run("array", "add", "jobs", "-", text="".join(element + "\n" for element in self.elements))
         self.put_event("first")
 
@@ -190,6 +191,11 @@ class Structures:
         check(got == self.fields, f"{where}: fields differ: {list(set(got.items()) ^ set(self.fields.items()))[:5]}")
         got = {line.get("member") for line in pool.lines("table", "fetch", "names")}
         check(got == self.members, f"{where}: members differ: {list(got ^ self.members)[:5]}")
+        keys = [f"table:guests:v:guest{number}" for number in range(8)]
+        probed = subprocess.run(pool.command("where", *keys, "--probe"), capture_output=True, text=True, check=False)
+        guests = [json.loads(line) for line in probed.stdout.splitlines()]  # of some the old server has one, too
+        ends = [copy.get("ttl_s") for line in guests for copy in line["copies"] if copy.get("owner") and copy.get("found")]
+        check(len(ends) == 8 and all(end and 3600 < end <= 4 * 3600 for end in ends), f"{where}: the ends of members: {ends}")
         got = pool.lines("array", "fetch", "jobs")[0]["values"]
         check(got == self.elements, f"{where}: {len(got)} elements for {len(self.elements)}")
         got = pool.lines("eventlog", "fetch", "log")

@@ -15,6 +15,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from stub import Stub
 
 A, CNAME, AAAA, SRV = 1, 5, 28, 33
 NXDOMAIN = 3
@@ -81,6 +82,24 @@ def config(text):
     return b"CONFIG cluster 0 %d\r\n%b\r\nEND\r\n" % (len(payload), payload)
 
 
+def older_clusters():
+    """Before 1.4.14 the list is an item."""
+    payload = b"12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11222\n"
+    answers = {b"config get cluster\r\n": b"ERROR\r\n",
+               b"get AmazonElastiCache:cluster\r\n": b"VALUE AmazonElastiCache:cluster 0 %d\r\n%b\r\nEND\r\n" % (len(payload), payload)}
+
+    def serve(connection):
+        with connection.makefile("rb") as requests:
+            while line := requests.readline():
+                connection.sendall(answers[line])
+
+    with Stub(serve) as endpoint:
+        servers = servers_of(f"elasticache:127.0.0.1:{endpoint.port}")
+        check(servers == ["cache-1.example:11211", "cache-2.example:11222"], f"elasticache before 1.4.14: {servers}")
+        answers[b"get AmazonElastiCache:cluster\r\n"] = b"END\r\n"
+        fails("memcached as an endpoint", run("--servers-from", f"elasticache:127.0.0.1:{endpoint.port}", "where", "k"), 76, "ElastiCache")
+
+
 def elasticache():
     answer = config("12\ncache-1.example|10.0.0.1|11211 cache-2.example|10.0.0.2|11222\n")
     for what, pieces in (("at once", [answer]), ("byte by byte", [answer[i:i + 1] for i in range(len(answer))])):
@@ -91,6 +110,7 @@ def elasticache():
     with Endpoint(config("3\nlocalhost||11211\n"), silent=True) as endpoint:
         done = run("--servers-from", f"elasticache:localhost:{endpoint.port}", "-o", "value", "where", "k")
         check(done.stdout == "localhost:11211\n", f"elasticache: an entry without an address: {done}")
+    older_clusters()
     refusals = {
         "no endpoint": [b"ERROR\r\n"],
         "another answer": [b"CONFIG host 0 5\r\nhello\r\nEND\r\n"],
@@ -121,6 +141,24 @@ def elasticache():
         unused.bind(("127.0.0.1", 0))
         fails("elasticache: nobody there", run("--servers-from", f"elasticache:127.0.0.1:{unused.getsockname()[1]}", "where", "k"),
               69, "does not answer")
+
+
+def logins_in_lists():
+    """They go to the servers of their own list, and no one else's."""
+    for kind, variable in (("dsn", "memcached://app:s%40cret@127.0.0.1:{}"), ("dalli", "memcached://app:s%40cret@127.0.0.1:{}")):
+        with Endpoint(b"ERROR\r\n") as named, Endpoint(b"ERROR\r\n") as other:
+            environment = {"THEIR": variable.format(named.port)}
+            run("--servers-from", f"{kind}:THEIR", "counter", "get", "x", **environment)
+            run("-s", f"127.0.0.1:{other.port}", "counter", "get", "x", **environment)
+            check(any(b"app s@cret" in asked for asked in named.asked), f"{kind}: its login is not sent: {named.asked}")
+            check(other.asked and not any(b"cret" in asked for asked in other.asked), f"{kind}: another list has it: {other.asked}")
+            shown = run("--servers-from", f"{kind}:THEIR", "-v", "servers", **environment)
+            check("cret" not in shown.stdout + shown.stderr, f"{kind}: the password is shown: {shown}")
+    with tempfile.TemporaryDirectory() as directory, Endpoint(b"ERROR\r\n") as endpoint:
+        with open(f"{directory}/nova.conf", "w", encoding="utf-8") as file:
+            file.write(f"[cache]\nmemcache_servers = 127.0.0.1:{endpoint.port}\nmemcache_username = app\nmemcache_password = s3cret\n")
+        run("--servers-from", f"oslo:{directory}/nova.conf", "counter", "get", "x")
+        check(any(b"app s3cret" in asked for asked in endpoint.asked), f"oslo: its login is not sent: {endpoint.asked}")
 
 
 def labels(name):
@@ -178,7 +216,7 @@ def preloaded(directory, name_server):
     library = os.path.join(directory, "nameserver.so")
     if not os.path.exists(library):
         subprocess.run(["cc", "-shared", "-fPIC", "-o", library, os.path.join(SOURCES, "nameserver.c")], check=True)
-    return {"LD_PRELOAD": library, "NAMESERVER_PORT": str(name_server.port), "LOCALDOMAIN": "", "ASAN_OPTIONS": "verify_asan_link_order=0"}
+    return {"LD_PRELOAD": library, "NAMESERVER_PORT": str(name_server.port), "LOCALDOMAIN": "", "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"}
 
 
 TABLE = {
@@ -232,6 +270,7 @@ def dns_services(environment):
 
 def main():
     elasticache()
+    logins_in_lists()
     with tempfile.TemporaryDirectory(prefix="mcds-servers-from-") as directory, NameServer(TABLE) as name_server:
         environment = preloaded(directory, name_server)
         dns(environment)

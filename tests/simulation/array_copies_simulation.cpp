@@ -1,5 +1,6 @@
-// Arrays with several copies under every interleaving and fault, while one server after the other loses everything, with a
-// healing fetch between: no acknowledged element is lost, none that was removed comes back.
+// Arrays with several copies under every interleaving and fault, while one server after the other loses
+// everything, with a healing fetch between: no acknowledged element is lost, none that was removed comes
+// back.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Arrays that are put into another number of copies, again and again, by movers that die, while clients change them: nothing
-// that was acknowledged is lost, and nothing comes back.
+// Arrays that are put into another number of copies, again and again, by movers that die, while clients
+// change them: nothing that was acknowledged is lost, and nothing comes back.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -150,7 +150,8 @@ void begin_nothing(Request& request) {
 
 Faults faults() {
   Faults all;
-  // Who stands still for longer than a mover waits, or is executed later than that, may create an array anew (recopying.hpp).
+  // Who stands still for longer than a mover waits, or is executed later than that, may create an array anew
+  // (recopying.hpp).
   all.pauses = false;
   all.ghosts = false;
   return all;

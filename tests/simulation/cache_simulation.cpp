@@ -1,5 +1,6 @@
 // Many callers of one entry, some of which invalidate it, under every fault: one rebuild at a time, and no
-// invalidation undone. The same for two copies, also while one server after the other is away and comes back empty.
+// invalidation undone. The same for two copies, also while one server after the other is away and comes back
+// empty.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -268,7 +269,8 @@ class Caller {
 
   Duration left(CacheRebuild& rebuild) const { return rebuild.lease()->deadline - client_.steady(); }
 
-  // Where servers come back, who asked before another had the lock may have missed it, and who got no answer, too.
+  // Where servers come back, who asked before another had the lock may have missed it, and who got no answer,
+  // too.
   void begin(const Lease& lease) {
     const Duration left = lease.deadline - client_.steady();
     const std::size_t server = lease.copies.front().server;
@@ -361,7 +363,8 @@ std::optional<std::string> schedule(std::uint64_t seed, const Setup& setup) {
     });
   }
   simulation.run();
-  // Word may be evicted; and with clocks that differ a build may count as newer than word that came after it began.
+  // Word may be evicted; and with clocks that differ a build may count as newer than word that came after it
+  // began.
   const bool words_count = !setup.faults.evictions && !setup.faults.client_skew;
   if (!words_count && world.violation.ends_with("of which there was word")) world.violation.clear();
   if (setup.needed && world.needless) return "rebuilt though it was fresh";

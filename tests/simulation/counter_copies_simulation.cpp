@@ -1,6 +1,6 @@
-// Counters with several copies under every interleaving and fault. While servers lose everything, one after the other, nothing
-// is lost that is healed in time. With three copies, while clients are cut off from single servers, whoever is answered is told
-// of everything that was acknowledged before.
+// Counters with several copies under every interleaving and fault. While servers lose everything, one after
+// the other, nothing is lost that is healed in time. With three copies, while clients are cut off from single
+// servers, whoever is answered is told of everything that was acknowledged before.
 #include <doctest/doctest.h>
 
 #include "common/structures/counter/counter.hpp"
@@ -42,8 +42,8 @@ struct History {
   }
   static constexpr std::uint64_t step = 1000;  // of sets: what is added and subtracted does not bridge it
   static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
-  // Of each set, whether the one before was in every copy when it began: otherwise each may have reached another copy, and of
-  // two copies either counts.
+  // Of each set, whether the one before was in every copy when it began: otherwise each may have reached
+  // another copy, and of two copies either counts.
   std::vector<bool> follows;
   // The last set that is due, from 1; 0: none.
   std::size_t last_set() const {
@@ -281,7 +281,7 @@ TEST_CASE("counter copies: three copies and cuts: no set is undone") {
 }
 
 TEST_CASE("counter copies: what once undid a set undoes none") {
-  for (const std::uint64_t seed : {347162, 356745}) {
+  for (const std::uint64_t seed : {48890, 347162, 356745}) {
     for (const std::size_t copies : {2U, 3U}) {
       CHECK(schedule(seed, {.sets = true, .copies = copies}) == std::nullopt);
       CHECK(schedule(seed, {.sets = true, .copies = copies, .cuts = copies == 3}) == std::nullopt);

@@ -1,5 +1,6 @@
-// Tables and hashes with two copies under every interleaving the seeds reach, while one server after the other loses
-// everything, with a healing read between: what is acknowledged by all copies stays, what is removed stays away.
+// Tables and hashes with two copies under every interleaving the seeds reach, while one server after the
+// other loses everything, with a healing read between: what is acknowledged by all copies stays, what is
+// removed stays away.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -62,8 +63,8 @@ class Writer {
     const bool all = std::none_of(result.copies.begin(), result.copies.end(),
                                   [](const auto& copy) { return copy.failure; });
     const bool prompt = client_.simulation().time().elapsed() - begun < 4s;
-    // What did not reach every copy, or took as long as a healing read waits, may be lost with the next server, and what
-    // got no reply may still be executed.
+    // What did not reach every copy, or took as long as a healing read waits, may be lost with the next
+    // server, and what got no reply may still be executed.
     if (!all || result.failure) doubtful_ = true;
     if (!doubtful_ && prompt) history_.settled[name] = choice == 1 ? std::nullopt : std::optional(value);
   }

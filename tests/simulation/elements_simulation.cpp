@@ -101,7 +101,8 @@ void compact_wrongly(Context& context, Elements& elements, bool with_cas) {
 
 struct History {
   std::map<std::string, std::optional<std::string>>
-      settled;  // own names: what the last acknowledged operation left
+      settled;                              // own names: what the last acknowledged operation left
+  std::map<std::string, SteadyTime> ended;  // … and when that has surely expired
   std::optional<std::string> violation;
 };
 
@@ -152,9 +153,19 @@ class Client {
   }
 
   void set(const Element& element, bool own) {
-    if (own) history_.settled.erase(own_);
+    if (own) forget_own();
+    ttl_.reset();
+    if (scenario_.mistake == Mistake::none && context_.random.below(3) == 0) ttl_ = 10s;
     const auto failure = set_by_scenario(element);
-    if (own) settle(failure, element.value);
+    if (!own) return;
+    settle(failure, element.value);
+    // Servers may stand still before they see that the time is over.
+    if (ttl_ && history_.settled.contains(own_)) history_.ended[own_] = client_.steady() + *ttl_ + 60s;
+  }
+
+  void forget_own() {
+    history_.settled.erase(own_);
+    history_.ended.erase(own_);
   }
 
   std::optional<Failure> set_by_scenario(const Element& element) {
@@ -163,14 +174,14 @@ class Client {
         return set_before_listing(context_, elements_, element);
       if (scenario_.mistake == Mistake::never_listed_again)
         return set_listed_once(context_, elements_, element);
-      return elements_.set(std::span(&element, 1)).front().failure;
+      return elements_.set(std::span(&element, 1), false, ttl_).front().failure;
     } catch (const Failure& failure) {
       return failure;
     }
   }
 
   void remove(const std::string& name, bool own) {
-    if (own) history_.settled.erase(own_);
+    if (own) forget_own();
     const auto result = elements_.remove(std::span(&name, 1)).front();
     if (own) settle(result.failure, std::nullopt);
   }
@@ -188,6 +199,11 @@ class Client {
   void look() {
     const auto expected = history_.settled.find(own_);
     if (expected == history_.settled.end()) return;
+    const auto end = history_.ended.find(own_);
+    if (end != history_.ended.end()) {
+      if (client_.steady() < end->second) return;
+      expected->second.reset();
+    }
     const auto got = elements_.get(std::span(&own_, 1)).front();
     if (got.failure) return;
     if (got.yes != expected->second.has_value() || (got.yes && got.value != *expected->second))
@@ -210,6 +226,7 @@ class Client {
   Elements elements_;
   std::string own_;
   bool doubtful_ = false;
+  std::optional<Duration> ttl_;
 };
 
 // What the header says of faults in each scenario.
@@ -229,6 +246,7 @@ Faults faults_of(const Scenario& scenario, bool reachable) {
 
 std::optional<std::string> check(Simulation& simulation, const History& history, const Scenario& scenario) {
   if (history.violation) return history.violation;
+  simulation.advance(history.ended.empty() ? 0s : 120s);
   Elements elements(simulation.observer(), "hash", "h");
   std::map<std::string, std::string> fetched;
   std::optional<std::string> twice;
@@ -236,7 +254,9 @@ std::optional<std::string> check(Simulation& simulation, const History& history,
     if (!fetched.emplace(found.name, found.value).second) twice = found.name;
   });
   if (twice) return "fetch told " + *twice + " twice";
-  for (const auto& [name, value] : history.settled) {
+  for (const auto& [name, left] : history.settled) {
+    // Some time after all clients ended, and all requests on their way.
+    const auto value = history.ended.contains(name) ? std::nullopt : left;
     const auto got = elements.get(std::span(&name, 1)).front();
     if (got.yes != value.has_value() || (value && got.value != *value))
       return name + " is not what its only writer left";

@@ -1,6 +1,6 @@
-// Event logs with several copies under every interleaving and fault, while one server after the other loses everything,
-// with a read that heals between: no acknowledged event is lost, none is fetched twice, and a cursor that has read both
-// copies goes on exactly when one is lost.
+// Event logs with several copies under every interleaving and fault, while one server after the other loses
+// everything, with a read that heals between: no acknowledged event is lost, none is fetched twice, and a
+// cursor that has read both copies goes on exactly when one is lost.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -44,7 +44,8 @@ struct History {
   std::size_t losses_read = 0;  // the cursor has read the server since that was lost
   std::optional<std::string> violation;
 
-  // Whether a server was silent whose contents count: not one that lost them and of which nothing was read since.
+  // Whether a server was silent whose contents count: not one that lost them and of which nothing was read
+  // since.
   bool missed_some(test::Listening& heard) {
     const auto& lost = writes.lost_servers();
     const bool read = lost.empty() || heard.answered.contains(lost.back());
@@ -116,7 +117,8 @@ void fetch_some(Context& context, SimulatedClient& client, History& history) {
   }
 }
 
-// Each event once; but with a copy silent that is not the one just lost, again what only that one had at the last read.
+// Each event once; but with a copy silent that is not the one just lost, again what only that one had at the
+// last read.
 void deliver(Context& honest, History& history) {
   test::Listening listening(honest.cluster);
   Context context{listening, honest.clock, honest.random, honest.key_prefix, honest.copies};

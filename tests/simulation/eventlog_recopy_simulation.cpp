@@ -1,5 +1,6 @@
-// Event logs that are put into another number of copies, again and again, by movers that die, while clients put, fetch and
-// deliver: what was acknowledged is fetched once and delivered once, whatever number it was put with.
+// Event logs that are put into another number of copies, again and again, by movers that die, while clients
+// put, fetch and deliver: what was acknowledged is fetched once and delivered once, whatever number it was
+// put with.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -127,7 +128,8 @@ class Client {
   std::size_t log_copies_ = 0;
 };
 
-// A client that gets no answer from those who hold the log would begin another (kept.hpp). Stores nothing, whatever is there.
+// A client that gets no answer from those who hold the log would begin another (kept.hpp). Stores nothing,
+// whatever is there.
 void begin_nothing(Request& request) {
   constexpr CasUnique of_nothing{~std::uint64_t{0}};
   if (request.op == Op::add && request.key.ends_with(":conf") &&

@@ -1,5 +1,5 @@
-// Hashes that go into another number of copies, again and again, while clients use them with whatever number they were told
-// last: every element is linearizable, whatever happens to those who change the number.
+// Hashes that go into another number of copies, again and again, while clients use them with whatever number
+// they were told last: every element is linearizable, whatever happens to those who change the number.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What may happen to who puts the hash `h` into another number of copies: it dies and stands still between trips, its messages
-// are lost or late, or it makes a mistake.
+// What may happen to who puts the hash `h` into another number of copies: it dies and stands still between
+// trips, its messages are lost or late, or it makes a mistake.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,9 @@ enum class Mistake {
   mark_not_compared
 };
 
-// What is asked of a schedule. What is not promised is left out of it (recopying.hpp): with a single copy, what a mover that
-// dies, stands still or gets no reply in the trip that removes an element, or stores it, does to a removal by a client.
+// What is asked of a schedule. What is not promised is left out of it (recopying.hpp): with a single copy,
+// what a mover that dies, stands still or gets no reply in the trip that removes an element, or stores it,
+// does to a removal by a client.
 struct Kind {
   std::vector<std::size_t> numbers;
   bool removals = true;

@@ -1,5 +1,6 @@
-// Hashes with two and three copies whose servers lose nothing, but are not always reached: what was acknowledged last, by
-// whichever copies, is what everybody reads who reaches all of them; and a fetch that calls the copies whole left it in each.
+// Hashes with two and three copies whose servers lose nothing, but are not always reached: what was
+// acknowledged last, by whichever copies, is what everybody reads who reaches all of them; and a fetch that
+// calls the copies whole left it in each.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -124,8 +125,9 @@ class Client {
     const std::set<std::size_t> missed = missed_by(result);
     const std::set<std::size_t> before = std::exchange(history_.missed[name], missed);
     if (result.failure) return;
-    // With two copies, one each: nothing tells which was later, until one reaches both. A copy that got the element but
-    // not its line in the index counts as missed as well, so of two that were missed it is not known which has it.
+    // With two copies, one each: nothing tells which was later, until one reaches both. A copy that got the
+    // element but not its line in the index counts as missed as well, so of two that were missed it is not
+    // known which has it.
     const bool same_copy = missed == before && missed.size() == 1;
     if (result.copies.size() == 2 && !missed.empty() && !before.empty() && !same_copy)
       history_.undecided.insert(name);

@@ -1,5 +1,5 @@
-// Visitors with several copies under every interleaving and fault, while servers lose everything: the count is never above
-// the truth, and right by the copy that lives from the start.
+// Visitors with several copies under every interleaving and fault, while servers lose everything: the count
+// is never above the truth, and right by the copy that lives from the start.
 #include <doctest/doctest.h>
 
 #include "common/structures/visitors/visitors.hpp"

@@ -31,7 +31,8 @@ std::vector<Transition> Exploration::Inside::enabled() const {
     ghost.index = i;
     all.push_back(ghost);
   }
-  // What is lost when nobody is left to see it ends the run, as an equal loss before somebody's last step may.
+  // What is lost when nobody is left to see it ends the run, as an equal loss before somebody's last step
+  // may.
   if (all.empty() && !ended && faults_left > 0 && (bounds.kinds.evictions || bounds.kinds.restarts)) {
     Transition end;
     end.kind = Transition::Kind::end;

@@ -136,7 +136,8 @@ void Exploration::Inside::execute_request(const Transition& transition, Executed
   }
 }
 
-// A request that changed nothing is a look; one that never changes anything, whatever is there, not even that.
+// A request that changed nothing is a look; one that never changes anything, whatever is there, not even
+// that.
 void Exploration::Inside::touch(Footprint& touched, const Request& request, std::size_t server,
                                 const Reply& reply) {
   if (cluster.server(server).never_fits(request)) return;

@@ -192,7 +192,8 @@ class Explorer {
                        [&](const Transition& one) { return one.client == node.last_client; });
   }
 
-  // What the step had to follow; and for each earlier step that it might have preceded, that order is to be tried too.
+  // What the step had to follow; and for each earlier step that it might have preceded, that order is to be
+  // tried too.
   void order(std::size_t step) {
     if (!bounds_.reduced) return;
     Node& node = nodes_[step];
@@ -212,7 +213,8 @@ class Explorer {
     races_.clear();
   }
 
-  // The steps between that need not follow the earlier one, then the later: one that can begin them must be tried there.
+  // The steps between that need not follow the earlier one, then the later: one that can begin them must be
+  // tried there.
   void reverse(std::size_t earlier, std::size_t later) {
     Node& node = nodes_[earlier];
     StepSet kept;

@@ -247,7 +247,8 @@ class FaultProxy::Loop {
     return size <= bytes.size() ? size : 0;
   }
 
-  // One command after the other: meta lines get ERROR, the rest goes to the server and its answer to the client.
+  // One command after the other: meta lines get ERROR, the rest goes to the server and its answer to the
+  // client.
   static void answer_as_of_old(Link& link) {
     link.answered = true;
     while (const std::size_t size = command_size(link.unread)) {

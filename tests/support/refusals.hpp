@@ -19,7 +19,8 @@ inline std::optional<std::size_t> told_copies(const Failure& failure) {
   return static_cast<std::size_t>(words[at + told.size()] - '0');
 }
 
-// Runs `act` until it is not refused any more; `context` has the number. What it fails with otherwise is thrown.
+// Runs `act` until it is not refused any more; `context` has the number. What it fails with otherwise is
+// thrown.
 inline void follow_refusals(Context& context, const std::function<void()>& act, int most = 20) {
   for (int attempt = 0;; ++attempt) {
     try {

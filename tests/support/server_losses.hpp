@@ -1,17 +1,17 @@
-// For simulations of structures with copies: servers that lose everything one after the other, with a healing read
-// between, and what the writes of such a history may count on.
+// For simulations of structures with copies: servers that lose everything one after the other, with a healing
+// read between, and what the writes of such a history may count on.
 #pragma once
 
 #include <functional>
 #include <vector>
 
-#include "common/primitives/copies.hpp"
+#include "common/primitives/several/copies.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds {
 
-// A write is due, that is, must not be lost, from its acknowledgement on; unless a server was lost while the write had
-// not reached all copies, neither by itself nor by a healing read begun after it.
+// A write is due, that is, must not be lost, from its acknowledgement on; unless a server was lost while the
+// write had not reached all copies, neither by itself nor by a healing read begun after it.
 class DueWrites {
  public:
   using Id = std::size_t;

@@ -9,8 +9,8 @@
 
 namespace mcds::test {
 
-// Servers in memory, a clock that moves when it is told to, chance that repeats. What is asked through `context` is
-// counted first; then the rival may act; then faults may meet it.
+// Servers in memory, a clock that moves when it is told to, chance that repeats. What is asked through
+// `context` is counted first; then the rival may act; then faults may meet it.
 struct World {
   explicit World(std::size_t servers = 3, std::size_t copies = 1, MemoryServerOptions options = {})
       : memory(clock.time(), servers, options),

@@ -1,5 +1,6 @@
-// The program with one fault put in, at the requests that a careless client would have sent instead: for showing that the
-// torture sees it. It is a program of its own, linked with `--wrap` around connect(); the one that is installed has none of it.
+// The program with one fault put in, at the requests that a careless client would have sent instead: for
+// showing that the torture sees it. It is a program of its own, linked with `--wrap` around connect(); the
+// one that is installed has none of it.
 #include <cstdlib>
 #include <functional>
 #include <map>

@@ -57,6 +57,43 @@ TEST_CASE("cache: what was stored comes back byte for byte while it is fresh") {
   CHECK(world.ask().kind == Kind::rebuild);
 }
 
+TEST_CASE("cache: an entry is fresh only while its tags are as they were before it was begun") {
+  for (const std::size_t copies : {1, 2, 3}) {
+    test::World plain(3, copies);
+    Context context = plain.with(copies);
+    CacheTerms terms{.ttl = 60s, .stale = 600s, .rebuild_ttl = 30s};
+    terms.tags = {"a", "b"};
+    const auto ask = [&] { return Cache(context, "report").ask(terms); };
+    const auto expire = [&](const char* tag) { return CacheTags(context, {tag}).expire().front(); };
+    CHECK(!expire("a").found);
+    CHECK(build(ask(), "1") == Stored::stored);
+    CHECK(plain.trips.trips_of([&] { CHECK(ask().kind == Kind::fresh); }) == 1);
+    terms.tags = {"a"};
+    CHECK(plain.trips.trips_of([&] { CHECK(ask().kind == Kind::fresh); }) == 2);
+    terms.tags = {};
+    CHECK(plain.trips.trips_of([&] { CHECK(ask().kind == Kind::fresh); }) == 2);
+    terms.tags = {"a", "c"};
+    CHECK(build(ask(), "with c") == Stored::stored);
+    terms.tags = {"a", "b"};
+    CHECK(build(ask(), "without c") == Stored::stored);
+    CHECK(plain.trips.trips_of([&] { CHECK(expire("b").found); }) == (copies == 1 ? 1 : 2));
+    CHECK(Cache(context, "report").show().expired_tags == std::vector<std::string>{"b"});
+    // Overtaken while it is built.
+    auto late = ask();
+    CHECK(expire("a").found);
+    CHECK(build(std::move(late), "2") == Stored::stored);
+    auto again = ask();
+    CHECK(build(std::move(again), "3") == Stored::stored);
+    CHECK(ask().record->out == "3");
+    // Lost, and created again.
+    for (const std::size_t server : copy_servers(context, "cachetag:a"))
+      plain.memory.execute(Request::remove("cachetag:a").on(server));
+    CHECK(Cache(context, "report").show().expired_tags == std::vector<std::string>{"a"});
+    CHECK(build(ask(), "4") == Stored::stored);
+    CHECK(ask().kind == Kind::fresh);
+  }
+}
+
 TEST_CASE("cache: round trips") {
   World world;
   CHECK(world.trips.trips_of([&] {

@@ -1,5 +1,5 @@
-// A server is lost before every trip of every write, in turn; then comes a healing read, then the other copy's server is
-// lost. Whatever was acknowledged must still be there.
+// A server is lost before every trip of every write, in turn; then comes a healing read, then the other
+// copy's server is lost. Whatever was acknowledged must still be there.
 #include <doctest/doctest.h>
 
 #include <functional>
@@ -71,7 +71,8 @@ const Subject subjects[] = {
      }},
 };
 
-// The writes 0, 1, 2 …, during the last of which `victim` is lost before trip `trip`; false: there was no such trip.
+// The writes 0, 1, 2 …, during the last of which `victim` is lost before trip `trip`; false: there was no
+// such trip.
 bool check_loss(const Subject& subject, std::size_t victim, std::size_t other, std::size_t trip) {
   FakeClock clock;
   SeededRandom random{trip + 1};

@@ -277,8 +277,8 @@ TEST_CASE("elements, copies: each copy is told, and more than there are servers 
   CHECK_THROWS_AS(Hash(greedy, "cfg"), InvalidInput);
 }
 
-// After ring move, whose new placement orders the copies of each key anew: nothing was lost, and every fetch said that the index
-// was, because a copy's manifest named the shards of the other copy.
+// After ring move, whose new placement orders the copies of each key anew: nothing was lost, and every fetch
+// said that the index was, because a copy's manifest named the shards of the other copy.
 TEST_CASE("elements, copies: an index whose copies are in another order has lost nothing") {
   World world;
   const Map all = numbered(200);

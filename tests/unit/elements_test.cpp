@@ -63,6 +63,46 @@ TEST_CASE("elements: set tells whether it was missing; get, remove and fetch agr
   CHECK(world.fetched().size() == 2);
 }
 
+TEST_CASE("elements: with a ttl they expire, and every set decides the end") {
+  World world;
+  const std::vector<Element> batch{{"a", "1"}, {"b", "1"}};
+  CHECK(World::answers(world.cfg.set(batch, false, std::chrono::seconds(10))) == std::vector{true, true});
+  CHECK(World::answers(world.cfg.set(std::span(batch).first(1))) == std::vector{false});
+  world.clock.advance(std::chrono::seconds(13));
+  CHECK(world.fetched() == std::map<std::string, std::string>{{"a", "1"}});
+  CHECK(World::answers(world.elements.get(Texts{"a", "b"})) == std::vector{true, false});
+  CHECK(world.listing().complete());
+  // The line of what has expired goes with the next compaction, and is no loss.
+  world.clock.advance(std::chrono::seconds(61));
+  CHECK(world.elements.compact());
+  CHECK(world.listing().names == 1);
+  CHECK(World::answers(world.cfg.set(batch, false, std::chrono::seconds(10))) == std::vector{false, true});
+  CHECK(world.fetched().size() == 2);
+  world.clock.advance(std::chrono::seconds(13));
+  CHECK(world.fetched().empty());
+}
+
+TEST_CASE("elements: one that expires costs no trip more, has one copy, and is not made several") {
+  World world;
+  world.set(numbered(200));
+  world.set({"f1"});
+  const auto hour = std::chrono::hours(1);
+  const std::vector<Element> batch{{"f7", "2"}};
+  CHECK(world.trips.trips_of([&] { world.cfg.set(batch, false, hour); }) == 1);
+  CHECK_THROWS_AS(world.cfg.set(batch, false, Duration::zero()), InvalidInput);
+  Context two = world.context;
+  two.copies = 2;
+  Hash copied(two, "cfg");
+  CHECK_THROWS_AS(copied.set(batch, false, hour), InvalidInput);
+  CHECK_THROWS_WITH_AS(copied.elements().recopy(),
+                       "1 element expires, which one copy alone can keep; set them again without a ttl, or "
+                       "remove them",
+                       Failure);
+  CHECK(world.fetched().size() == 200);
+  world.cfg.set(batch);
+  CHECK(copied.elements().recopy().found);
+}
+
 TEST_CASE("elements: behind a batch of new ones one trip is saved, and one that exists costs one more") {
   World world;
   world.set(numbered(200));  // every shard exists then

@@ -1,4 +1,5 @@
-// Interleavings of event logs that once went wrong, each found by exhaustive exploration and played here step by step.
+// Interleavings of event logs that once went wrong, each found by exhaustive exploration and played here step
+// by step.
 #include <doctest/doctest.h>
 
 #include <functional>

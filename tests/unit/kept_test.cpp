@@ -1,5 +1,5 @@
 // Structures touched with another number of copies than they are kept in.
-#include "common/primitives/kept.hpp"
+#include "common/primitives/several/kept.hpp"
 
 #include <doctest/doctest.h>
 

@@ -199,7 +199,8 @@ TEST_CASE("lock: an add that never arrived is repeated, with another token") {
   CHECK(LockValue::parse(world.server().peek("lock:nightly")->value).token == lease.token);
 }
 
-// Two adds under one token: the first, delayed, was applied after the lease had lapsed and another had held the lock.
+// Two adds under one token: the first, delayed, was applied after the lease had lapsed and another had held
+// the lock.
 TEST_CASE("lock: a renewal after the lapse never takes an add that came late for the lease") {
   for (const bool by_token : {false, true}) {
     World world;

@@ -1,4 +1,5 @@
-// What is known to be lost of a structure goes on being told, whatever is done to it, until it is replaced or accepted.
+// What is known to be lost of a structure goes on being told, whatever is done to it, until it is replaced or
+// accepted.
 #include <doctest/doctest.h>
 
 #include <algorithm>

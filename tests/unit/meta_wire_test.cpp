@@ -164,6 +164,8 @@ TEST_CASE("meta wire: what is there after adds, and which of them stored it") {
 TEST_CASE("meta wire: answers in the server's words") {
   CHECK(reply_to(Request::set("k", "v", never), "STORED\r\n").outcome == Outcome::stored);
   CHECK(reply_to(Request::add("k", "v", never), "NOT_STORED\r\n").outcome == Outcome::not_stored);
+  // pogocache
+  CHECK(reply_to(Request::add("k", "v", never), "EXISTS\r\n").outcome == Outcome::not_stored);
   CHECK(reply_to(Request::compare_and_set("k", "v", never, CasUnique{1}), "EXISTS\r\n").outcome ==
         Outcome::exists);
   CHECK(reply_to(Request::touch("k", never), "TOUCHED\r\n").outcome == Outcome::stored);

@@ -11,7 +11,8 @@ namespace mcds::move_killed_test {
 
 using namespace std::chrono_literals;
 
-// The journal had the new end when the run ended, the item had not: the next run found the bytes there and left the old end.
+// The journal had the new end when the run ended, the item had not: the next run found the bytes there and
+// left the old end.
 TEST_CASE("move: an item's end is kept wherever a run that touches it is killed") {
   for (int trips = 0; trips < 10; ++trips) {
     for (const bool copied_whole : {false, true}) {
@@ -52,7 +53,8 @@ TEST_CASE("move: an item's end is kept wherever a run that touches it is killed"
   }
 }
 
-// The journal had one record for all copies of a key: once one of them was settled, a run that went on passed over the other.
+// The journal had one record for all copies of a key: once one of them was settled, a run that went on passed
+// over the other.
 TEST_CASE("move: both copies of a key go, wherever a run is killed") {
   for (int trips = 0; trips < 60; ++trips) {
     CAPTURE(trips);
@@ -85,8 +87,8 @@ TEST_CASE("move: both copies of a key go, wherever a run is killed") {
   }
 }
 
-// A digest was written over by that of a second run, which ended before it had replaced the item: the third run took it for
-// somebody else's.
+// A digest was written over by that of a second run, which ended before it had replaced the item: the third
+// run took it for somebody else's.
 TEST_CASE("move: killed at any trip, with writes in between, and nothing is lost or left") {
   for (int first = 0; first < 12; ++first) {
     for (int second = 0; second < 12; ++second) {

@@ -1,5 +1,6 @@
-// A model of every item: whatever a move, a second move, a prune and a removal do, in any order, killed anywhere, beside clients
-// of both lists that write and servers that restart, no value that was the newest of its key is gone.
+// A model of every item: whatever a move, a second move, a prune and a removal do, in any order, killed
+// anywhere, beside clients of both lists that write and servers that restart, no value that was the newest of
+// its key is gone.
 #include <doctest/doctest.h>
 
 #include <cstdlib>

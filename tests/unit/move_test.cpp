@@ -52,8 +52,8 @@ TEST_CASE("move: value, flags and ttl are kept; what is there stays; what stays 
   CHECK(std::string(world.left.front().reason) == "differs");
 }
 
-// Under load an item was copied seconds after its ttl was asked for, and each server's second shortened it: a ttl was 2 s
-// and more off after a move and back.
+// Under load an item was copied seconds after its ttl was asked for, and each server's second shortened it: a
+// ttl was 2 s and more off after a move and back.
 TEST_CASE(
     "move: items end when they would have ended, however late they are copied and whatever the servers' "
     "clocks show") {
@@ -238,8 +238,8 @@ TEST_CASE("move: again copies what has changed, and nothing that the new servers
   CHECK(world.left.front().key == both);
 }
 
-// A session that is read again and again, each time for a while longer: its copy had ended before the second run, which took it
-// for one that clients of the new list removed.
+// A session that is read again and again, each time for a while longer: its copy had ended before the second
+// run, which took it for one that clients of the new list removed.
 TEST_CASE("move: again copies what lives on by touches although its copy has ended") {
   for (const auto passed : {95s, 98s, 99s, 100s, 101s, 1000s}) {
     CAPTURE(passed.count());

@@ -101,6 +101,201 @@ TEST_CASE("php.ini: comments after values, and what selects another profile") {
         "php-memcache-session:copies=3");
 }
 
+TEST_CASE("php.ini: the handler decides, and others are refused by name") {
+  const auto refusal = [](const std::string& ini, std::string_view pool = {}) {
+    try {
+      static_cast<void>(parse_php_ini(ini, pool));
+    } catch (const Failure& failure) {
+      return std::string(failure.what());
+    }
+    return std::string();
+  };
+  for (const std::string handler : {"redis", "files", "user", "rediscluster"}) {
+    CAPTURE(handler);
+    const std::string ini =
+        "session.save_handler = " + handler + "\nsession.save_path = \"tcp://10.0.0.1:6379\"\n";
+    CHECK(refusal(ini).find('"' + handler + '"') != std::string::npos);
+    CHECK(refusal("session.save_handler = " + handler).find('"' + handler + '"') != std::string::npos);
+  }
+  CHECK(
+      refusal("session.save_handler = memcached\nsession.save_path = tcp://10.0.0.1:11211").find("scheme") !=
+      std::string::npos);
+  CHECK(refusal("session.save_handler = memcache\nsession.save_path = \"tcp://${CACHE}\"").find("${CACHE}") !=
+        std::string::npos);
+  const PoolFile capital =
+      parse_php_ini("session.save_handler = Memcache\nsession.save_path = \"10.0.0.1:11212\"\n");
+  CHECK(capital.pool[0].port == 11212);
+  CHECK(capital.profile == "php-memcache-session");
+  CHECK(parse_php_ini("session.save_path = tcp://10.0.0.1").profile == "php-memcache-session");
+  CHECK(parse_php_ini("session.save_path = 10.0.0.1").profile == "php-memcached-session");
+  CHECK(
+      parse_php_ini("session.save_handler = memcached\nsession.save_path = 10.0.0.1\n"
+                    "[HOST=static.example]\nsession.save_handler = files\nsession.save_path = /tmp\n"
+                    "[PATH=/srv/old]\nsession.save_handler = files\n[Session]\nmemcached.sess_prefix = s:\n")
+          .key_prefix == "s:");
+}
+
+TEST_CASE("php-fpm: what a pool sets, and its administrator") {
+  const std::string www =
+      "[global]\npid = run/php-fpm.pid\n[www]\nuser = www-data\nlisten = 9000\n"
+      ";php_value[session.save_handler] = files\n"
+      "php_value[session.save_handler] = memcache\n"
+      "php_value[session.save_path] = tcp://192.168.2.5:11211\n"
+      "php_admin_value[memory_limit] = 512M\n";
+  CHECK(parse_php_ini(www).pool[0].address() == "192.168.2.5:11211");
+  CHECK(parse_php_ini(www).profile == "php-memcache-session");
+  CHECK(parse_php_ini(www, "www").profile == "php-memcache-session");
+  const std::string admin = www +
+                            "php_admin_value[session.save_handler] = memcached\n"
+                            "php_admin_value[session.save_path] = \"10.0.0.1:11211,10.0.0.2\"\n"
+                            "php_admin_flag[memcached.sess_consistent_hash] = off\n"
+                            "php_value[session.save_path] = tcp://10.9.9.9:1\n";
+  CHECK(parse_php_ini(admin).pool.size() == 2);
+  CHECK(parse_php_ini(admin).profile == "php-memcached-prefix");
+  const std::string two = www + "[api]\nphp_value[session.save_path] = 10.0.0.7\n";
+  CHECK(parse_php_ini(two, "api").pool[0].address() == "10.0.0.7:11211");
+  CHECK(parse_php_ini(two, "www").pool[0].address() == "192.168.2.5:11211");
+  CHECK_THROWS_WITH_AS(parse_php_ini(two), "no such pool; the file has api, www (write FILE#POOL)", Failure);
+  CHECK_THROWS_AS(parse_php_ini(two, "shop"), Failure);
+  CHECK_THROWS_AS(parse_php_ini("[www]\nphp_value[session.save_handler] = files\n"
+                                "php_value[session.save_path] = /var/lib/php/session\n"),
+                  Failure);
+}
+
+std::string addresses(const PoolFile& file) {
+  std::string text;
+  for (const Server& server : file.pool) {
+    text += (text.empty() ? "" : " ") + std::string(server.tls ? "tls://" : "") + server.address();
+    if (server.weight != 1) text += "*" + std::to_string(server.weight);
+  }
+  return text;
+}
+
+TEST_CASE("DSNs as Symfony has them") {
+  const auto read = [](const char* text) { return addresses(parse_dsn(text)); };
+  CHECK(read("memcached://localhost") == "localhost:11211");
+  CHECK(read("memcached://example.com:1234") == "example.com:1234");
+  CHECK(read("memcached://localhost:11222?weight=25") == "localhost:11222*25");
+  CHECK(read("memcached://127.0.0.1/50") == "127.0.0.1:11211*50");
+  CHECK(read("memcached://localhost?weight=0&timeout=5") == "localhost:11211");
+  CHECK(read("memcached:///var/run/memcached.sock?weight=25") == "unix:/var/run/memcached.sock*25");
+  CHECK(read("memcached:///var/local/run/memcached.socket/20") == "unix:/var/local/run/memcached.socket*20");
+  CHECK(read("memcached:?host[localhost]&host[localhost:12345]&host[/some/memcached.sock:]=3") ==
+        "localhost:11211 localhost:12345 unix:/some/memcached.sock*3");
+  CHECK(read("memcached:localhost?host[foo.bar]=3") == "localhost:11211 foo.bar:11211*3");
+  CHECK(read("memcached://server1 memcached://[::1]:11212") == "server1:11211 [::1]:11212");
+  const PoolFile file = parse_dsn("memcached://user:p%40ss%2Fword@127.0.0.1?weight=50 memcached://10.0.0.2");
+  CHECK(addresses(file) == "127.0.0.1:11211*50 10.0.0.2:11211");
+  CHECK(file.user == "user");
+  CHECK(file.password == "p@ss/word");
+  CHECK(file.profile == "php-memcached-ketama-compatible");
+  for (const char* text :
+       {"redis://secret@h", "memcached://", "memcached://u:secret@", "memcached://h?hash=secret",
+        "memcached://h?Libketama_Compatible=0", "memcached://a:secret@h memcached://b:secret@i",
+        "memcached://u:secret%zz@h", "secret", "memcached:?weight=3"}) {
+    CAPTURE(text);
+    try {
+      static_cast<void>(parse_dsn(text));
+      FAIL("was read");
+    } catch (const Failure& failure) {
+      CHECK(std::string(failure.what()).find("secret") == std::string::npos);
+    }
+  }
+  CHECK_THROWS_AS(parse_dsn("memcached://u:secret@v:secret@h"), InvalidInput);
+}
+
+TEST_CASE("dalli's MEMCACHE_SERVERS") {
+  const auto read = [](const char* text) { return addresses(parse_dalli(text)); };
+  CHECK(read("192.168.0.18:11211") == "192.168.0.18:11211");
+  CHECK(read("ca-plug-zammad-memcached:11211") == "ca-plug-zammad-memcached:11211");
+  CHECK(read("memcache-01") == "memcache-01:11211");
+  CHECK(read("10.0.0.1:11211:3, 10.0.0.2:11212,[::1]:11213:2") ==
+        "10.0.0.1:11211*3 10.0.0.2:11212 [::1]:11213*2");
+  CHECK(read("/var/run/memcached.sock,/run/m.sock:4") == "unix:/var/run/memcached.sock unix:/run/m.sock*4");
+  const PoolFile file = parse_dalli("memcached://user:password@mc1.example:11212,memcached://mc2.example");
+  CHECK(addresses(file) == "mc1.example:11212 mc2.example:11211");
+  CHECK(file.user == "user");
+  CHECK(file.profile == "dalli");
+  CHECK_THROWS_AS(parse_dalli("memcached://a:b@h,memcached://a:c@i"), Failure);
+  CHECK_THROWS_AS(parse_dalli(" , "), Failure);
+  CHECK_THROWS_AS(parse_dalli("tls://mc1.example:11211"), Failure);
+}
+
+TEST_CASE("Django's CACHES") {
+  const std::string backends = "\"BACKEND\": \"django.core.cache.backends.memcached.";
+  const auto read = [](const std::string& json, std::string_view cache = {}) {
+    const PoolFile file = parse_django(json, cache);
+    return file.profile + " " + addresses(file);
+  };
+  CHECK(read("{\"default\": {" + backends + "PyMemcacheCache\", \"LOCATION\": \"127.0.0.1:11211\"}}") ==
+        "pymemcache-rendezvous 127.0.0.1:11211");
+  const std::string two =
+      "{\"CACHES\": {\"default\": {" + backends +
+      "PyMemcacheCache\", \"LOCATION\": [\"172.19.26.240:11211\", \"172.19.26.242:11212\"], "
+      "\"OPTIONS\": {\"no_delay\": true, \"ignore_exc\": true, \"max_pool_size\": 4, "
+      "\"use_pooling\": true}}, \"sessions\": {" +
+      backends +
+      "PyLibMCCache\", \"LOCATION\": \"unix:/tmp/memcached.sock;10.0.0.2\", \"OPTIONS\": {"
+      "\"binary\": true, \"username\": \"user\", \"behaviors\": {\"ketama\": true, "
+      "\"tcp_nodelay\": true}}}, \"local\": {\"BACKEND\": "
+      "\"django.core.cache.backends.locmem.LocMemCache\", \"LOCATION\": \"unique-snowflake\"}}}";
+  CHECK(read(two) == "pymemcache-rendezvous 172.19.26.240:11211 172.19.26.242:11212");
+  CHECK(read(two, "sessions") == "pylibmc-ketama unix:/tmp/memcached.sock 10.0.0.2:11211");
+  CHECK_THROWS_AS(read(two, "local"), Failure);
+  CHECK_THROWS_WITH_AS(read(two, "none"),
+                       "no such cache; the file has default, sessions, local (write FILE#CACHE)", Failure);
+  CHECK(read("{\"default\": {" + backends +
+             "MemcachedCache\", \"LOCATION\": [[\"10.0.0.1:11211\", 2], \"10.0.0.2\"]}}") ==
+        "python-memcached 10.0.0.1:11211*2 10.0.0.2:11211");
+  CHECK(read("{\"default\": {" + backends + "PyLibMCCache\", \"LOCATION\": \"h\"}}") ==
+        "pylibmc-default h:11211");
+  for (const char* rest :
+       {"PyMemcacheCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"hasher\": \"x\"}}}",
+        "PyLibMCCache\", \"LOCATION\": \"h\", \"OPTIONS\": {\"behaviors\": {\"hash\": \"x\"}}}}",
+        "PyLibMCCache\"}}", "PyLibMCCache\", \"LOCATION\": [7]}}", "PyLibMCCache\", \"LOCATION\": []}}",
+        "RedisCache\", \"LOCATION\": \"h\"}}"}) {
+    CAPTURE(rest);
+    CHECK_THROWS_AS(read("{\"default\": {" + backends + rest), Failure);
+  }
+  CHECK_THROWS_AS(read("[]"), Failure);
+  CHECK_THROWS_AS(read("{\"default\": 7}"), Failure);
+}
+
+TEST_CASE("OpenStack's sections") {
+  const auto read = [](const std::string& ini, std::string_view section = {}) {
+    const PoolFile file = parse_oslo(ini, section);
+    return file.profile + " " + addresses(file);
+  };
+  const std::string keystone =
+      "[DEFAULT]\nuse_syslog = False\n[cache]\nenabled=true\nbackend = dogpile.cache.memcached \n"
+      "backend_argument = url:controller1:11211,controller2:11211\n[token]\nprovider = fernet\ncaching = "
+      "true\n";
+  CHECK(read(keystone) == "python-memcached controller1:11211 controller2:11211");
+  CHECK(read("[cache]\nbackend=dogpile.cache.memcached\nenabled=True\n"
+             "memcache_servers=undercloud-0.ctlplane.redhat.local:11211\ntls_enabled=False\n[catalog]"
+             "\ndriver=sql\n") == "python-memcached undercloud-0.ctlplane.redhat.local:11211");
+  const std::string nova =
+      "[keystone_authtoken]\nauth_url = http://controller:5000/\n# memcached_servers = old:1\n"
+      "memcached_servers = inet6:[fd00::5]:11211,10.0.0.2:11211\nmemcache_secret_key = s\n";
+  CHECK(read(nova) == "python-memcached [fd00::5]:11211 10.0.0.2:11211");
+  CHECK(read(nova + keystone) == "python-memcached controller1:11211 controller2:11211");
+  CHECK(read(nova + keystone, "keystone_authtoken") == "python-memcached [fd00::5]:11211 10.0.0.2:11211");
+  const PoolFile pooled = parse_oslo(
+      "[cache]\nbackend = oslo_cache.memcache_pool\ntls_enabled = true\nmemcache_servers = \"a:11211, "
+      "b:11211\"\n"
+      "memcache_sasl_enabled = true\nmemcache_username = user\nmemcache_password = secret\n",
+      "");
+  CHECK(addresses(pooled) == "tls://a:11211 tls://b:11211");
+  CHECK(pooled.user + pooled.password == "usersecret");
+  CHECK_THROWS_AS(read(nova + keystone, "token"), Failure);
+  CHECK_THROWS_AS(read("[cache]\nbackend_argument = redis_expiration_time:600\nbackend_argument = db:0\n"
+                       "backend_argument = url:redis://localhost:6379\nbackend = dogpile.cache.redis\n"),
+                  Failure);
+  CHECK_THROWS_AS(read("[cache]\nbackend = dogpile.cache.bmemcached\nmemcache_servers = a\n"), Failure);
+  CHECK_THROWS_AS(read("[cache]\nenabled = true\n"), Failure);
+  CHECK_THROWS_AS(read("[a]\nmemcache_servers = h\n[b]\nmemcache_servers = i\n"), Failure);
+}
+
 TEST_CASE("what an endpoint names is a host and a port, and nothing of the grammar of lists") {
   for (const char* entry : {"unix:/run/m.sock|ip|1",
                             "a:1,b|ip|1",

@@ -15,6 +15,7 @@ TEST_CASE("progress: a bar with a total, a count without one") {
   CHECK(Progress::line("lines", 3000, 0, std::nullopt, 2s) == "3000 lines, 1500/s");
   CHECK(Progress::line("lines", 0, 0, 100, 0s) == "[........................] 0%  0 lines");
   CHECK(Progress::line("lines", 1, 200, 100, 1s) == "[########################] 100%  1 lines, 1/s");
+  CHECK(Progress::line("lines", 1, 1, 1000, 1s) == "[........................] 0%  1 lines, 1/s");
   CHECK(Progress::line("lines", 1, 0, 0, 1s) == "1 lines, 1/s");
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "common/base/json.hpp"
-#include "common/primitives/recopying.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/array/array.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
@@ -265,7 +265,8 @@ TEST_CASE("recopy: what clients change between any two trips of the mover is whe
           Array(world.with(from), "jobs", small).change(expected, {});
         else
           for (const auto& [name, value] : wanted) set(world.with(from), name, value);
-        // Between two trips a mover that waits could be waited for: the client waits, completes, and is refused.
+        // Between two trips a mover that waits could be waited for: the client waits, completes, and is
+        // refused.
         world.dying.before(trip, [&] {
           try {
             if (array) {

@@ -1,5 +1,6 @@
-// What clients and movers are told about a change of the number of copies, and what they tell who is in the midst of a write.
-#include "common/primitives/recopying.hpp"
+// What clients and movers are told about a change of the number of copies, and what they tell who is in the
+// midst of a write.
+#include "common/primitives/several/recopying.hpp"
 
 #include <doctest/doctest.h>
 
@@ -116,7 +117,8 @@ TEST_CASE("recopying: a hash for whose new index there is no room stays as it wa
         CHECK(failure.code() == ErrorCode::refused);
       }
       world.faults.none();
-      // It may be the very last line that has no room: that all has gone over. Whoever comes next completes that.
+      // It may be the very last line that has no room: that all has gone over. Whoever comes next completes
+      // that.
       bool stays = false;
       try {
         stays = Hash(other(from), "cfg").elements().compact();

@@ -1,4 +1,5 @@
-// The file of item save: what is written is read, and a file that is cut off or changed anywhere is told from a whole one.
+// The file of item save: what is written is read, and a file that is cut off or changed anywhere is told from
+// a whole one.
 #include "common/operations/saved.hpp"
 
 #include <doctest/doctest.h>

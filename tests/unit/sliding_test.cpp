@@ -101,8 +101,9 @@ TEST_CASE("sliding: the value of a large limit stays small") {
   CHECK(uses.text().size() < 25000);
 }
 
-// Rivals whose clocks differ a little ask in any order, and get their answers some time later: no window of the period's
-// length has more uses than allowed, wherever in its asking and answering each of them lies; and nobody is denied for long.
+// Rivals whose clocks differ a little ask in any order, and get their answers some time later: no window of
+// the period's length has more uses than allowed, wherever in its asking and answering each of them lies; and
+// nobody is denied for long.
 TEST_CASE("sliding: no window has more uses than allowed, whoever asks when") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);

@@ -93,6 +93,7 @@ class Settling {
           "certificates are not verified (--tls-insecure): anyone on the network path can impersonate the "
           "servers");
     access.plain_login = text(&A::plain_login) == "yes";
+    access.login_form = form();
     log_in(access);
     return access;
   }
@@ -119,6 +120,12 @@ class Settling {
     return file.text ? secret_in(*file.text, "password", output_) : of_list("_PASSWORD");
   }
 
+  Login::Form form() const {
+    const bool memcachier = from_environment() && sources_.servers_from()->starts_with("env:MEMCACHIER");
+    const std::string form = text(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
+    return form == "user-key" ? Login::Form::user_key : Login::Form::ascii;
+  }
+
   void log_in(Access& access) const {
     const auto named = sources_.value(&AccessSettings::user, list_, "MCDS_USER");
     const Text user = named.text ? named.text : of_list("_USERNAME");
@@ -129,9 +136,7 @@ class Settling {
       throw InvalidInput("the user " + *user +
                          " needs a password; give --password-file FILE, MCDS_PASSWORD or MCDS_PASSWORD_FILE");
     }
-    const bool memcachier = from_environment() && sources_.servers_from()->starts_with("env:MEMCACHIER");
-    const std::string form = text(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
-    Login login{form == "user-key" ? Login::Form::user_key : Login::Form::ascii, *user, *secret};
+    Login login{form(), *user, *secret};
     check(login);
     access.credentials.login = std::move(login);
     access.beside = !named.text || sources_.beside(named.source, list_);
@@ -249,9 +254,17 @@ void take_over(Pool& servers, const Pool& known) {
   }
 }
 
-std::string servers_of_environment(const std::string& name) {
-  if (auto servers = environment(name + "_SERVERS")) return *servers;
-  throw Failure(ErrorCode::configuration, name + "_SERVERS is not set in the environment");
+std::string environment_list(const std::string& name) {
+  if (auto servers = environment(name)) return *servers;
+  throw Failure(ErrorCode::configuration, name + " is not set in the environment");
+}
+
+void log_in_as_listed(Access& access, const PoolFile& list) {
+  if (list.user.empty() || access.credentials.login) return;
+  Login login{access.login_form, list.user, list.password};
+  check(login);
+  access.credentials.login = std::move(login);
+  access.beside = true;
 }
 
 }  // namespace mcds

@@ -1,7 +1,8 @@
 // Which servers a run talks to and what it may show them: chosen together, in one place.
 //
-// A list of servers comes from the command line, the environment, or a pool of the config; so do logins, certificates and
-// names. Each server gets the credentials of the source that named it (Server::credentials), and no others:
+// A list of servers comes from the command line, the environment, or a pool of the config; so do logins,
+// certificates and names. Each server gets the credentials of the source that named it (Server::credentials),
+// and no others:
 //   - options: whatever list is chosen in the same command
 //   - the environment: its own list (MCDS_SERVERS, MEMCACHED_SERVERS, MCDS_POOL), or any if it names none
 //   - a pool: its own list
@@ -14,6 +15,7 @@
 #include <string_view>
 
 #include "common/cluster/credentials.hpp"
+#include "common/placement/pools/files.hpp"
 #include "tools/cli/output.hpp"
 
 namespace mcds {
@@ -43,7 +45,8 @@ class AccessSources {
   using Text = std::optional<std::string>;
   using Member = Text AccessSettings::*;
 
-  // Throws InvalidInput or Failure(configuration) for two lists in one source, and for a pool that there is not.
+  // Throws InvalidInput or Failure(configuration) for two lists in one source, and for a pool that there is
+  // not.
   AccessSources(const GlobalOptions& options, const Config& config);
 
   // The pools named by --pool, and by the environment or the config.
@@ -84,24 +87,29 @@ struct Access {
   bool tls_for_all = false;
   Credentials credentials;
   bool plain_login = false;  // may be sent to any server of the list
-  bool beside = false;       // was named beside the list
+  Login::Form login_form = Login::Form::ascii;
+  bool beside = false;  // was named beside the list
 };
 
-// For a list of this origin. Throws InvalidInput for an incomplete login, Failure(cannot_read) for the password's file.
+// For a list of this origin. Throws InvalidInput for an incomplete login, Failure(cannot_read) for the
+// password's file.
 // Warns of a file that others can read, and of certificates that are not verified.
 Access settle_access(const AccessSources& sources, Origin list, const Output& output);
 
 // How the list was found: by a name server or an endpoint, whose answers anybody may have sent.
 enum class Found { named, discovered };
 
-// Gives every server what it may be shown. Without TLS a login goes to loopback, to unix sockets, and to servers that were
-// named beside it; to others with plain_login. Any other is not contacted (Credentials::withheld).
+// Gives every server what it may be shown. Without TLS a login goes to loopback, to unix sockets, and to
+// servers that were named beside it; to others with plain_login. Any other is not contacted
+// (Credentials::withheld).
 void give(Pool& servers, const Access& access, Found found);
 // The same servers in `known`, by their addresses, are reached as they are there.
 void take_over(Pool& servers, const Pool& known);
 
-// Whether the environment names a pool as MEMCACHIER_SERVERS does: `env:MEMCACHIER`. Its servers; throws
-// Failure(configuration) when there are none.
-std::string servers_of_environment(const std::string& name);
+// A variable that names servers; throws Failure(configuration) when it is not set.
+std::string environment_list(const std::string& name);
+
+// The login that a list brings is for its servers alone; one that is given counts instead.
+void log_in_as_listed(Access& access, const PoolFile& list);
 
 }  // namespace mcds

@@ -9,7 +9,8 @@ namespace mcds {
 
 namespace {
 
-// Each window takes and frees the same few MiB: given back to the system in between, they come back page by page.
+// Each window takes and frees the same few MiB: given back to the system in between, they come back page by
+// page.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 4 << 20);
   mallopt(M_TRIM_THRESHOLD, 32 << 20);

@@ -6,8 +6,8 @@
 //   }};
 //   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
 //
-// A verb says what a line means and what to do with a window of items. Reading, windows, line numbers, failures,
-// progress and the exit status are the same for all verbs.
+// A verb says what a line means and what to do with a window of items. Reading, windows, line numbers,
+// failures, progress and the exit status are the same for all verbs.
 #pragma once
 
 #include <cstdint>
@@ -75,14 +75,15 @@ struct LinesDone {
   std::uint64_t lines = 0, failed = 0;
 };
 
-// The lines of a batch and what becomes of them. A line that fails is reported by its number, with others of the same
-// cause; the others go on.
+// The lines of a batch and what becomes of them. A line that fails is reported by its number, with others of
+// the same cause; the others go on.
 class BatchLines {
  public:
   BatchLines(Session& session, LineOptions options);
 
-  // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input cannot be
-  // read to its end. A Failure that `take` throws is that line's, but for those of usage and output, which end the batch.
+  // Calls `take` with each line, and `send` before it waits for more input and at the end, even if the input
+  // cannot be read to its end. A Failure that `take` throws is that line's, but for those of usage and
+  // output, which end the batch.
   LinesDone each(const std::function<void(std::string line)>& take, const std::function<void()>& send);
 
   // Of the line being taken, from 1.
@@ -105,7 +106,8 @@ class BatchLines {
   std::uint64_t failed_ = 0;
 };
 
-// Throws what `check` throws as a failure of a line: a misuse on the command line is bad data on standard input.
+// Throws what `check` throws as a failure of a line: a misuse on the command line is bad data on standard
+// input.
 template <typename Check>
 auto of_line(const Check& check) {
   try {

@@ -1,4 +1,5 @@
-// One field of an answer in words for people: sizes, durations and times in units, never JSON but for stored data.
+// One field of an answer in words for people: sizes, durations and times in units, never JSON but for stored
+// data.
 #pragma once
 
 #include <cstddef>

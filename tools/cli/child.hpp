@@ -1,10 +1,10 @@
 // Runs one child command, executed directly, and leaves nothing of it behind: for every verb with `-- CMD…`.
 //
 // The child has its own process group, and the terminal's foreground if we have it, so that Ctrl-C,
-// Ctrl-Z, a pager or an editor work as they do without us: when the child stops we stop too, and when we continue, so
-// does it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored when we were
-// started stay ignored for both. When the child has exited, what is left of its group is ended (TERM, grace,
-// KILL). Whatever ends us, the guardian ends the group.
+// Ctrl-Z, a pager or an editor work as they do without us: when the child stops we stop too, and when we
+// continue, so does it. INT TERM HUP QUIT USR1 USR2 TSTP CONT WINCH sent to us go to the group; those ignored
+// when we were started stay ignored for both. When the child has exited, what is left of its group is ended
+// (TERM, grace, KILL). Whatever ends us, the guardian ends the group.
 //
 // One loop waits for signals, the child's end, deadlines and the child's pipes alike; it does no other I/O,
 // so nothing can delay a deadline.

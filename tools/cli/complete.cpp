@@ -132,8 +132,8 @@ class Completion {
     } else if (option.names.ends_with("--pool") || option.names.ends_with("-pool")) {
       offer_pools(typed, before);
     } else if (option.names.ends_with("servers-from")) {
-      for (const char* kind :
-           {"nutcracker:", "mcrouter:", "php-ini:", "file:", "dns:", "dnssrv:", "elasticache:", "env:"}) {
+      for (const char* kind : {"nutcracker:", "mcrouter:", "php-ini:", "django:", "oslo:", "file:", "dns:",
+                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:"}) {
         offer(kind, typed, "", before);
       }
     } else if (option.names == "--down" || option.names == "--on") {
@@ -156,7 +156,8 @@ class Completion {
     }
   }
 
-  // The last of SERVER[,SERVER…], of the list that is given or set; nothing is asked for one that must be fetched.
+  // The last of SERVER[,SERVER…], of the list that is given or set; nothing is asked for one that must be
+  // fetched.
   void offer_servers(const std::string& typed, std::string before) {
     const std::size_t from = typed.rfind(',') + 1;
     before += typed.substr(0, from);

@@ -10,7 +10,9 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/suggest.hpp"
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
+#include "common/operations/doctor/checks.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
@@ -21,6 +23,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t largest_config = std::size_t{1} << 20;
+constexpr std::string_view doctor_section = "doctor";
 
 using Setting = std::pair<const char*, std::optional<std::string>*>;
 
@@ -60,6 +63,18 @@ struct Reading {
   std::string problem;  // of the first line that is wrong
 };
 
+// `check` or `check@server`, with commas between.
+void check_accepted(const std::string& list) {
+  std::vector<std::string> known;
+  for (const doctor::Check& check : doctor::all_checks()) known.emplace_back(check.name);
+  for (std::string_view word : split(list, ',')) {
+    while (word.starts_with(' ')) word.remove_prefix(1);
+    word = word.substr(0, word.find_first_of("@ "));
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      throw InvalidInput("accept: no check '" + visible(word) + "'" + did_you_mean(word, known));
+  }
+}
+
 // Wrong values are reported where they are set, not where they would be used.
 bool is_valid(const std::string& name, const char* value, std::string& problem) {
   try {
@@ -80,6 +95,7 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
     if (name == "tls_name") check_certificate_name(word);
     if (name == "auth" && word != "ascii" && word != "user-key")
       throw InvalidInput("auth: write ascii or user-key");
+    if (name == "accept") check_accepted(word);
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&
         value != std::string("meta")) {
       throw InvalidInput("protocol: write auto, classic or meta");
@@ -115,7 +131,7 @@ std::optional<std::string> pool_name(const std::string& section) {
 
 std::string unknown_section(const std::string& section) {
   return "unknown section " + (is_utf8(section) ? json_quote('[' + section + ']') : "[…]") +
-         "; write [pool NAME]";
+         "; write [pool NAME] or [doctor]";
 }
 
 // libinih reports a section only with its first key: a section without keys is found here.
@@ -128,7 +144,7 @@ void check_sections(const std::string& text, const std::string& file) {
     const std::size_t close = line.find(']');
     if (open < line.size() && line[open] == '[' && close < line.size() && close > open) {
       const std::string section(line.substr(open + 1, close - open - 1));
-      if (!pool_name(section))
+      if (section != doctor_section && !pool_name(section))
         throw Failure(ErrorCode::configuration,
                       file + ':' + std::to_string(number + 1) + ": " + unknown_section(section));
     }
@@ -145,6 +161,8 @@ int on_line(void* user, const char* section, const char* name, const char* value
     return 0;
   }
   if (where.empty()) return set(settings_of(reading.config), name, value, reading.problem) ? 1 : 0;
+  if (where == doctor_section)
+    return set({{"accept", &reading.config.doctor_accept}}, name, value, reading.problem) ? 1 : 0;
   const auto pool = pool_name(where);
   if (pool) return set(settings_of(reading.config.pools[*pool]), name, value, reading.problem) ? 1 : 0;
   if (reading.problem.empty()) reading.problem = unknown_section(where);

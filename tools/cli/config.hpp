@@ -2,6 +2,8 @@
 //
 //   pool = main                      ; defaults, before any section
 //   timeout = 500ms
+//   [doctor]
+//   accept = evicting, drift@10.0.0.3
 //   [pool main]
 //   servers = 10.0.0.1,10.0.0.2      ; or servers_from = nutcracker:/etc/nutcracker.yml#main
 //   profile = php-memcached
@@ -19,12 +21,14 @@ namespace mcds {
 
 struct Config {
   std::optional<std::string> pool, timeout, connect_timeout, protocol, output;
-  PoolConfig defaults;  // keys before any section
+  std::optional<std::string> doctor_accept;  // [doctor] accept
+  PoolConfig defaults;                       // keys before any section
   std::map<std::string, PoolConfig> pools;
 };
 
 // With `path`: that file alone, which must exist (Failure(cannot_read)). Without: /etc/mcds.conf, then
-// $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by key.
+// $XDG_CONFIG_HOME/mcds/mcds.conf (default $HOME/.config), as far as they exist; the later one wins key by
+// key.
 // Anything unknown or misspelt is Failure(configuration) naming file:line.
 Config load_config(const std::optional<std::string>& path);
 
@@ -38,8 +42,8 @@ std::vector<ConfigFile> load_config_files(const std::optional<std::string>& path
 // The same for one file's text; `file` is for messages.
 void read_config(const std::string& text, const std::string& file, Config& into);
 
-// Throws InvalidInput for what is no name to check a certificate against: OpenSSL takes an empty one for none, and one with
-// a dot in front for any subdomain.
+// Throws InvalidInput for what is no name to check a certificate against: OpenSSL takes an empty one for
+// none, and one with a dot in front for any subdomain.
 void check_certificate_name(const std::string& name);
 
 }  // namespace mcds

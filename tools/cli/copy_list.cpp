@@ -30,9 +30,9 @@ void add_copies(JsonObject& line, Session& session, std::span<const CopyOutcome>
     line.boolean("degraded", true);
 }
 
-Context context_with_one_copy(Session& session, const char* what) {
+Context context_with_one_copy(Session& session, const char* option, const std::string& what) {
   if (session.options().copies && session.copies() > 1)
-    throw InvalidInput(std::string(what) + ": such a counter has one copy; use --copies 1, or omit it");
+    throw InvalidInput(std::string(option) + ": " + what + " has one copy; use --copies 1, or omit it");
   Context context = session.context_with_copies();
   context.copies = 1;
   return context;

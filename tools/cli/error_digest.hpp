@@ -1,4 +1,5 @@
-// The failures of a batch, reported by server and cause: stderr stays short for any batch, and a file has them all.
+// The failures of a batch, reported by server and cause: stderr stays short for any batch, and a file has
+// them all.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ class ErrorDigest {
 
   // The messages while more may come: new causes, at most three in all.
   std::vector<FailedGroup> news();
-  // The messages at the end: causes of which more is known than was reported, the most frequent first; what is too
-  // much is summed up by a last one without a server. At most six.
+  // The messages at the end: causes of which more is known than was reported, the most frequent first; what
+  // is too much is summed up by a last one without a server. At most six.
   std::vector<FailedGroup> rest();
   bool empty() const { return groups_.empty(); }
   // Failures that no group shows by its line or name.

@@ -1,7 +1,10 @@
 #include "tools/cli/help.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
+#include "common/base/bytes.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -10,16 +13,44 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
+constexpr std::size_t line_width = 80;
+constexpr std::size_t left_width = 26;
+
+std::size_t width_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
+}
+
+// Broken between words where it would be too wide; what follows the first line begins at `indent`. `at`:
+// where it begins.
+std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {
+  std::string lines;
+  for (const std::string_view word : split(text, ' ')) {
+    if (at > indent && at + 1 + width_of(word) > line_width) {
+      lines += '\n' + std::string(indent, ' ');
+      at = indent;
+    } else if (!lines.empty()) {
+      lines += ' ';
+      ++at;
+    }
+    lines += word;
+    at += width_of(word);
+  }
+  return lines;
+}
+
 std::string table(const Rows& rows) {
   std::size_t width = 0;
-  for (const auto& row : rows) width = std::max(width, row.first.size());
-  width = std::min<std::size_t>(width, 34);
+  for (const auto& row : rows) {
+    if (width_of(row.first) <= left_width) width = std::max(width, width_of(row.first));
+  }
+  const std::size_t indent = width + 4;
   std::string text;
   for (const auto& [left, right] : rows) {
-    text += "  " + left;
-    text +=
-        left.size() > width ? '\n' + std::string(width + 4, ' ') : std::string(width - left.size() + 2, ' ');
-    text += right + '\n';
+    text += "  " + wrapped(left, 2, 6);
+    const std::size_t used = width_of(left) + 2;
+    text += used + 2 > indent ? '\n' + std::string(indent, ' ') : std::string(indent - used, ' ');
+    text += wrapped(right, indent, indent) + '\n';
   }
   return text;
 }
@@ -40,9 +71,8 @@ std::string option_table(const std::vector<OptionSpec>& options) {
   return table(rows);
 }
 
-std::string usage(const Command& command, const Verb& verb) {
-  std::string line = "mcds " + command.name() + (verb.name().empty() ? "" : " " + verb.name());
-  if (!verb.options().empty()) line += " [OPTIONS]";
+std::string words_of(const Verb& verb) {
+  std::string line;
   for (const ArgumentSpec& argument : verb.arguments()) {
     const bool many = std::holds_alternative<std::vector<std::string>*>(argument.target);
     const std::string word = argument.name + (many ? "…" : "");
@@ -50,6 +80,11 @@ std::string usage(const Command& command, const Verb& verb) {
   }
   if (verb.child_target() != nullptr) line += verb.child_required() ? " -- CMD…" : " [-- CMD…]";
   return line;
+}
+
+std::string usage(const Command& command, const Verb& verb) {
+  return "mcds " + command.name() + (verb.name().empty() ? "" : " " + verb.name()) +
+         (verb.options().empty() ? "" : " [OPTIONS]") + words_of(verb);
 }
 
 std::string examples(const std::vector<std::string>& lines) {
@@ -62,15 +97,25 @@ std::string examples(const std::vector<std::string>& lines) {
 
 std::string program_help() {
   GlobalOptions unused;
+  std::string commands;
   Rows rows;
-  for (const CommandEntry& entry : all_commands()) rows.emplace_back(entry.name, entry.summary);
+  const auto end_group = [&] { commands += table(std::exchange(rows, {})); };
+  for (const CommandEntry& entry : all_commands()) {
+    if (entry.heading != nullptr) {
+      end_group();
+      commands += '\n' + std::string(entry.heading) + ":\n";
+    }
+    rows.emplace_back(entry.name, entry.summary);
+  }
+  end_group();
   return "mcds: data structures on any memcached cluster\n\nExamples:\n" +
-         examples({"mcds sandbox -N 3                          # a shell with three temporary servers",
-                   "mcds lock run nightly -- ./backup.sh       # one at a time in the whole cluster",
-                   "mcds counter incr hits                     # {\"counter\":\"hits\",\"value\":1,…}"}) +
-         "\nCommands (see mcds COMMAND --help):\n" + table(rows) +
-         "\nGlobal options, before or after the command:\n" + option_table(global_options(unused)) +
-         "  -h, --help, -V, --version\n";
+         examples({"mcds sandbox -N 3                      # a shell with three servers",
+                   "mcds lock run nightly -- ./backup.sh   # one at a time in the whole cluster",
+                   "mcds counter incr hits                 # {\"counter\":\"hits\",\"value\":1,…}"}) +
+         commands +
+         "\nSee mcds COMMAND --help, and man mcds.\n"
+         "\nGlobal options, before or after the command:\n" +
+         option_table(global_options(unused)) + "  -h, --help, -V, --version\n";
 }
 
 std::string command_help(const Command& command) {
@@ -78,27 +123,26 @@ std::string command_help(const Command& command) {
   Rows rows;
   std::vector<std::string> lines;
   for (const auto& verb : command.verbs()) {
-    rows.emplace_back(usage(command, *verb), verb->summary());
+    rows.emplace_back((verb->name().empty() ? "mcds " + command.name() : verb->name()) + words_of(*verb),
+                      verb->summary());
     if (!verb->examples().empty() && lines.size() < 3) lines.push_back(verb->examples().front());
   }
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return "mcds " + command.name() + ": " + command.summary() + "\n\nExamples:\n" + examples(lines) +
-         "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
+  return wrapped("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
+         examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
          " VERB --help and man mcds-" + command.name() + ".\n";
 }
 
 std::string verb_help(const Command& command, const Verb& verb) {
-  GlobalOptions unused;
   Rows arguments;
   for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
-  std::string text =
-      usage(command, verb) + "\n  " + verb.summary() + "\n\nExamples:\n" + examples(verb.examples());
+  std::string text = wrapped(usage(command, verb), 0, 6) + "\n  " + wrapped(verb.summary(), 2, 2) +
+                     "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
-  return text + "\nGlobal options:\n" + option_table(without_words_of(verb, global_options(unused))) +
-         "\nSee also man mcds-" + command.name() + ".\n";
+  return text + "\nGlobal options: mcds --help. See also man mcds-" + command.name() + ".\n";
 }
 
 }  // namespace mcds

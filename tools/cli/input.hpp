@@ -12,11 +12,12 @@
 
 namespace mcds {
 
-// Whatever is read here from now on is waited for no longer than the run's deadline: Failure(try_again). A pipe without a
-// writer is waited for like a silent one.
+// Whatever is read here from now on is waited for no longer than the run's deadline: Failure(try_again). A
+// pipe without a writer is waited for like a silent one.
 void bound_input(std::shared_ptr<const RunLimits> limits);
 
-// `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws Failure(cannot_read).
+// `-`: all of standard input; `@FILE`: the file's bytes; `@@x`: `@x`; anything else: itself. Throws
+// Failure(cannot_read).
 std::string value_of(std::string_view argument);
 
 // All of a file. Throws Failure(cannot_read).
@@ -51,7 +52,8 @@ class LineReader {
   LineReader(const LineReader&) = delete;
   LineReader& operator=(const LineReader&) = delete;
   std::optional<std::string> next();
-  // Whether next() would return without waiting for more input: lines are not held back because a stream pauses.
+  // Whether next() would return without waiting for more input: lines are not held back because a stream
+  // pauses.
   bool ready() const;
   // Of the line last returned, from 1.
   std::size_t number() const { return number_; }

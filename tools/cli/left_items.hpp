@@ -1,4 +1,5 @@
-// What a move or a prune leaves: the progress line, and a line of output for each of the first items, or for all.
+// What a move or a prune leaves: the progress line, and a line of output for each of the first items, or for
+// all.
 #pragma once
 
 #include <cstdint>

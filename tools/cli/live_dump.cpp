@@ -1,11 +1,38 @@
 #include "tools/cli/live_dump.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "common/cluster/cluster.hpp"
+#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
+
+namespace {
+
+// Of how many keys have come, of those that the servers count.
+class ListingProgress {
+ public:
+  ListingProgress(Session& session, std::size_t servers)
+      : progress_(session.clock(), "keys"), counted_(servers) {}
+
+  void note(const LiveKey& key) {
+    if (counted_[key.server] != key.of_items) {
+      total_ += key.of_items - counted_[key.server];
+      counted_[key.server] = key.of_items;
+      progress_.expect(total_);
+    }
+    progress_.advance(1, ++keys_);
+  }
+
+ private:
+  Progress progress_;
+  std::vector<std::uint64_t> counted_;  // by each server
+  std::uint64_t total_ = 0, keys_ = 0;
+};
+
+}  // namespace
 
 Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
   const ReplyFailure& failure = *result.failure;
@@ -19,20 +46,28 @@ Failure unlisted(const LiveKeysOfServer& result, const Server& server) {
           server.address()};
 }
 
-std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& pool, const TakeLiveKey& take) {
-  return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(), take);
+std::vector<LiveKeysOfServer> LiveDump::results(Session& session, const Pool& pool, const TakeLiveKey& take,
+                                                bool shows_progress) {
+  std::optional<ListingProgress> progress;
+  if (shows_progress) progress.emplace(session, pool.size());
+  return read_live_keys(pool, LiveKeysOptions::of(session.connect_options()), session.clock(),
+                        [&](const LiveKey& key) {
+                          if (progress) progress->note(key);
+                          return take(key);
+                        });
 }
 
 std::vector<LiveKeysOfServer> LiveDump::results(const TakeLiveKey& take) const {
   const Pool& pool = session_.placement()->pool();
-  if (servers_.empty()) return results(session_, pool, take);
+  if (servers_.empty()) return results(session_, pool, take, shows_progress_);
   Pool part;
   for (const std::size_t server : servers_) part.push_back(pool[server]);
-  const auto some = results(session_, part, [&](const LiveKey& key) {
-    LiveKey placed = key;
-    placed.server = servers_[key.server];
-    return take(placed);
-  });
+  const auto placed = [&](const LiveKey& key) {
+    LiveKey one = key;
+    one.server = servers_[key.server];
+    return take(one);
+  };
+  const auto some = results(session_, part, placed, shows_progress_);
   std::vector<LiveKeysOfServer> all(pool.size(), LiveKeysOfServer{.complete = true});
   for (std::size_t i = 0; i < some.size(); ++i) all[servers_[i]] = some[i];
   return all;

@@ -32,7 +32,8 @@ struct NamedNumber {
   std::string name;
   std::uint64_t number;
 };
-// A line `NAME` or `NAME NUMBER`, with `otherwise` for a missing number. Throws Failure(bad_data), which tells the `form`.
+// A line `NAME` or `NAME NUMBER`, with `otherwise` for a missing number. Throws Failure(bad_data), which
+// tells the `form`.
 NamedNumber name_and_number(std::string line, std::uint64_t otherwise, const char* form);
 
 }  // namespace mcds

@@ -60,6 +60,7 @@ std::string readable(std::string_view text) {
 Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal_has_colours()) {}
 
 void Output::answer(const JsonObject& object, std::string_view bare) {
+  if (quiet_ || mode_ == OutputMode::openmetrics) return;
   if (mode_ == OutputMode::json) {
     object.write([&](std::string_view part) {
       const std::size_t start = pending_.size();
@@ -78,7 +79,7 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
 }
 
 void Output::answer_name(const JsonObject& object, std::string_view name, std::string_view rest) {
-  if (mode_ != OutputMode::value) return answer(object, {});
+  if (mode_ != OutputMode::value || quiet_) return answer(object, {});
   if (name.find(line_end_) == std::string_view::npos) {
     pending_ += name;
     return answer(object, rest);
@@ -92,7 +93,7 @@ void Output::answer_name(const JsonObject& object, std::string_view name, std::s
 }
 
 void Output::answer_bytes(const JsonObject& object, std::string_view bytes) {
-  if (mode_ != OutputMode::value) return answer(object, {});
+  if (mode_ != OutputMode::value || quiet_) return answer(object, {});
   pending_ += bytes;
   line_done();
 }

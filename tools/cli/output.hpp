@@ -16,7 +16,7 @@
 
 namespace mcds {
 
-enum class OutputMode { json, value, text };
+enum class OutputMode { json, value, text, openmetrics };
 
 // Stdout is a pipe without a reader: main ends the program quietly, as SIGPIPE would have.
 struct ClosedPipe {};
@@ -31,15 +31,17 @@ class Output {
   OutputMode mode() const { return mode_; }
   // The mode from the settings, if the command line has none: call it before the first answer.
   void use_mode(OutputMode mode) { mode_ = mode; }
+  // No answers; what raw() is given is none.
+  void be_quiet() { quiet_ = true; }
   // With -o text: servers on a unix socket are shown by their name, if they have one.
   void call_servers(ServerNames names) { table_.call_servers(std::move(names)); }
 
-  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose first
-  // screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is full or at flush(),
-  // for batches.
+  // One answer: a JSON line; with -o value just `bare` and a line feed; with -o text a row of a table, whose
+  // first screenful waits for flush(). Flushed line by line unless buffered(true): then when the buffer is
+  // full or at flush(), for batches.
   void answer(const JsonObject& object, std::string_view bare);
-  // An answer whose bare value is a name, and what follows it: one that contains the end of a line is reported as an error instead, for a reader
-  // would take it for two.
+  // An answer whose bare value is a name, and what follows it: one that contains the end of a line is
+  // reported as an error instead, for a reader would take it for two.
   void answer_name(const JsonObject& object, std::string_view name, std::string_view rest = {});
   // Whether there was such a name.
   bool hid_names() const { return hid_names_; }
@@ -68,7 +70,8 @@ class Output {
 
   // One stderr line: {"error":{"code":…,"message":…,"server":…}} in json mode, `mcds: message` otherwise.
   void error(const Failure& failure);
-  // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and cause.
+  // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and
+  // cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
@@ -96,6 +99,7 @@ class Output {
   OutputMode mode_;
   std::shared_ptr<const RunLimits> limits_;
   bool buffered_ = false;
+  bool quiet_ = false;
   bool hid_names_ = false;
   char line_end_ = '\n';
   std::string no_server_hint_;

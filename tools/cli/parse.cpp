@@ -9,6 +9,7 @@
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
 #include "tools/cli/help.hpp"
+#include "tools/cli/our_words.hpp"
 #include "tools/cli/version.hpp"
 
 namespace mcds {
@@ -149,7 +150,8 @@ bool takes_value(const std::vector<OptionSpec>& options, const std::string& word
   });
 }
 
-// Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is none.
+// Takes the first word that is neither an option nor an option's value out of `words`; nullopt if there is
+// none.
 std::optional<std::string> take_word(Words& words, const std::vector<OptionSpec>& options) {
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].size() > 1 && words[i][0] == '-') {
@@ -235,6 +237,8 @@ std::unique_ptr<Command> find_command(const std::string& name) {
   if (auto command = declared(name)) return command;
   Words names;
   for (const CommandEntry& entry : all_commands()) names.emplace_back(entry.name);
+  const std::string_view ours = in_our_words(name);
+  if (!ours.empty()) throw InvalidInput("no command " + quoted(name) + "; try " + std::string(ours));
   const std::string hint = did_you_mean(name, names);
   throw InvalidInput("no command " + quoted(name) + (hint.empty() ? "; mcds --help lists them" : hint));
 }
@@ -296,8 +300,9 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        &into.servers},
       {"--servers-from",
        "SOURCE",
-       "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME "
-       "elasticache:[tls://]HOST:PORT env:NAME",
+       "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE#POOL django:FILE#CACHE oslo:FILE#SECTION "
+       "file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME elasticache:[tls://]HOST:PORT dsn:VARIABLE "
+       "dalli:VARIABLE env:NAME",
        {},
        &into.servers_from},
       {"-P,--pool", "NAME", "use this pool of the configuration file", {}, &into.pool},
@@ -352,15 +357,16 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        {"ascii", "user-key"},
        &into.access.auth},
       {"-o,--output",
-       "json|value|text",
-       "JSON lines, the bare answer, or columns for people; default json",
-       {"json", "value", "text"},
+       "json|value|text|openmetrics",
+       "JSON lines, the bare answer, columns for people, or metrics (servers, doctor); default json",
+       {"json", "value", "text", "openmetrics"},
        &into.output},
       {"-0,--null",
        "",
        "end the lines of input and output with a NUL, for names with line feeds",
        {},
        &into.null},
+      {"-q,--quiet", "", "print no answers; errors and exit codes are as ever", {}, &into.quiet},
       {"-v,--verbose", "", "print one line per round trip on standard error", {}, &into.verbose},
       {"--errors",
        "FILE",
@@ -406,13 +412,17 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   const Words tail(has_tail ? dashes + 1 : dashes, arguments.end());
   std::vector<OptionSpec> globals = global_options(invocation.globals);
   note_output_mode(words, invocation.globals);
-  const bool help = take_flag(words, "-h", "--help");
+  bool help = take_flag(words, "-h", "--help");
   if (!help && take_flag(words, "-V", "--version")) {
     invocation.text = version_text();
     return;
   }
   spell_out_leading(words, globals);
-  const auto name = take_word(words, globals);
+  auto name = take_word(words, globals);
+  if (name == "help") {
+    help = true;
+    name = take_word(words, globals);
+  }
   if (!name) {
     const Words rest = parse_options(words, globals, "mcds --help");
     if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
@@ -422,7 +432,11 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   }
   invocation.command = find_command(*name);
   Words rest = words;
-  if (help && !take_word(rest, globals)) {
+  const auto next = take_word(rest, globals);
+  const Verb* itself = invocation.command->find("");
+  // Where words are names, help is one.
+  const bool asks = next == "help" && rest.empty() && (itself == nullptr || itself->arguments().empty());
+  if (asks || (help && !next)) {
     invocation.text = command_help(*invocation.command);
     return;
   }

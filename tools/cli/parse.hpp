@@ -1,4 +1,5 @@
-// From the words of the command line to an action. Only the given command is declared, and only its options are built.
+// From the words of the command line to an action. Only the given command is declared, and only its options
+// are built.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,8 @@ namespace mcds {
 // The options that every command takes, before and after it, bound to `into`.
 std::vector<OptionSpec> global_options(GlobalOptions& into);
 
-// The global options beside this verb's: a word that the verb uses itself (`tail -n 10`, `sandbox --tls`) is the verb's.
+// The global options beside this verb's: a word that the verb uses itself (`tail -n 10`, `sandbox --tls`) is
+// the verb's.
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals);
 
 struct Invocation {
@@ -23,8 +25,8 @@ struct Invocation {
   std::optional<std::string> text;  // --help, --version: print this instead of running anything
 };
 
-// Throws InvalidInput with a `did you mean` where there is one. `invocation.globals` is filled even then as far as it
-// was understood, so that the error comes out in the mode asked for.
+// Throws InvalidInput with a `did you mean` where there is one. `invocation.globals` is filled even then as
+// far as it was understood, so that the error comes out in the mode asked for.
 void parse(const std::vector<std::string>& arguments, Invocation& invocation);
 
 // The command entry called `name`, declared; nullptr if there is none.

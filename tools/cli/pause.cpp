@@ -23,12 +23,24 @@ Pause::~Pause() {
   close(descriptor_);
 }
 
+// Other keys mean nothing. A terminal that is gone has quit.
+bool Pause::has_quit() const {
+  char keys[64];
+  const ssize_t size = read(terminal_, keys, sizeof keys);
+  return size <= 0 || std::any_of(keys, keys + size, [](char key) { return key == 'q' || key == 'Q'; });
+}
+
 bool Pause::wait(Duration duration) {
-  pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
-  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(duration).count();
-  if (poll(descriptors, 2, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) return true;
-  if (descriptors[0].revents != 0) return false;
-  throw ClosedPipe{};
+  const SystemClock clock;
+  const SteadyTime end = clock.steady() + duration;
+  for (;;) {
+    pollfd descriptors[] = {{descriptor_, POLLIN, 0}, {STDOUT_FILENO, 0, 0}, {terminal_, POLLIN, 0}};
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(end - clock.steady()).count();
+    if (poll(descriptors, 3, static_cast<int>(std::clamp<std::int64_t>(ms, 0, 1 << 30))) <= 0) return true;
+    if (descriptors[0].revents != 0) return false;
+    if (descriptors[1].revents != 0) throw ClosedPipe{};
+    if (has_quit()) return false;
+  }
 }
 
 }  // namespace mcds

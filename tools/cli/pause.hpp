@@ -17,10 +17,15 @@ class Pause {
 
   // False: it is time to end. Throws ClosedPipe.
   bool wait(Duration duration);
+  // From now on `q` at this terminal ends a wait, too; -1: none.
+  void watch_keys(int terminal) { terminal_ = terminal; }
 
  private:
   sigset_t signals_{};
+  bool has_quit() const;
+
   int descriptor_ = -1;
+  int terminal_ = -1;
 };
 
 }  // namespace mcds

@@ -48,6 +48,11 @@ Verb& Verb::child(std::vector<std::string>& target, bool required) {
   return *this;
 }
 
+Verb& Verb::metrics() {
+  metrics_ = true;
+  return *this;
+}
+
 Verb& Verb::action(Action action) {
   action_ = std::move(action);
   return *this;

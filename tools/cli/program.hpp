@@ -1,5 +1,5 @@
-// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, completions, __describe and
-// the man page test all read this description.
+// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, completions,
+// __describe and the man page test all read this description.
 //
 //   void declare_counter(Command& counter) {
 //     auto options = std::make_shared<IncrOptions>();
@@ -29,8 +29,9 @@ namespace mcds {
 
 class Session;
 
-// The target of a parsed word; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …) and
-// refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the verb (see input.hpp).
+// The target of a parsed word; its type decides how it is read (Duration: `1m30s`, std::uint64_t: decimal, …)
+// and refused (one line that names the option). Text is taken as it is; `-` and `@FILE` are resolved by the
+// verb (see input.hpp).
 using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
                  std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
@@ -70,6 +71,8 @@ class Verb {
   Verb& flag(std::string names, std::string help, bool& target);
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
+  // It can answer with -o openmetrics.
+  Verb& metrics();
   Verb& action(Action action);
 
   const std::string& name() const { return name_; }
@@ -79,6 +82,7 @@ class Verb {
   const std::vector<ArgumentSpec>& arguments() const { return arguments_; }
   std::vector<std::string>* child_target() const { return child_; }
   bool child_required() const { return child_required_; }
+  bool gives_metrics() const { return metrics_; }
   const Action& run() const { return action_; }
 
  private:
@@ -90,11 +94,12 @@ class Verb {
   bool argument_last_ = false;
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
+  bool metrics_ = false;
   Action action_;
 };
 
-// A command has verbs (`counter incr`), or is one itself (`where`, `servers`, `sandbox`): then its only verb has the
-// empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
+// A command has verbs (`counter incr`), or is one itself (`where`, `servers`, `sandbox`): then its only verb
+// has the empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
 class Command {
  public:
   Command(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
@@ -118,6 +123,7 @@ struct CommandEntry {
   const char* name;
   const char* summary;
   void (*declare)(Command&);
+  const char* heading = nullptr;  // of the group that begins here
 };
 std::span<const CommandEntry> all_commands();
 

@@ -68,7 +68,8 @@ std::string Progress::line(const std::string& unit, std::uint64_t count, std::ui
   if (seconds > 0) {
     text += ", " + std::to_string(static_cast<std::uint64_t>(static_cast<double>(count) / seconds)) + "/s";
   }
-  if (total && done > 0 && done < *total && seconds >= 1) {
+  // From less than one in a hundred nothing can be told.
+  if (total && done >= *total / 100 && done > 0 && done < *total && seconds >= 1) {
     const double left = seconds * static_cast<double>(*total - done) / static_cast<double>(done);
     text += ", " + format_duration(std::chrono::seconds(static_cast<std::int64_t>(left) + 1)) + " left";
   }

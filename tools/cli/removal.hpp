@@ -1,4 +1,5 @@
-// What every command that removes keys has in common: the words that select, and the last line, which says what went.
+// What every command that removes keys has in common: the words that select, and the last line, which says
+// what went.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct SelectedKeys {
   bool all = false;
 
   bool any() const { return prefix || pattern; }
-  // Throws InvalidInput for words that leave nothing out, unless --all is given: a script's variable may be empty.
+  // Throws InvalidInput for words that leave nothing out, unless --all is given: a script's variable may be
+  // empty.
   void check() const;
   KeySelection of(Session& session) const;
   // Adds what was given.
@@ -34,7 +36,8 @@ std::uint64_t rate_of(std::string text);
 
 class RemovalSummary {
  public:
-  // `audit`: the file of --audit, which is appended to. Throws Failure(cannot_write): call it before anything is removed.
+  // `audit`: the file of --audit, which is appended to. Throws Failure(cannot_write): call it before anything
+  // is removed.
   RemovalSummary(Session& session, const std::optional<std::string>& audit);
 
   struct Removed {

@@ -1,4 +1,5 @@
-// Names and addresses as this machine resolves them, for the profiles of clients that hash what a name resolves to.
+// Names and addresses as this machine resolves them, for the profiles of clients that hash what a name
+// resolves to.
 #pragma once
 
 #include <chrono>

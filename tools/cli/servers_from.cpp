@@ -104,8 +104,8 @@ std::vector<ServiceRecord> usable(std::vector<ServiceRecord> records) {
   return records;
 }
 
-// Name servers give equals any equal weight, 33 say, and 0 to those hardly wanted; to a client, weights multiply points
-// and slots: equals are 1, and 1 is the least.
+// Name servers give equals any equal weight, 33 say, and 0 to those hardly wanted; to a client, weights
+// multiply points and slots: equals are 1, and 1 is the least.
 FoundServers servers_of_service(const std::string& where, const ConnectOptions& options, const Clock& clock) {
   const bool tls = where.starts_with("tls://");
   const std::string name = tls ? where.substr(6) : where;
@@ -144,14 +144,20 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   const auto file = [&] { return configuration_bytes(source.where, largest_pool_file); };
   if (source.kind == "nutcracker") return {parse_nutcracker(file(), source.pool)};
   if (source.kind == "mcrouter") return {parse_mcrouter(file(), source.pool)};
-  if (source.kind == "php-ini") return {parse_php_ini(file())};
+  if (source.kind == "php-ini") return {parse_php_ini(file(), source.pool)};
   if (source.kind == "file") return {parse_server_list(file())};
   if (source.kind == "dns") return servers_of_name(source.where, options, clock);
   if (source.kind == "dnssrv") return servers_of_service(source.where, options, clock);
   if (source.kind == "elasticache") return servers_of_endpoint(source.where, access, options, clock);
-  if (source.kind == "env") return {{parse_pool(servers_of_environment(source.where)), "", ""}};
-  throw InvalidInput("--servers-from: unknown kind " + json_quote(source.kind) +
-                     "; there are nutcracker, mcrouter, php-ini, file, dns, dnssrv, elasticache, env");
+  if (source.kind == "django") return {parse_django(file(), source.pool)};
+  if (source.kind == "oslo") return {parse_oslo(file(), source.pool)};
+  if (source.kind == "dsn") return {parse_dsn(environment_list(source.where))};
+  if (source.kind == "dalli") return {parse_dalli(environment_list(source.where))};
+  if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
+  throw InvalidInput(
+      "--servers-from: unknown kind " + json_quote(source.kind) +
+      "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, elasticache, dsn, "
+      "dalli, env");
 }
 
 }  // namespace mcds

@@ -15,8 +15,8 @@ struct ServiceRecord {
   unsigned priority, weight, port;
 };
 
-// What the system's resolver answers for the service; empty: it has no such records; nullopt: no answer in time. The
-// resolver itself would wait for many seconds; it goes on by itself.
+// What the system's resolver answers for the service; empty: it has no such records; nullopt: no answer in
+// time. The resolver itself would wait for many seconds; it goes on by itself.
 std::optional<std::vector<unsigned char>> look_up_service(const std::string& name, Duration longest);
 
 // Malformed records are skipped.

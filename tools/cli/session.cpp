@@ -39,6 +39,7 @@ bool is_output_mode(const std::string& word) {
 
 OutputMode output_mode(const Text& word) {
   if (word == "value") return OutputMode::value;
+  if (word == "openmetrics") return OutputMode::openmetrics;
   return word == "text" ? OutputMode::text : OutputMode::json;
 }
 
@@ -116,6 +117,7 @@ void Session::settle_output() {
 }
 
 void Session::begin() {
+  if (options_.quiet) output_.be_quiet();
   if (options_.null) output_.end_lines_with('\0');
   if (options_.deadline) limits_->set_deadline(clock().steady() + positive(*options_.deadline, "--deadline"));
   bound_input(limits_);
@@ -178,6 +180,7 @@ const PoolFile& Session::pool() {
   if (from.servers_from()) {
     servers = find_servers(*from.servers_from(), access, connect_options(), clock());
     access.tls_for_all = access.tls_for_all || servers.tls;
+    log_in_as_listed(access, servers.file);
     if (access.credentials.tls.name.empty()) access.credentials.tls.name = servers.certificate_name;
   } else {
     if (from.list() == Origin::builtin)
@@ -260,7 +263,8 @@ Cluster& Session::cluster() {
   return *parts_->cluster;
 }
 
-// As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the others.
+// As many as the pool's routes write every key to: what is stored on fewer would be missed by readers of the
+// others.
 std::uint64_t Session::copies_of_pool() {
   if (options_.profile || pool().routes == nullptr || !placement()->replicates()) return 1;
   const Owners owners = placement()->owners_of(key_prefix() + "key");

@@ -22,7 +22,7 @@ struct GlobalOptions {
   std::optional<std::uint64_t> copies;
   std::optional<Duration> timeout, connect_timeout, deadline;
   std::optional<std::string> errors;
-  bool verbose = false;
+  bool verbose = false, quiet = false;
   bool null = false;  // names end with a NUL instead of a line feed, in input and output
   bool tls = false, tls_insecure = false;
   AccessSettings access;
@@ -56,7 +56,8 @@ class Session {
   std::optional<Duration> longest_lock_ttl(const std::optional<Duration>& flag);
   // Everything a structure needs. Connects lazily, per server.
   Context context_with_copies();
-  // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked for.
+  // Throws Failure(configuration) if two servers of the list have turned out to be one, and copies were asked
+  // for.
   void expect_distinct_servers();
   const GlobalOptions& options() const { return options_; }
   Cluster& cluster();
@@ -79,7 +80,8 @@ class Session {
   const Config& config();
   // Which list of servers is chosen, and which settings count for it.
   const AccessSources& sources();
-  // Servers of this session's list that are among these are reached, and logged in to, as these are. Before pool().
+  // Servers of this session's list that are among these are reached, and logged in to, as these are. Before
+  // pool().
   void share_credentials(const Pool& known);
   // The inputs of a placement besides the profile and the pool.
   PlacementOptions placement_options();

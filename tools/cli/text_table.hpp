@@ -1,5 +1,6 @@
-// Answers as tables for people: -o text. A column for each field, all rows of the first screenful aligned; what comes
-// after keeps these columns. Fields that only a few rows have are shown after such a row, in words.
+// Answers as tables for people: -o text. A column for each field, all rows of the first screenful aligned;
+// what comes after keeps these columns. Fields that only a few rows have are shown after such a row, in
+// words.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,9 @@ class TextTable {
 
   void call_servers(ServerNames names) { names_ = std::move(names); }
 
-  // One more row, of a JSON object. Returns what can be printed by now, if anything. A row that begins with another field than
-  // those before it begins another table. A row that is alone and too wide is printed a field a line.
+  // One more row, of a JSON object. Returns what can be printed by now, if anything. A row that begins with
+  // another field than those before it begins another table. A row that is alone and too wide is printed a
+  // field a line.
   std::string add(const std::string& object);
   // All that is left; what comes later is printed at once, as wide as that was.
   std::string flush();

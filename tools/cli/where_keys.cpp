@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "common/primitives/copies.hpp"
 #include "common/primitives/parts.hpp"
+#include "common/primitives/several/copies.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/session.hpp"
 

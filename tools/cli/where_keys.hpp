@@ -24,10 +24,12 @@ JsonObject placed_line(Session& session, const Placement& placement, std::string
 JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
                       const Placement::Place& place, std::optional<std::size_t> copies = {});
 
-// "servers" and "policy" where the client itself keeps the key on several; "wire_key" where it goes by another name.
+// "servers" and "policy" where the client itself keeps the key on several; "wire_key" where it goes by
+// another name.
 void add_owners(Session& session, JsonObject& line, const Placement& placement, std::string_view key);
 
-// Where a key is kept: by the client itself where it replicates, else in as many copies as its own name says, or the session.
+// Where a key is kept: by the client itself where it replicates, else in as many copies as its own name says,
+// or the session.
 // A part that each copy names itself must be on none of them.
 Owners key_owners(Session& session, const Placement& placement, const PlacedKey& key);
 

@@ -32,7 +32,7 @@ struct ArrayOptions {
   std::string name;
   std::vector<std::string> values, add, remove;
   std::string encoding;
-  bool json = false, lock = false, fail_fast = false, allow_empty = false;
+  bool json = false, lock = false, fail_fast = false, allow_empty = false, tell = false;
 };
 
 using Options = std::shared_ptr<ArrayOptions>;
@@ -90,13 +90,41 @@ ExitStatus not_found(Session& session, const ArrayOptions& options, std::size_t 
   return ExitStatus::no;
 }
 
+// Strings by their bytes, anything else as JSON.
+std::string bytes_of(const std::string& element) {
+  return unquote_bytes(element).value_or(element);
+}
+
+// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False
+// if one is neither: another program's, shown as bytes.
+bool add_values(JsonObject& answer, const std::string& name, const Elements& elements) {
+  bool binary = false;
+  bool ours = true;
+  for (const std::string& element : elements) {
+    if (is_compact_json(element)) continue;
+    binary = true;
+    ours = ours && element.starts_with("b\"") && unquote_bytes(element);
+  }
+  std::string list = "[";
+  for (const std::string& element : elements) {
+    if (list.size() > 1) list += ',';
+    list += binary ? '"' + base64(bytes_of(element)) + '"' : element;
+  }
+  answer.raw(binary ? name + "_b64" : name, list + ']');
+  return ours;
+}
+
 ExitStatus answer_step(Session& session, const ArrayOptions& options, const Array::Changed& changed,
-                       std::size_t adds, std::size_t deletes) {
+                       std::size_t adds, std::size_t deletes, const Elements* deleted = nullptr) {
   if (!changed.found) return not_found(session, options, changed.server);
   JsonObject answer = start_answer(options);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
+  if (deleted != nullptr) add_values(answer, "deleted", *deleted);
   answer.bytes("server", session.server_address(changed.server));
-  add_copies(answer, session, changed.copies);
+  if (deleted != nullptr)
+    add_copies_or_one(answer, session, changed.copies);
+  else
+    add_copies(answer, session, changed.copies);
   session.output().answer(answer, std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
@@ -165,9 +193,19 @@ ExitStatus remove(Session& session, const ArrayOptions& options) {
   return change_in_one_step(session, options, {}, elements_of(options, options.values));
 }
 
+ExitStatus change_and_tell(Session& session, const ArrayOptions& options) {
+  if (options.remove.empty()) throw InvalidInput("--tell tells what --delete deletes; give --delete V");
+  if (options.lock || options.encoding == "json") throw InvalidInput("--tell is for journals");
+  const Elements add = elements_of(options, options.add), remove = elements_of(options, options.remove);
+  const auto told = Array(context_with_one_copy(session, "--tell", "such an array"), options.name)
+                        .change_and_tell(add, remove);
+  return answer_step(session, options, told.changed, add.size(), remove.size(), &told.deleted);
+}
+
 ExitStatus change(Session& session, const ArrayOptions& options) {
   if (options.add.empty() && options.remove.empty())
     throw InvalidInput("nothing to change; give --add V or --delete V, once for each value");
+  if (options.tell) return change_and_tell(session, options);
   return change_in_one_step(session, options, elements_of(options, options.add),
                             elements_of(options, options.remove));
 }
@@ -211,30 +249,6 @@ ExitStatus clear(Session& session, const ArrayOptions& options) {
   add_copies(answer, session, changed.copies);
   session.output().answer(answer, "1");
   return ExitStatus::ok;
-}
-
-// Strings by their bytes, anything else as JSON.
-std::string bytes_of(const std::string& element) {
-  return unquote_bytes(element).value_or(element);
-}
-
-// Elements are JSON already; if there are bytes that no JSON can hold, all are base64 of their bytes. False if one is
-// neither: another program's, shown as bytes.
-bool add_values(JsonObject& answer, const Elements& elements) {
-  bool binary = false;
-  bool ours = true;
-  for (const std::string& element : elements) {
-    if (is_compact_json(element)) continue;
-    binary = true;
-    ours = ours && element.starts_with("b\"") && unquote_bytes(element);
-  }
-  std::string list = "[";
-  for (const std::string& element : elements) {
-    if (list.size() > 1) list += ',';
-    list += binary ? '"' + base64(bytes_of(element)) + '"' : element;
-  }
-  answer.raw(binary ? "values_b64" : "values", list + ']');
-  return ours;
 }
 
 void warn_of_loss(Session& session, const JournalLoss& loss) {
@@ -283,7 +297,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
   }
   if (session.output().mode() == OutputMode::text) return print_rows(session, contents);
   JsonObject answer = start_answer(options);
-  const bool ours = add_values(answer, contents.elements);
+  const bool ours = add_values(answer, "values", contents.elements);
   const ExitStatus status = finish(session, contents, answer, {});
   if (ours) return status;
   throw Failure(ErrorCode::bad_data,
@@ -390,7 +404,10 @@ void declare_changes(Command& command, const Options& options) {
           .option("--delete", "V",
                   "delete every value that equals V, before values are added; can be repeated",
                   &options->remove)
-          .dash();
+          .dash()
+          .flag("--tell", "tell which values this change deleted; one copy, one round trip more",
+                options->tell)
+          .example("mcds array change jobs --delete backup --delete report --tell");
   with_values(change_verb, options);
   Verb& delete_verb =
       declare(command, options, remove, "delete", "delete every value that equals one of the given values")

@@ -7,8 +7,10 @@ namespace mcds {
 
 void declare_array(Command& command);
 void declare_cache(Command& command);
+void declare_capacity(Command& command);
 void declare_config(Command& command);
 void declare_counter(Command& command);
+void declare_doctor(Command& command);
 void declare_where(Command& command);
 void declare_eventlog(Command& command);
 void declare_table(Command& command);

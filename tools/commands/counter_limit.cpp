@@ -1,12 +1,15 @@
 #include "tools/commands/counter_limit.hpp"
 
+#include <algorithm>
 #include <memory>
 
 #include "common/base/bytes.hpp"
+#include "common/base/units.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "tools/cli/batch.hpp"
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/names.hpp"
+#include "tools/cli/seconds.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -19,8 +22,12 @@ struct LimitOptions {
   Duration period{};
   std::uint64_t cost = 1;
   bool sliding = false, peek = false, whole_key = false, fail_fast = false;
+  std::string wait;
   std::string if_down;
 };
+
+// Waiters that are allowed at the same moment do not ask all at once.
+constexpr Duration longest_jitter = std::chrono::milliseconds(50);
 
 // One use, or lines of them.
 class Limiter {
@@ -35,14 +42,26 @@ class Limiter {
     if (!options.max) throw InvalidInput("--max: give the number of uses allowed in one period");
     if (options.period <= Duration::zero()) throw InvalidInput("--per: give a period longer than 0");
     rule_ = {*options.max, options.period, options.sliding, options.peek};
+    if (options.wait.empty()) return;
+    if (options.name == "-") throw InvalidInput("--wait: give one NAME; lines of standard input do not wait");
+    if (options.peek) throw InvalidInput("--wait waits for a use; --peek counts none");
+    wait_ = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
+    if (session.deadline() != SteadyTime::max())
+      wait_ = std::min(wait_, session.deadline() - session.clock().steady());
   }
 
   // Throws what keeps it from being answered, unless --if-down answers.
   ExitStatus answer(const LimitUse& use) {
     counter_.check_limit(use, rule_);
-    const LimitResult result = counter_.limit(std::span(&use, 1), rule_).front();
-    if (result.failure && !answers_despite(*result.failure)) raise(*result.failure);
-    return print(use.name, result);
+    const SteadyTime began = session_.clock().steady();
+    Duration waited{};
+    for (;;) {
+      const LimitResult result = counter_.limit(std::span(&use, 1), rule_).front();
+      waited = session_.clock().steady() - began;
+      const auto pause = pause_after(result, wait_ - waited);
+      if (!pause) return conclude(use.name, result, waited);
+      session_.clock().sleep_for(*pause);
+    }
   }
 
   Batch<LimitUse> batch() {
@@ -75,16 +94,28 @@ class Limiter {
     return nobody && !options_.if_down.empty();
   }
 
-  ExitStatus print(const std::string& name, const LimitResult& result) {
+  // nullopt: this is the answer. A use that would be allowed only later than that is not waited for.
+  std::optional<Duration> pause_after(const LimitResult& result, Duration left) {
+    const bool contended = result.failure && result.failure->code() == ErrorCode::try_again;
+    if (result.allowed || (result.failure && !contended) || result.retry_after >= left) return std::nullopt;
+    const Duration most = std::min(longest_jitter, rule_.period / 4);
+    const auto jitter = session_.random().below(static_cast<std::uint64_t>(most.count()) + 1);
+    return std::min(left, result.retry_after + Duration(static_cast<Duration::rep>(jitter)));
+  }
+
+  ExitStatus conclude(const std::string& name, const LimitResult& result, Duration waited) {
+    if (result.failure && !answers_despite(*result.failure)) raise(*result.failure);
+    return print(name, result, options_.wait.empty() ? std::nullopt : std::optional(waited));
+  }
+
+  ExitStatus print(const std::string& name, const LimitResult& result, std::optional<Duration> waited = {}) {
     if (result.failure) return print_despite(name, *result.failure);
     JsonObject line = start(name, result.allowed);
     line.number("used", result.used).number("max", *options_.max);
     if (options_.peek) line.boolean("peek", true);
+    if (waited) add_seconds(line, "waited_s", std::chrono::floor<std::chrono::milliseconds>(*waited));
     if (!result.allowed)
-      line.real(
-          "retry_after_s",
-          static_cast<double>(std::chrono::ceil<std::chrono::milliseconds>(result.retry_after).count()) /
-              1000.0);
+      add_seconds(line, "retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after));
     line.bytes("server", session_.server_address(result.server));
     add_copies_or_one(line, session_, result.copies);
     return finish(line, result.allowed);
@@ -113,6 +144,7 @@ class Limiter {
   Session& session_;
   const LimitOptions& options_;
   LimitRule rule_;
+  Duration wait_{};
   Counter counter_;
 };
 
@@ -130,11 +162,15 @@ void declare_counter_limit(Command& counter) {
   counter.verb("limit", "allow at most N uses per period; exit 1 over the limit")
       .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
       .example("mcds counter limit login:10.1.2.3 --sliding --max 5 --per 1m --if-down deny")
+      .example("mcds counter limit api --max 9 --per 1s -w 1m && curl https://api.example/")
       .example("cut -f1 clients | mcds counter limit - --max 100 --per 1m --peek")
       .argument("NAME", "what is limited; - reads NAME[ COST] lines", &options->name)
       .dash()
       .option("--max", "N", "uses allowed in one period", &options->max)
       .option("--per", "D", "the period; windows are aligned to it unless they slide", &options->period)
+      .option("-w,--wait", "D",
+              "wait so long until it is allowed, or inf; a use that is allowed only later is denied at once",
+              &options->wait)
       .option("--cost", "K", "how much this use counts; default 1", &options->cost)
       .flag("--sliding", "never more than N in any period, wherever it begins", options->sliding)
       .flag("--peek", "only look: count nothing", options->peek)

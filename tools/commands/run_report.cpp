@@ -47,7 +47,8 @@ const char* word_of(const ChildResult& result) {
 
 Report::Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
   if (!path) return;
-  // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and overwritten.
+  // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and
+  // overwritten.
   const auto own = own_descriptor(*path);
   descriptor_ = own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
                     : open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

@@ -1,5 +1,5 @@
-// mcds sandbox: real memcached processes for the life of one command, on unix sockets or, for TLS, on ports of the
-// kernel's choice.
+// mcds sandbox: real memcached processes for the life of one command, on unix sockets or, for TLS, on ports
+// of the kernel's choice.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,6 +22,7 @@
 #include "tools/cli/program.hpp"
 #include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/sandbox_load.hpp"
 
 namespace mcds {
 
@@ -36,7 +37,7 @@ constexpr Duration between_looks = std::chrono::milliseconds(1);
 struct SandboxOptions {
   std::uint64_t count = 3;
   std::uint64_t megabytes = 64;
-  bool tls = false, login = false;
+  bool tls = false, login = false, load = false;
   std::vector<std::string> words;    // before --
   std::vector<std::string> command;  // after it
 };
@@ -94,6 +95,7 @@ class Sandbox {
   }
 
   ~Sandbox() {
+    if (load_ > 0) pids_.push_back(load_);
     for (const pid_t pid : pids_) ::kill(-pid, SIGKILL);
     for (const pid_t pid : pids_) {
       while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
@@ -114,9 +116,11 @@ class Sandbox {
     if (options_.tls) make_certificate(clock);
     for (std::size_t i = 1; i <= options_.count; ++i) pids_.push_back(start_server(i));
     wait_until_ready(clock);
+    if (options_.load) start_load();
   }
 
-  // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for others.
+  // What every mcds in it needs to find and enter the servers, and nothing that the caller has set for
+  // others.
   std::vector<std::pair<std::string, std::string>> environment() const {
     return {{"MCDS_SERVERS", servers()},
             {"MCDS_TLS_CA", options_.tls ? certificate() : ""},
@@ -192,6 +196,24 @@ class Sandbox {
     return start_program(line, path_of(number, ".log"), path_of(number, ".port"));
   }
 
+  void start_load() {
+    const pid_t parent = getpid();
+    load_ = fork();
+    if (load_ < 0) throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+    if (load_ > 0) return guardian_.watch(load_);
+    detach(path_of(0, ".log").c_str(), parent);
+    for (const auto& [name, value] : environment())
+      value.empty() ? unsetenv(name.c_str()) : setenv(name.c_str(), value.c_str(), 1);
+    try {
+      Session session{GlobalOptions{}};
+      session.begin();
+      run_sandbox_load(session);
+    } catch (...) {
+      _exit(1);  // the sandbox goes on without
+    }
+    _exit(0);
+  }
+
   // Signed by itself, and so its own CA.
   void make_certificate(Clock& clock) {
     const std::string log = directory_ + "/openssl.log";
@@ -233,8 +255,7 @@ class Sandbox {
   }
 
   // A separate session: signals of our terminal do not reach it.
-  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
-                                  pid_t parent, int report) {
+  void detach(const char* log, pid_t parent) const {
     setsid();
     guardian_.watch(getpid());
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -244,6 +265,11 @@ class Sandbox {
     dup2(null, STDIN_FILENO);
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
+  }
+
+  [[noreturn]] void become_server(const std::vector<std::string>& line, const char* log, const char* ports,
+                                  pid_t parent, int report) {
+    detach(log, parent);
     // What the caller left open must not be held open by a server: keep only the report.
     dup2(report, STDERR_FILENO + 1);
     fcntl(STDERR_FILENO + 1, F_SETFD, FD_CLOEXEC);
@@ -264,6 +290,7 @@ class Sandbox {
   const Guardian& guardian_;
   const HeldSignals& held_;
   std::vector<pid_t> pids_;
+  pid_t load_ = 0;
 };
 
 void check(const SandboxOptions& options) {
@@ -308,6 +335,7 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox")
       .example("mcds sandbox -N 5 -- tests/my-test.sh")
       .example("mcds sandbox --tls --auth -- mcds servers")
+      .example("mcds sandbox --load -- mcds item hot --for 1s -n 5 -o text")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
       .optional_argument("CMD", "the command to run; default $SHELL", &options->words)
       .dash()
@@ -315,6 +343,8 @@ void declare_sandbox(Command& command) {
       .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
       .flag("--tls", "start servers with TLS, with a certificate for this sandbox", options->tls)
       .flag("--auth", "start servers that require a login", options->login)
+      .flag("--load", "read and write some keys all the time, so that there is something to see",
+            options->load)
       .child(options->command, false)
       .action([options](Session& session) { return run_sandbox(session, *options); });
 }

@@ -5,9 +5,10 @@
 // held back for at most one timeout from the beginning of the sickness, so a short pause fails none. A server
 // that answers trials and nothing else is tried less and less often.
 //
-// A connection that failed before the timeout leaves the server in doubt for one more request: what comes next may be
-// the look that settles whether a change was applied, and another connection shows it at once. Only when that fails too
-// is the server sick. Not in batches: those are held instead, until a trial succeeds, and lose nothing by it.
+// A connection that failed before the timeout leaves the server in doubt for one more request: what comes
+// next may be the look that settles whether a change was applied, and another connection shows it at once.
+// Only when that fails too is the server sick. Not in batches: those are held instead, until a trial
+// succeeds, and lose nothing by it.
 //
 // Requests that provably had no effect are tried once more on a new connection: reads, and changes of which
 // nothing was sent. Never after a request for the same key whose outcome is unknown, never for what sickness

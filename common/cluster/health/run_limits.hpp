@@ -1,5 +1,5 @@
-// What bounds a run of the program as a whole, and how it treats servers that do not answer. All its clusters share
-// one, threads included.
+// What bounds a run of the program as a whole, and how it treats servers that do not answer. All its clusters
+// share one, threads included.
 #pragma once
 
 #include <algorithm>

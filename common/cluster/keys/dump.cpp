@@ -11,8 +11,8 @@ namespace mcds {
 
 namespace {
 
-// By the hash table where the server can (1.6.9 and later): a walk along the LRUs misses keys that are moved from one to
-// another by being used, some percent of them under load.
+// By the hash table where the server can (1.6.9 and later): a walk along the LRUs misses keys that are moved
+// from one to another by being used, some percent of them under load.
 constexpr std::string_view by_table = "lru_crawler metadump hash\r\n";
 constexpr std::string_view by_lru = "lru_crawler metadump all\r\n";
 constexpr std::string_view look_question = "stats\r\n";
@@ -38,7 +38,8 @@ DumpState DumpState::of(std::string_view statistics) {
   return state;
 }
 
-// A table grows when it holds 1.5 times as many items as it has places. Below 1.3 there is time enough for a dump to start;
+// A table grows when it holds 1.5 times as many items as it has places. Below 1.3 there is time enough for a
+// dump to start;
 // above, only if the items of a second leave most of the room that is left.
 std::string_view DumpState::objection(const std::optional<DumpState>& before) const {
   if (release == 0 || release >= mended) return "";
@@ -131,7 +132,7 @@ void Dump::take_statistic(std::string_view line, SteadyTime now) {
              line.starts_with("SERVER_ERROR")) {
     ask_for_keys(now);  // one that has no statistics
   } else {
-    fail(Kind::unknown, "the answer to `stats` is not memcached's; is this a memcached server?");
+    fail(Kind::refused, "the answer to `stats` is not memcached's; is this a memcached server?");
   }
 }
 
@@ -150,6 +151,7 @@ void Dump::looked(SteadyTime now) {
 void Dump::take_key_line(std::string_view line, SteadyTime now) {
   if (auto key = parse_metadump_line(line, buffer_)) {
     key->server = index_;
+    key->of_items = result_.items_before;
     ++result_.keys;
     if (!take_(*key)) finish();
   } else if (line.starts_with("VERSION ") && refused_ends_ > 0) {

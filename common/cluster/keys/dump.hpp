@@ -1,9 +1,9 @@
 // One server's dump of its keys, over a connection of its own.
 //
-// Below 1.6.19 memcached holds locks while it writes a dump to its client, and a dump that meets a second one, or the
-// growth of the hash table, can stop the whole server. So the server is first asked for its statistics: below 1.6.19 a dump
-// starts only while no other is running and the table neither grows nor is about to. A server that is busy is asked again
-// every second, for LiveKeysOptions::patience.
+// Below 1.6.19 memcached holds locks while it writes a dump to its client, and a dump that meets a second
+// one, or the growth of the hash table, can stop the whole server. So the server is first asked for its
+// statistics: below 1.6.19 a dump starts only while no other is running and the table neither grows nor is
+// about to. A server that is busy is asked again every second, for LiveKeysOptions::patience.
 #pragma once
 
 #include <optional>

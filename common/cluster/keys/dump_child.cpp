@@ -196,8 +196,8 @@ void serve(Passage& passage, const ReadDumps& read) {
   static_cast<void>(flush());
 }
 
-// No signal of our terminal reaches it, nothing of ours stays open in it (a reader of our output waits for the end), and it
-// does not outlive us.
+// No signal of our terminal reaches it, nothing of ours stays open in it (a reader of our output waits for
+// the end), and it does not outlive us.
 void detach(pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);

@@ -8,8 +8,8 @@
 
 namespace mcds {
 
-// What the child does: `keep` takes a key and is false when no more of that server is wanted; `goes_on`, to be asked several
-// times a second, is false when it must end.
+// What the child does: `keep` takes a key and is false when no more of that server is wanted; `goes_on`, to
+// be asked several times a second, is false when it must end.
 using ReadDumps = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& keep,
                                                               const std::function<bool()>& goes_on)>;
 

@@ -1,5 +1,5 @@
-// One server's long answer, line by line, over a connection of its own. Connecting, TLS, the login and the time limits
-// are here; what is asked and what the lines mean is for those who derive from it to say.
+// One server's long answer, line by line, over a connection of its own. Connecting, TLS, the login and the
+// time limits are here; what is asked and what the lines mean is for those who derive from it to say.
 #pragma once
 
 #include <functional>
@@ -48,7 +48,8 @@ class LineStream {
   void proceed(short happened, SteadyTime now);
   // The time for all of them is over.
   virtual void time_is_up() = 0;
-  // Set when it failed: unreachable (no connection), denied, refused (this server does not do it), unknown (it broke off).
+  // Set when it failed: unreachable (no connection), denied, refused (this server does not do it), unknown
+  // (it broke off).
   const std::shared_ptr<const ReplyFailure>& failure() const { return failure_; }
 
  protected:
@@ -101,8 +102,8 @@ class LineStream {
   std::shared_ptr<const ReplyFailure> failure_;
 };
 
-// Runs all of them side by side to their ends, which are after options.longest at the latest, and as soon as `goes_on`, asked
-// several times a second, says false.
+// Runs all of them side by side to their ends, which are after options.longest at the latest, and as soon as
+// `goes_on`, asked several times a second, says false.
 void run_streams(std::span<LineStream* const> streams, const LineStreamOptions& options, const Clock& clock,
                  const std::function<bool()>& goes_on = {});
 

@@ -94,7 +94,8 @@ struct RemovedCopy {
   std::string error;  // refused, unknown: why
 };
 
-// One round trip; three more if a copy that is to go may be one item with one that stays (same_item.hpp). On the cluster that probed: a cas unique is of its connection.
+// One round trip; three more if a copy that is to go may be one item with one that stays (same_item.hpp). On
+// the cluster that probed: a cas unique is of its connection.
 std::vector<RemovedCopy> remove_copies(Cluster& cluster, const std::string& key, const KeyCopies& copies,
                                        std::span<const std::size_t> servers);
 

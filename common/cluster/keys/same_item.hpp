@@ -1,5 +1,5 @@
-// Whether two copies are one item: a server may be listed under two names, or also be behind a proxy. To remove the one would
-// then remove the other.
+// Whether two copies are one item: a server may be listed under two names, or also be behind a proxy. To
+// remove the one would then remove the other.
 #pragma once
 
 #include <cstddef>
@@ -26,14 +26,14 @@ struct Sameness {
   CasUnique cas = {};  // different: of the first, for remove_if
 };
 
-// Worth asking about: the first of them may be the second. Two servers' cas uniques are seldom equal by chance. Those of
-// servers without cas say nothing.
+// Worth asking about: the first of them may be the second. Two servers' cas uniques are seldom equal by
+// chance. Those of servers without cas say nothing.
 inline bool may_be_same(CasUnique one, CasUnique other) {
   return one.value != 0 && one == other;
 }
 
-// Appends nothing to the first, which gives it a new cas unique, and the second as well if it is the same item. Values and
-// ttls stay as they are.
+// Appends nothing to the first, which gives it a new cas unique, and the second as well if it is the same
+// item. Values and ttls stay as they are.
 std::vector<Sameness> are_same(Cluster& cluster, Cluster& other, std::span<const TwoPlaces> places);
 
 // What to say of one that is not removed for it.

@@ -1,5 +1,5 @@
-// Which of the keys that servers list a command is about. The same words select everywhere: what one step of a procedure
-// looked at is what the next one removes.
+// Which of the keys that servers list a command is about. The same words select everywhere: what one step of
+// a procedure looked at is what the next one removes.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ struct KeySelection {
   bool has(std::string_view key) const;
 };
 
-// Whether a pattern leaves nothing out for what it says: it is empty, as an unset variable is, or made of * and ? alone.
+// Whether a pattern leaves nothing out for what it says: it is empty, as an unset variable is, or made of *
+// and ? alone.
 bool takes_everything(std::string_view pattern);
 
 }  // namespace mcds

@@ -139,6 +139,7 @@ std::optional<KeyEvent> parse_watch_line(std::string_view line, std::string& buf
   if (!what) return std::nullopt;
   KeyEvent event{*key, 0, *what};
   if (const auto size = field(rest, " size=")) event.size_bytes = parse_u64(*size);
+  if (const auto ttl = field(rest, " ttl=")) event.ttl_s = parse_u64(*ttl);
   if (key->find('%') != std::string_view::npos) {
     auto decoded = percent_decode(*key);
     if (!decoded) return std::nullopt;

@@ -68,8 +68,8 @@ Connection::Connection(const Context& context, const Server& server, int descrip
   }
 }
 
-// The name to ask for and to check. False: it is none, and nothing must be sent. OpenSSL takes an empty name for none, and
-// one with a dot in front for any subdomain.
+// The name to ask for and to check. False: it is none, and nothing must be sent. OpenSSL takes an empty name
+// for none, and one with a dot in front for any subdomain.
 bool Connection::expect_name() {
   const bool address = is_address(name_);
   const bool named = address || is_host_name(name_);

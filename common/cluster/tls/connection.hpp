@@ -16,8 +16,8 @@ constexpr std::size_t largest_record = 16 * 1024;
 
 class Connection {
  public:
-  // The name that is asked for (SNI, except for addresses, which have none) and checked: TlsOptions::name, or the
-  // server's host.
+  // The name that is asked for (SNI, except for addresses, which have none) and checked: TlsOptions::name, or
+  // the server's host.
   Connection(const Context& context, const Server& server, int descriptor);
   ~Connection();
   Connection(const Connection&) = delete;

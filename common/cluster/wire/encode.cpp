@@ -9,8 +9,8 @@ namespace mcds::meta {
 
 namespace {
 
-// A line of gets stays well below the 2 KiB that 1.6 servers look at before they have the whole line; before 1.6.13 that
-// was 1 KiB.
+// A line of gets stays well below the 2 KiB that 1.6 servers look at before they have the whole line; before
+// 1.6.13 that was 1 KiB.
 constexpr std::size_t longest_get_line = 1900;
 constexpr std::size_t longest_short_line = 1000;
 // Servers measure the 250 bytes of a key before they decode it.
@@ -178,8 +178,9 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
         append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
         break;
       }
-      // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its look must not
-      // count as a use: while the server has yet to move the item for that, a full one refuses the ma.
+      // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its
+      // look must not count as a use: while the server has yet to move the item for that, a full one refuses
+      // the ma.
       if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
       append_all(out, {"ma ", request.key});
       if (request.creates) append_all(out, {" N", text(request.exptime), " J", text(request.initial)});

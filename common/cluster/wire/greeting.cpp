@@ -1,5 +1,6 @@
 #include "common/cluster/wire/greeting.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "common/cluster/login.hpp"
@@ -45,8 +46,8 @@ Foreigner binary_server(std::string_view answer) {
       Kind::denied};
 }
 
-// Servers of other protocols, and those that want a login, by how their answers begin; none of them executes what was
-// sent.
+// Servers of other protocols, and those that want a login, by how their answers begin; none of them executes
+// what was sent.
 std::optional<Foreigner> known_foreigner(std::string_view input) {
   if (input.size() >= 2 && (input[0] == '\x15' || input[0] == '\x16') && input[1] == '\x03')
     return Foreigner{"the server requires TLS; write tls://HOST:PORT, or use --tls", Kind::denied};
@@ -70,6 +71,14 @@ std::optional<std::string_view> take_line(std::string_view input, std::size_t& p
   if (line.ends_with('\r')) line.remove_suffix(1);
   position = end + 1;
   return line;
+}
+
+// Whether each of them is answered, or the first error closes.
+Inquiry::Finding read_no_operations(std::string_view input, bool closed) {
+  if (!is_error(input.substr(0, input.find_first_of("\r\n")))) return Inquiry::Finding::answered;
+  const auto count = [](std::string_view text) { return std::count(text.begin(), text.end(), '\n'); };
+  if (count(input) >= count(mn_alone)) return Inquiry::Finding::answered;
+  return closed ? Inquiry::Finding::closed : Inquiry::Finding::need_more;
 }
 
 }  // namespace
@@ -96,13 +105,14 @@ Greeting::Step Greeting::read(std::string_view input, std::size_t& position, Dia
     }
     if (!line->starts_with("VERSION ") && !is_error(*line)) return Step::nonsense;
     if (line->starts_with("VERSION ")) dialect.take_version(std::string(line->substr(8)));
+    dialect.words = found_;
     return Step::done;
   }
   if (line->starts_with("ERROR Too many open connections")) return Step::turned_away;
   // EN: the meta commands of 1.5.19 to 1.5.22 were a draft.
   const bool classic = *line == "EN" || is_error(*line);
   if (!classic && *line != "MN") return Step::nonsense;
-  dialect.words = classic ? Dialect::Words::classic : Dialect::Words::meta;
+  found_ = classic ? Dialect::Words::classic : Dialect::Words::meta;
   heard_ = true;
   return read(input, position, dialect);
 }
@@ -126,7 +136,8 @@ Inquiry::Finding Inquiry::read(std::string_view input, bool closed) {
   const auto line = take_line(input, position);
   if (!line) return closed || input.size() >= longest_line ? Finding::closed : Finding::need_more;
   if (line->starts_with("ERROR Too many")) return Finding::closed;
-  if (questions.at(static_cast<std::size_t>(asked_ - 1)) == mn_alone) return Finding::answered;
+  if (questions.at(static_cast<std::size_t>(asked_ - 1)) == mn_alone)
+    return read_no_operations(input, closed);
   const bool well_formed =
       *line == "END" || line->starts_with("VALUE mcds:what-server-is-this ") || is_error(*line);
   return well_formed ? Finding::classic : Finding::closed;

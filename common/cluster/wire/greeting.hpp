@@ -1,13 +1,16 @@
 // The first words on a connection, and what a server's answer to them shows. Pure, no I/O.
 //
-// `mn` goes in front of everything: what knows meta commands answers MN, what does not answers an error or closes the
-// connection, and is known before the answer to anything else is read. `version` after it shows what that version does
-// differently. Both travel in the same write as the first requests, so they cost no round trip.
+// `mn` goes in front of everything: what knows meta commands answers MN, what does not answers an error or
+// closes the connection, and is known before the answer to anything else is read. `version` after it shows
+// what that version does differently. Both travel in the same write as the first requests, so they cost no
+// round trip.
 //
-// A server that closes on the greeting leaves open whether what came behind was executed. Inquiry asks again, each
-// question on a separate connection: when `mn` alone is closed on as well, and a `get` is answered, it was the `mn`
-// that closed the first connection, and nothing behind it was executed. Where nothing greets (--protocol classic), a server
-// of the binary protocol waits for the rest of a header instead: Inquiry finds that out after the timeout.
+// A server that closes on the greeting, with an error line or without one, leaves open whether what came
+// behind was executed: memcached answers line by line, and may have died behind the first. Inquiry asks
+// again, each question on a separate connection: when `mn` alone is closed on as well, and a `get` is
+// answered, it was the `mn` that closed the first connection, and nothing behind it was executed. Where
+// nothing greets (--protocol classic), a server of the binary protocol waits for the rest of a header
+// instead: Inquiry finds that out after the timeout.
 #pragma once
 
 #include <optional>
@@ -36,8 +39,8 @@ class Greeting {
     nonsense,     // no answer to this
   };
   Step read(std::string_view input, std::size_t& position, Dialect& dialect);
-  // Whether it has answered anything.
-  bool heard() const { return heard_; }
+  // Whether it has answered nothing but errors: if it closes now, that may be its answer to `mn`.
+  bool only_refused() const { return !heard_ || found_ == Dialect::Words::classic; }
   const std::string& complaint() const { return complaint_; }
   ReplyFailure::Kind kind() const { return kind_; }
 
@@ -45,6 +48,7 @@ class Greeting {
   std::string words_;
   int again_ = 0;  // answers to `mn` that are still to come behind the first
   bool heard_ = false;
+  Dialect::Words found_ = Dialect::Words::unknown;
   ReplyFailure::Kind kind_ = ReplyFailure::Kind::refused;
   std::string complaint_;
 };
@@ -63,7 +67,7 @@ class Inquiry {
     classic,   // it closes on `mn` only
     answered,  // it takes `mn`: what closed the first connection was something else
     foreign,   // complaint() says what it is instead
-    closed,    // no answer to this: ask the next
+    closed,    // no answer to this, or an error behind which it closed: ask the next
   };
   Finding read(std::string_view input, bool closed);
   const std::string& complaint() const { return complaint_; }

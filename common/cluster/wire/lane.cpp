@@ -219,8 +219,9 @@ bool Lane::answered_here(const Request& request, Reply& reply) const {
   return !why.empty();
 }
 
-// How much of the output goes at once. A record of TLS must not end within a command that the next record does not end
-// with: memcached before 1.6.40 waits for more to arrive, with the rest of what it has decrypted left unread.
+// How much of the output goes at once. A record of TLS must not end within a command that the next record
+// does not end with: memcached before 1.6.40 waits for more to arrive, with the rest of what it has decrypted
+// left unread.
 std::size_t Lane::whole_commands() const {
   const std::size_t left = output_.size() - output_position_;
   if (!socket_.has_records() || inquiry_ || login_) return left;
@@ -273,12 +274,12 @@ void Lane::write(SteadyTime now) {
 // It closed the connection on our first request ever.
 bool Lane::is_stranger() const {
   if (socket_.denied()) return false;
-  if (greeting_) return !greeting_->heard() && dialect_.words == Dialect::Words::unknown;
+  if (greeting_) return greeting_->only_refused() && dialect_.words == Dialect::Words::unknown;
   return !met_ && options_.protocol == ConnectOptions::Protocol::classic;
 }
 
-// Servers of the binary protocol take no less than a header, and say nothing before they have one. Only without a
-// greeting: that is as long.
+// Servers of the binary protocol take no less than a header, and say nothing before they have one. Only
+// without a greeting: that is as long.
 bool Lane::may_wait_for_a_header() const {
   return options_.protocol == ConnectOptions::Protocol::classic && !inquiry_ && !met_ && heard_bytes_ == 0 &&
          socket_.state() == Socket::State::open && sent_ < binary_header;

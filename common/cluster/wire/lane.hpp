@@ -27,8 +27,8 @@ class Lane {
         socket_(server, tls),
         dialect_(ungreeted(options)) {}
 
-  // A batch begins, after those that are in flight; all of them take the same form of incr_or_create. Requests and
-  // replies stay where they are until they are answered.
+  // A batch begins, after those that are in flight; all of them take the same form of incr_or_create.
+  // Requests and replies stay where they are until they are answered.
   void begin(IncrForm incr_form);
   void add(const Request& request, Reply& reply);
   // Opens the connection, or finds the old one still good; sends what the kernel takes at once.
@@ -38,8 +38,8 @@ class Lane {
   std::uint64_t added() const { return forgotten_ + requests_.size(); }
   std::uint64_t answered() const { return forgotten_ + answered_; }
   // The caller waits from now on: until then it was not the server that took the time.
-  // Each reply has its timeout; all of them together as much again for every so many of them and every so many bytes, so
-  // that a server that drips is given up.
+  // Each reply has its timeout; all of them together as much again for every so many of them and every so
+  // many bytes, so that a server that drips is given up.
   void expect_by(SteadyTime now);
   // Bytes that ever came.
   std::uint64_t heard_bytes() const { return heard_bytes_; }
@@ -109,12 +109,12 @@ class Lane {
   std::string login_closed_;            // what is said if it closed on the login, and shows nothing else
   bool heard_ = false;                  // this connection has received a reply
   bool met_ = false;                    // the server has, ever
-  // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts anew). The
-  // first connection needs no memory of them: there is no other they could be of.
+  // Cas uniques this connection has fetched: only these may be compared with (a restarted server counts
+  // anew). The first connection needs no memory of them: there is no other they could be of.
   std::unordered_map<std::string, std::uint64_t> uniques_;
 
-  // The newest unique that this connection's adds are known to have made: what has a newer one was stored later, as far as
-  // one server makes them all. Behind a proxy there may be several.
+  // The newest unique that this connection's adds are known to have made: what has a newer one was stored
+  // later, as far as one server makes them all. Behind a proxy there may be several.
   struct Stamps {
     std::uint64_t newest = 0;
     std::size_t seen = 0;

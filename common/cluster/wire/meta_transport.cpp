@@ -15,9 +15,10 @@ namespace {
 using meta::IncrForm;
 using meta::Lane;
 
-// A batch of at least this many incr_or_create and nothing else is sent as plain incrs, and a second trip creates what was missing:
-// where the keys exist that halves the server's work. Between the two a rival may create a key; its increments and
-// ours commute (`created` may then be wrong for one whose rival began at the same number).
+// A batch of at least this many incr_or_create and nothing else is sent as plain incrs, and a second trip
+// creates what was missing:
+// where the keys exist that halves the server's work. Between the two a rival may create a key; its
+// increments and ours commute (`created` may then be wrong for one whose rival began at the same number).
 constexpr std::size_t enough_to_try = 64;
 
 // What one batch waits for: a lane, and how many answers of it.
@@ -110,8 +111,8 @@ class WireTransport final : public Transport {
     return batch.size() >= enough_to_try && std::all_of(batch.begin(), batch.end(), creates);
   }
 
-  // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane sends all
-  // incr_or_create in one form.
+  // The second of two trips, for what the first did not find. Nothing else is in flight meanwhile: a lane
+  // sends all incr_or_create in one form.
   void create_missing(std::span<const Request> batch, std::vector<Reply>& replies) {
     const auto missing = [](const Reply& reply) { return reply.outcome == Outcome::not_found; };
     if (std::none_of(replies.begin(), replies.end(), missing)) return;
@@ -121,8 +122,8 @@ class WireTransport final : public Transport {
 
   static bool creates_numbers(const Request& request) { return request.op == Op::incr_or_create; }
 
-  // While the answer to the `mg` in front is in transit, 1.6.18 to 1.6.42 cannot change the item in its place; under -M
-  // they refuse if there is no room for a second one. Nothing refers to it any more.
+  // While the answer to the `mg` in front is in transit, 1.6.18 to 1.6.42 cannot change the item in its
+  // place; under -M they refuse if there is no room for a second one. Nothing refers to it any more.
   void count_without_room(std::span<const Request> batch, std::vector<Reply>& replies) {
     const std::vector<Reply> before = replies;
     const auto wanted = [](const Reply& reply) {
@@ -220,8 +221,8 @@ class WireTransport final : public Transport {
     wait_for(others);
   }
 
-  // All servers at once, those of other batches too: writing and reading are interleaved, so neither side can block the
-  // other.
+  // All servers at once, those of other batches too: writing and reading are interleaved, so neither side can
+  // block the other.
   void wait_for(const Trip& trip) {
     const SteadyTime begun = clock_.steady();
     for (const auto& lane : lanes_) {

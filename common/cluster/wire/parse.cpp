@@ -65,7 +65,8 @@ class Words {
   std::string_view rest_;
 };
 
-// The data block of `size` bytes behind `line`; `position` moves behind it. `wanted`: the size of input that has it.
+// The data block of `size` bytes behind `line`; `position` moves behind it. `wanted`: the size of input that
+// has it.
 Step take_data(std::string_view input, const Line& line, std::uint64_t size, std::string& value,
                std::size_t& position, std::size_t& wanted) {
   if (size > largest_value) return Step::out_of_step;
@@ -89,11 +90,12 @@ std::string printable(std::string_view text) {
 }
 
 // What cannot be done without a command that a server does not know.
-std::string unknown_command(Op op, std::string_view line) {
+std::string unknown_command(const Request& request, std::string_view line) {
+  const Op op = request.op;
   const bool compares = op == Op::gets || op == Op::probe || op == Op::cas || op == Op::remove_if;
   if (compares) return "the server does not support gets and cas, which are required; use a memcached server";
-  return "the server does not support `" + std::string(name_of(op)) +
-         "`, or is at its connection limit: " + printable(line);
+  const std::string argument = op == Op::stats && !request.key.empty() ? " " + request.key : "";
+  return "the server does not support `" + std::string(name_of(op)) + argument + "`: " + printable(line);
 }
 
 // Some say why: `ERROR no matching command`.
@@ -119,7 +121,7 @@ Step read_error(const Request& request, std::string_view line, Reply& reply, boo
   }
   if (!is_error(line)) return Step::out_of_step;
   fail(reply, Kind::refused,
-       is_plain_error(line) ? unknown_command(request.op, line) : "the server refused: " + printable(line));
+       is_plain_error(line) ? unknown_command(request, line) : "the server refused: " + printable(line));
   // After the others the server may take a data block for commands.
   return line.starts_with("SERVER_ERROR ") || !has_data_block(request.op) ? Step::done : Step::out_of_step;
 }
@@ -139,9 +141,10 @@ Step by_word(std::string_view line, std::span<const Word> words, Reply& reply) {
   return Step::out_of_step;
 }
 
-// pogocache says NOT_FOUND to a replace or append of what is missing.
+// pogocache says EXISTS to an add of what is there, NOT_FOUND to a replace or append of what is missing.
 Step read_storage(Op op, std::string_view line, Reply& reply) {
-  static constexpr std::array added{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored}};
+  static constexpr std::array added{Word{"STORED", Outcome::stored}, Word{"NOT_STORED", Outcome::not_stored},
+                                    Word{"EXISTS", Outcome::not_stored}};
   static constexpr std::array replaced{Word{"STORED", Outcome::stored},
                                        Word{"NOT_STORED", Outcome::not_stored},
                                        Word{"NOT_FOUND", Outcome::not_stored}};
@@ -290,7 +293,7 @@ Step ReplyReader::read(const Command& command, std::span<const Request* const> r
   } else if (meta && request.op == Op::incr_or_create) {
     step = read_meta_incr(request, reply, command.wording.incr_form == IncrForm::create, input, position);
   } else if (request.op == Op::stats) {
-    step = read_stats(reply, input, position);
+    step = read_stats(request, reply, input, position);
   } else {
     step = read_line_command(request, meta, reply, input, position);
   }
@@ -406,8 +409,8 @@ Step ReplyReader::read_meta_get(const Request& request, Reply& reply, std::strin
   return step;
 }
 
-// What the mg says, then the ma's VA <bytes> <flags>* and the number. Whatever became of the mg, the ma behind it may be
-// applied: it is the ma's answer that counts.
+// What the mg says, then the ma's VA <bytes> <flags>* and the number. Whatever became of the mg, the ma
+// behind it may be applied: it is the ma's answer that counts.
 Step ReplyReader::read_meta_incr(const Request& request, Reply& reply, bool only_creates,
                                  std::string_view input, std::size_t& position) {
   if (!half_ && !only_creates) {
@@ -464,7 +467,8 @@ void ReplyReader::counted_text(const Reply& after, Reply& reply) {
   reply.number = after.number;
 }
 
-Step ReplyReader::read_stats(Reply& reply, std::string_view input, std::size_t& position) {
+Step ReplyReader::read_stats(const Request& request, Reply& reply, std::string_view input,
+                             std::size_t& position) {
   Line line;
   if (const Step step = take_line(input, position, line); step != Step::done) return step;
   if (line.text == "END" || line.text == "RESET" || line.text == "OK") {
@@ -473,7 +477,7 @@ Step ReplyReader::read_stats(Reply& reply, std::string_view input, std::size_t& 
     return Step::done;
   }
   if (!line.text.starts_with("STAT ")) {
-    const Step step = read_error({.op = Op::stats}, line.text, reply, false);
+    const Step step = read_error(request, line.text, reply, false);
     if (step == Step::done) position = line.end;
     return step;
   }

@@ -146,7 +146,8 @@ std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) {
 
 std::ptrdiff_t Socket::receive(std::string& into) {
   if (session_ != nullptr) return session_->receive(into);
-  // Not straight into the string: growing it would write every byte twice, and touch pages a short reply never needs.
+  // Not straight into the string: growing it would write every byte twice, and touch pages a short reply
+  // never needs.
   std::array<char, receive_size> buffer;
   const ssize_t size = recv(descriptor_, buffer.data(), buffer.size(), 0);
   if (size > 0) into.append(buffer.data(), static_cast<std::size_t>(size));

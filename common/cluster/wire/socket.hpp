@@ -26,13 +26,14 @@ class Socket {
   State state() const { return state_; }
   int descriptor() const { return descriptor_; }
 
-  // Begins to connect to the first of the name's addresses that accepts. Resolves names only (never literals or unix
-  // paths), and blocks for that, not longer than `lookup`. False with error() set when there is nothing to connect to.
+  // Begins to connect to the first of the name's addresses that accepts. Resolves names only (never literals
+  // or unix paths), and blocks for that, not longer than `lookup`. False with error() set when there is
+  // nothing to connect to.
   bool start(Duration lookup);
   // What to poll for while connecting.
   short connecting_events() const;
-  // After poll said so while connecting: open, still connecting (the next address, the TLS handshake), or closed with
-  // complaint() saying why.
+  // After poll said so while connecting: open, still connecting (the next address, the TLS handshake), or
+  // closed with complaint() saying why.
   State finish_connecting();
   // Bytes the kernel took, 0 when it would block; -1: the connection is gone.
   std::ptrdiff_t send(const char* bytes, std::size_t size);
@@ -47,7 +48,8 @@ class Socket {
   // An open connection on which the server has closed or spoken out of turn must not be used again.
   bool usable_again();
   void close();
-  // One sentence: why there is no connection (any more), and what to do. `late`: the time allowed for it has passed.
+  // One sentence: why there is no connection (any more), and what to do. `late`: the time allowed for it has
+  // passed.
   std::string complaint(bool late = false) const;
   // It failed for want of an accepted certificate, on either side: nothing that was sent was applied.
   // Or it was not begun, because the server may not be shown its login.

@@ -1,13 +1,14 @@
-// Requests to bytes and bytes to replies: memcached's text protocol, with the meta commands of 1.6 where the server has
-// them. Pure, no I/O.
+// Requests to bytes and bytes to replies: memcached's text protocol, with the meta commands of 1.6 where the
+// server has them. Pure, no I/O.
 //
-// Storage goes by the classic commands on purpose: a meta `ms` in any mode deletes the old value when the new one is
-// refused for size or memory, the classic add, replace, cas and append keep it. Meta serves what classic cannot do
-// in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching the LRU (mg). Where they are
-// missing, gets reads and a cas that expires at once compares and deletes; incr-or-create is not to be had.
-// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg). Runs of
-// add_and_get travel as adds and one multi-key get behind them; where the uniques show what was stored, the adds are sent
-// with noreply, which halves their cost.
+// Storage goes by the classic commands on purpose: a meta `ms` in any mode deletes the old value when the new
+// one is refused for size or memory, the classic add, replace, cas and append keep it. Meta serves what
+// classic cannot do in one round trip: incr-or-create (ma), compare-and-delete (md), probes without touching
+// the LRU (mg). Where they are missing, gets reads and a cas that expires at once compares and deletes;
+// incr-or-create is not to be had.
+// Runs of plain gets travel as one multi-key get, the fastest read of 1.6.18 (half the cost of pipelined mg).
+// Runs of add_and_get travel as adds and one multi-key get behind them; where the uniques show what was
+// stored, the adds are sent with noreply, which halves their cost.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +23,9 @@
 
 namespace mcds::meta {
 
-// How incr_or_create is sent: as `mg` and `ma`, which show whether it created; or in two trips, first as `incr` (half
-// the server's work where most keys exist; not_found means it is still to be created), then those as `ma` alone.
+// How incr_or_create is sent: as `mg` and `ma`, which show whether it created; or in two trips, first as
+// `incr` (half the server's work where most keys exist; not_found means it is still to be created), then
+// those as `ma` alone.
 enum class IncrForm { whole, incr_only, create };
 
 // How requests are put: by what the server takes.
@@ -70,8 +72,8 @@ class ReplyReader {
     turned_away,  // the server is at its connection limit and closes: nothing was applied
   };
   // Takes from the front of `input` (advancing `position`) as much of the answer to `command` as is there;
-  // `replies` are those of the command's requests, filled as they come. After the greeting said that there are no meta
-  // commands, those that were sent behind it are answered by errors.
+  // `replies` are those of the command's requests, filled as they come. After the greeting said that there
+  // are no meta commands, those that were sent behind it are answered by errors.
   Step read(const Command& command, std::span<const Request* const> requests, std::span<Reply* const> replies,
             std::string_view input, std::size_t& position, Dialect::Words words = Dialect::Words::meta);
   // How large the input must become before a value in it is whole, as far as one was announced.
@@ -92,7 +94,7 @@ class ReplyReader {
   Step read_without_meta(bool two_lines, Reply& reply, std::string_view input, std::size_t& position);
   // Its value, flags and ttl are those that were there, `number` and `cas` what there is now: to be put back.
   void counted_text(const Reply& after, Reply& reply);
-  Step read_stats(Reply& reply, std::string_view input, std::size_t& position);
+  Step read_stats(const Request& request, Reply& reply, std::string_view input, std::size_t& position);
 
   std::size_t wanted_ = 0;
   std::size_t answered_ = 0;  // of a run of gets: requests passed so far

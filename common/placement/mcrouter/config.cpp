@@ -90,7 +90,8 @@ RootRoute chosen(const std::vector<RootRoute>& roots, RouteBuilder& builder, con
   throw bad_configuration("the file has no route for " + selection.alias);
 }
 
-// The servers that the routes lead to, each once, in the order of the pools; Route::server becomes an index of them.
+// The servers that the routes lead to, each once, in the order of the pools; Route::server becomes an index
+// of them.
 Pool take_servers(std::vector<Route>& routes, std::size_t root, const RouteBuilder& builder) {
   std::vector<bool> used(routes.size());
   used[root] = true;

@@ -27,8 +27,8 @@ struct JsonNode {
 // How deep the lists and objects of a file may nest.
 constexpr std::size_t deepest_json = 100;
 
-// One JSON value. Allowed besides: // and /* */ comments, a comma after the last element. Linear in the text; throws
-// Failure(configuration) for what is not JSON and for more than deepest_json levels.
+// One JSON value. Allowed besides: // and /* */ comments, a comma after the last element. Linear in the text;
+// throws Failure(configuration) for what is not JSON and for more than deepest_json levels.
 JsonNode parse_json_tree(std::string_view text);
 
 }  // namespace mcds

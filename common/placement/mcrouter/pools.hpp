@@ -10,7 +10,8 @@
 
 namespace mcds {
 
-// A destination as parse_pool reads it, without its protocol: host:port, behind tls:// if it, or else its pool, says so.
+// A destination as parse_pool reads it, without its protocol: host:port, behind tls:// if it, or else its
+// pool, says so.
 // `pool_has_tls`: what the pool says.
 std::string mcrouter_address(std::string_view server, std::uint64_t port_override, bool pool_has_tls);
 

@@ -46,8 +46,9 @@ struct Route {
 
 class Routes {
  public:
-  // `root` and every child are indexes of `routes`; servers are those of the pool. `aliases`: the routing prefixes that
-  // lead here; empty: all do. `operation`: what is asked about; any: what reads and writes have in common.
+  // `root` and every child are indexes of `routes`; servers are those of the pool. `aliases`: the routing
+  // prefixes that lead here; empty: all do. `operation`: what is asked about; any: what reads and writes have
+  // in common.
   Routes(std::vector<Route> routes, std::size_t root, std::vector<std::string> aliases)
       : routes_(std::move(routes)), root_(root), aliases_(std::move(aliases)) {}
 
@@ -57,7 +58,8 @@ class Routes {
     return other;
   }
 
-  // Throws InvalidInput when no server has the key, or reads and writes go different ways and `operation` is any.
+  // Throws InvalidInput when no server has the key, or reads and writes go different ways and `operation` is
+  // any.
   Owners owners_of(std::string_view key) const;
   std::uint64_t hash_of(std::string_view key) const;
   // While servers are down; nullopt: nowhere.

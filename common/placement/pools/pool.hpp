@@ -27,8 +27,8 @@ struct Server {
   std::shared_ptr<const Credentials> credentials = nullptr;
 
   bool is_unix() const { return !socket_path.empty(); }
-  // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`. Without the
-  // scheme: a server stays the same one when it is reached by TLS.
+  // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`.
+  // Without the scheme: a server stays the same one when it is reached by TLS.
   std::string address() const;
 
   bool operator==(const Server&) const = default;
@@ -37,17 +37,18 @@ struct Server {
 // In the order given: many clients place by index.
 using Pool = std::vector<Server>;
 
-// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws InvalidInput for an empty
-// list or entry, a login in it (which is not shown), port 0 or above 65535, unknown weight syntax, control characters. A
-// server may be listed twice; the meaning depends on the client.
+// `HOST[:PORT][/?WEIGHT],…`, `[v6]:port`, `tls://HOST:PORT`, `unix:/path`, `NAME=HOST:PORT`. Throws
+// InvalidInput for an empty list or entry, a login in it (which is not shown), port 0 or above 65535, unknown
+// weight syntax, control characters. A server may be listed twice; the meaning depends on the client.
 Pool parse_pool(std::string_view text);
 
 // Whether it is an IPv4 or IPv6 address, without brackets.
 bool is_address(const std::string& host);
 // Letters, digits, '-' and '_' between dots, 253 bytes at most; one dot may end it.
 bool is_host_name(std::string_view text);
-// A server as a name server or an endpoint names it: a host name or an address, and a port. It may be anybody who answers,
-// so nothing else is taken, as a list of the user's is. Throws Failure(refused) with the whole entry.
+// A server as a name server or an endpoint names it: a host name or an address, and a port. It may be anybody
+// who answers, so nothing else is taken, as a list of the user's is. Throws Failure(refused) with the whole
+// entry.
 Server discovered_server(const std::string& host, std::string_view port, std::string_view entry);
 
 // Of each server the index of the first that has its address.

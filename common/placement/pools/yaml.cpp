@@ -19,7 +19,8 @@ Failure too_much(const std::string& what) {
   return {ErrorCode::configuration, "the YAML " + what + "; is this a pool file?"};
 }
 
-// libyaml takes time and memory for whatever it is given: what is too deep or too long is refused event by event.
+// libyaml takes time and memory for whatever it is given: what is too deep or too long is refused event by
+// event.
 void check_size(std::string_view text) {
   yaml_parser_t parser;
   if (yaml_parser_initialize(&parser) == 0) throw Failure(ErrorCode::system, "no memory for the YAML parser");

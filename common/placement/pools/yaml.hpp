@@ -18,8 +18,8 @@ struct YamlNode {
   std::string text(std::string_view member_name, std::string_view otherwise) const;
 };
 
-// The first document. Throws Failure(configuration) with the line if it is not YAML; also if it nests too deep or is too
-// large, aliases written out, before it takes memory.
+// The first document. Throws Failure(configuration) with the line if it is not YAML; also if it nests too
+// deep or is too large, aliases written out, before it takes memory.
 YamlNode parse_yaml(std::string_view text);
 
 }  // namespace mcds

@@ -30,7 +30,8 @@ constexpr Rule spy_ring(KeyHash hash, PointMaker points, Identity identity) {
 constexpr Rule spy_consistent(KeyHash hash) {
   return without_weights(spy_ring(hash, points::hash_160, identity::spymemcached));
 }
-// A connection that closes is taken from the list; in failure mode (eject=no) it stays, and its keys are lost.
+// A connection that closes is taken from the list; in failure mode (eject=no) it stays, and its keys are
+// lost.
 constexpr Rule xm(Rule rule) {
   rule.failover = Failover::rebuilt;
   rule.ejects = true;

@@ -148,8 +148,8 @@ std::span<const Alias> all_aliases();
 // `did you mean` if no profile has that name or alias.
 const Profile& profile_named(std::string_view name);
 
-// The rule with the parameters in NAME:PARAMETER=VALUE:…; `tag=` and `salt=` go into the options. Throws InvalidInput
-// for one that this client does not have.
+// The rule with the parameters in NAME:PARAMETER=VALUE:…; `tag=` and `salt=` go into the options. Throws
+// InvalidInput for one that this client does not have.
 Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options);
 
 }  // namespace mcds

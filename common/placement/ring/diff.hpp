@@ -23,14 +23,15 @@ struct Moved {
   }
 };
 
-// Servers are the same if their addresses are: a key moves when its value would have to be written again, even if
-// the new server goes by the old one's name.
+// Servers are the same if their addresses are: a key moves when its value would have to be written again,
+// even if the new server goes by the old one's name.
 class RingDiff {
  public:
   RingDiff(const Placement& before, const Placement& after);
 
-  // A key and its size (0: unknown). `found`: the server (an index into the old pool) it was found on; where that is
-  // not its place before the change, no client finds it there, and it is astray, neither kept nor moved.
+  // A key and its size (0: unknown). `found`: the server (an index into the old pool) it was found on; where
+  // that is not its place before the change, no client finds it there, and it is astray, neither kept nor
+  // moved.
   void add(std::string_view key, std::uint64_t bytes, std::optional<std::size_t> found = std::nullopt);
 
   struct Pair {
@@ -45,8 +46,8 @@ class RingDiff {
   const Moved& astray() const { return astray_; }
   // Of all keys; 0 when there are none.
   double moved_share() const;
-  // The smallest share that any placement could move to give every server what it should get by its weight, from a pool where
-  // every server had that: the growth of the shares that grow.
+  // The smallest share that any placement could move to give every server what it should get by its weight,
+  // from a pool where every server had that: the growth of the shares that grow.
   double ideal_share() const;
 
  private:

@@ -70,19 +70,26 @@ void Journal::give_up_claim() const {
   static_cast<void>(context_.cluster.execute(Request::remove(segment_key(key_, claim_id)).lying_with(key_)));
 }
 
-// Gone: it is not there any more, or is being taken elsewhere. Of nothing: it has no lines that could be sealed.
+// Gone: it is not there any more, or is being taken elsewhere. Of nothing: it has no lines that could be
+// sealed.
 Journal::Full Journal::seal_full() const {
   const Reply reply = context_.cluster.execute(Request::gets(key_));
   expect_read(context_.cluster, reply);
   if (reply.outcome != Outcome::hit || is_moving(reply.value)) return Full::gone;
   const auto root = decode_journal_root(reply.value);
   if (root && root->tail.empty()) return Full::of_nothing;
+  if (reply.cas.value == 0)
+    throw NotApplied(ErrorCode::refused,
+                     "the journal " + key_ +
+                         " is full, and the server does not support cas, with which it would be continued "
+                         "elsewhere; start memcached without -C",
+                     context_.cluster.address_of(reply.server));
   static_cast<void>(seal(reply));
   return Full::sealed;
 }
 
-// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown. What is being
-// taken elsewhere stays here then.
+// The tail becomes a segment; false: another client changed the root meanwhile, or the outcome is unknown.
+// What is being taken elsewhere stays here then.
 bool Journal::seal(const Reply& reply) const {
   JournalReading reading;
   reading.key = key_;
@@ -237,8 +244,8 @@ Journal::Compaction Journal::compact_segments(const Rewrite& rewrite, bool despi
   return result;
 }
 
-// The lines take the place of the old segments, which are the first that the root names; all that was appended or sealed
-// since stays behind them.
+// The lines take the place of the old segments, which are the first that the root names; all that was
+// appended or sealed since stays behind them.
 Journal::Compaction Journal::swap_segments(const std::vector<SegmentName>& old,
                                            const std::vector<JournalLine>& lines) const {
   const std::string text = encode_all(lines);

@@ -95,6 +95,7 @@ Journal::Attempt Journal::first_attempt(std::span<const JournalLine> lines) cons
   Request request = Request::append_or_create(
       key_, journal_header(incarnation) + (options_.lossy ? lost_segment_line() : "") + options_.birth,
       std::move(text), Exptime::never());
+  request.must_compare = options_.compares;
   return {lines, std::move(incarnation), std::move(request)};
 }
 

@@ -2,9 +2,11 @@
 // acknowledged one. Arrays and indexes are made of it.
 //
 // Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since; bytes: lines.hpp
-//   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server of <key> (before
-//                    version 0.2 it was placed by its own bytes, and is looked for there if it is missing)
+//   <key>            the root: header, names of segments, then the tail of lines appended since; bytes:
+//                    lines.hpp
+//   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server
+//                    of <key> (before version 0.2 it was placed by its own bytes, and is looked for there if
+//                    it is missing)
 //   <key>:s:0000000000000000   the claim of the client that seals or compacts
 // Invariants
 //   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
@@ -35,11 +37,11 @@
 //   on its way to removed segments finds the root changed and starts again; the same root with a segment
 //   missing is a loss, and is reported.
 // Taking it elsewhere
-//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later appends
-//   are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A client that
-//   read the root before fails with its cas. let_go: remove the root, if it is as it was read, and its segments. A
-//   server that had no memory for the filling, and has some later, accepts appends: then let_go fails, and it
-//   is held again.
+//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later
+//   appends are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A
+//   client that read the root before fails with its cas. let_go: remove the root, if it is as it was read,
+//   and its segments. A server that had no memory for the filling, and has some later, accepts appends: then
+//   let_go fails, and it is held again.
 // When things fail
 //   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
 //                again under the same id. Of several lines with one id only the first counts, so a request
@@ -47,10 +49,12 @@
 //   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
 //                segment: read reports it.
 //   another program's data under the key: CorruptData; foreign lines among ours are skipped and
-//                counted (JournalLoss), and what counts some is not compacted, so that the loss goes on being told.
-//   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported. So is, at once,
-//   a change for which there is no room beside the names of the segments: items may be small (item_size.hpp). Segments
-//   are divided as often as it takes, and one removal of everything remembers fewer ids.
+//                counted (JournalLoss), and what counts some is not compacted, so that the loss goes on being
+//                told.
+//   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported.
+//   So is, at once, a change for which there is no room beside the names of the segments: items may be small
+//   (item_size.hpp). Segments are divided as often as it takes, and one removal of everything remembers fewer
+//   ids.
 // Source
 //   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,
 //   and delete and add loses everything on a crash.
@@ -73,8 +77,8 @@ namespace mcds {
 // One atomic change is at most this long as encoded, so that it always fits a sealed root.
 constexpr std::size_t largest_change = 256 * 1024;
 
-// What is known to be gone of a journal, at least. Nothing but a removal of everything that comes later, or a rewriting from
-// what is whole, makes it untrue.
+// What is known to be gone of a journal, at least. Nothing but a removal of everything that comes later, or a
+// rewriting from what is whole, makes it untrue.
 struct JournalLoss {
   std::uint64_t segments = 0;  // named and missing
   std::uint64_t lines = 0;     // there, but not as they were written: damaged, or another program's
@@ -99,11 +103,13 @@ class Journal {
     std::size_t segment_size = 512 * 1024;     // of the segments compaction writes
     std::size_t largest_padding = 512 * 1024;  // half an item: what compaction begins to fill the root with
     std::size_t largest_change = mcds::largest_change;
-    // What this creates or rewrites has lost something that came before, and keeps reporting it: its root lists a segment
-    // that never exists, until it is rewritten from a complete copy.
+    // What this creates or rewrites has lost something that came before, and keeps reporting it: its root
+    // lists a segment that never exists, until it is rewritten from a complete copy.
     bool lossy = false;
     // Precedes everything else in a journal that this creates.
     std::string birth = {};
+    // What stands beside it is compared before it is changed: no journal is begun on a server without cas.
+    bool compares = false;
   };
   Journal(const Context& context, std::string key) : Journal(context, std::move(key), Options()) {}
   Journal(const Context& context, std::string key, const Options& options)
@@ -116,9 +122,9 @@ class Journal {
     std::string incarnation;  // when created
     std::size_t server = 0;
   };
-  // All lines at once, under the ids they carry. `may_create`, if given, is asked once when the journal is missing or full,
-  // and says whether it is full; a missing one is not created then, also if it goes missing later. Throws InvalidInput
-  // when the lines are too many for one step, NotApplied, UnknownOutcome.
+  // All lines at once, under the ids they carry. `may_create`, if given, is asked once when the journal is
+  // missing or full, and says whether it is full; a missing one is not created then, also if it goes missing
+  // later. Throws InvalidInput when the lines are too many for one step, NotApplied, UnknownOutcome.
   Appended append(std::span<const JournalLine> lines, const std::function<bool()>& may_create = {});
 
   // As append, for lines of which the first removes everything: they may be any number.
@@ -138,7 +144,8 @@ class Journal {
   // Throws NotApplied, CorruptData.
   JournalContents read() const;
 
-  // Replaces all lines by what `rewrite` makes of them (which may be called again if another client interfered).
+  // Replaces all lines by what `rewrite` makes of them (which may be called again if another client
+  // interfered).
   // Returns false, with nothing changed, if there is no journal or a part of it is lost; with
   // `despite_loss` what is left counts as all of it. Throws Contention.
   using Rewrite = std::function<std::vector<JournalLine>(const std::vector<JournalLine>&)>;
@@ -146,7 +153,8 @@ class Journal {
 
   const std::string& key() const { return key_; }
 
-  // For taking the lines elsewhere, see above; nothing but let_go() ends what hold() begins, unless another client thaws it.
+  // For taking the lines elsewhere, see above; nothing but let_go() ends what hold() begins, unless another
+  // client thaws it.
   struct Held {
     JournalContents contents;  // all that was appended
     CasUnique cas;
@@ -155,7 +163,8 @@ class Journal {
   Held hold() const;
   // False: the root has changed since, or that is unknown.
   bool let_go(const Held& held) const;
-  // It is not taken elsewhere after all: who held it has died, and left no word about it. False: it was not held.
+  // It is not taken elsewhere after all: who held it has died, and left no word about it. False: it was not
+  // held.
   bool thaw() const;
   // Writes segments that no root names yet; returns the root that would.
   std::string stage(std::span<const JournalLine> lines) const;
@@ -192,8 +201,8 @@ class Journal {
 struct JournalReading;
 
 // Many journals: a single trip for all roots, then the segments of whichever is taken, so that only one is in
-// memory at a time. A root that could not be read is reported when it is taken. It keeps the context: a structure that is found
-// to be under other keys makes its parts anew, and a fetch may go on meanwhile.
+// memory at a time. A root that could not be read is reported when it is taken. It keeps the context: a
+// structure that is found to be under other keys makes its parts anew, and a fetch may go on meanwhile.
 class JournalReader {
  public:
   JournalReader(const Context& context, std::span<const std::string> keys);

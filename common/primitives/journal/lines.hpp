@@ -1,15 +1,19 @@
 // The bytes of a journal: pure functions; journal.hpp describes their use.
 //
-//   J1 <incarnation> *<checksum>          first line of the root; 16 random hex digits, another for every creation
+//   J1 <incarnation> *<checksum>          first line of the root; 16 random hex digits, another for every
+//                                         creation
 //   S <segment id> <lines> *<checksum>    of the root: the segments, oldest first, before all other lines
-//   + <id>.<n> <element> *<checksum>      one change: the n-th of the operation <id> (16 hex digits) adds an element
+//   + <id>.<n> <element> *<checksum>      one change: the n-th of the operation <id> (16 hex digits) adds an
+//                                         element
 //   - <id>.<n> <element> *<checksum>      … removes all equal elements added before
 //   ! <id>.<n> *<checksum>                … removes all elements added before
-//   = <id>.<n> *<checksum>                … was compacted away; remembered, so that a late repetition does nothing
+//   = <id>.<n> *<checksum>                … was compacted away; remembered, so that a late repetition does
+//                                         nothing
 //   # <spaces> <no checksum>              padding: says nothing
 //   #>                                    the root is being taken elsewhere (journal.hpp); otherwise padding
 //
-// <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are not ours: foreign().
+// <element> is any text without a line feed. A segment is lines only. Lines with a wrong checksum are not
+// ours: foreign().
 #pragma once
 
 #include <cstdint>
@@ -44,7 +48,8 @@ struct JournalRoot {
 };
 
 std::string journal_header(std::string_view incarnation);
-// The name of a segment that never exists, so that something counts as lost; and the line with it that follows the header.
+// The name of a segment that never exists, so that something counts as lost; and the line with it that
+// follows the header.
 SegmentName lost_segment();
 std::string lost_segment_line();
 std::string encode(const JournalRoot& root);

@@ -74,7 +74,8 @@ void check_json(std::span<const std::string> elements) {
   }
 }
 
-// Copies have changes in common; a leftover from before a change of servers has none. A copy with segments does not show it.
+// Copies have changes in common; a leftover from before a change of servers has none. A copy with segments
+// does not show it.
 bool same_life(const std::string& one, const std::string& other) {
   const auto first = decode_journal_root(one);
   const auto second = decode_journal_root(other);
@@ -120,6 +121,41 @@ Array::Array(const Context& context, std::string_view name, const Journal::Optio
 Array::Changed Array::change(std::span<const std::string> add, std::span<const std::string> remove,
                              std::optional<ArrayEncoding> encoding, bool lock) {
   return apply({.add = add, .remove = remove, .creates = !add.empty()}, encoding, lock);
+}
+
+Array::Told Array::change_and_tell(std::span<const std::string> add, std::span<const std::string> remove) {
+  if (copies_.size() > 1)
+    throw InvalidInput("copies may order changes differently: who deleted what is told of one");
+  const std::string operation = context_.random.token();
+  Told told{
+      append({.add = add, .remove = remove, .creates = !add.empty()}, ArrayEncoding::journal, operation)};
+  if (told.changed.found && !remove.empty()) told.deleted = deleted_by(operation, remove);
+  return told;
+}
+
+// Its lines are behind all that they deleted.
+std::vector<std::string> Array::deleted_by(const std::string& operation,
+                                           std::span<const std::string> remove) const {
+  const auto untold = [&](const std::string& why) {
+    return UnknownOutcome(
+        "the values were deleted, but " + why + ": perhaps by this change, perhaps by another",
+        context_.cluster.address_of(context_.cluster.placement().server_of(kept_.key())));
+  };
+  const auto read = attempt([&] { return journal().read(); });
+  if (read.failure()) throw untold(read.failure()->what());
+  const JournalContents& contents = read.value();
+  const std::string first = journal_line_id(operation, 0);
+  // A compaction leaves the id alone, without what it stood for.
+  const auto ours = std::find_if(contents.lines.begin(), contents.lines.end(), [&](const JournalLine& line) {
+    return line.id == first && line.change == Change::remove;
+  });
+  if (ours == contents.lines.end()) throw untold("the array was compacted or replaced since");
+  if (contents.loss.any()) throw untold("a part of the array is lost");
+  const auto before = static_cast<std::size_t>(ours - contents.lines.begin());
+  const std::unordered_set<std::string_view> asked(remove.begin(), remove.end());
+  std::vector<std::string> deleted = replay(std::span(contents.lines).first(before));
+  std::erase_if(deleted, [&](const std::string& element) { return !asked.contains(element); });
+  return deleted;
 }
 
 Array::Changed Array::replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding,
@@ -225,8 +261,8 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       return changed.value();
     }
   }
-  // A copy without a journal has lost it if another has one; another client may be about to restore it. Unless all are being
-  // put elsewhere: then what one copy got is taken along, and the others do not get it.
+  // A copy without a journal has lost it if another has one; another client may be about to restore it.
+  // Unless all are being put elsewhere: then what one copy got is taken along, and the others do not get it.
   if (late && missing) {
     const auto looked = attempt([&] {
       if (!kept_.elsewhere()) static_cast<void>(thaw());

@@ -2,7 +2,7 @@
 //
 // Key layout
 //   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; in N
-//                             copies, N at least 2, array<N>:<name>: see common/primitives/kept.hpp
+//                             copies, N at least 2, array<N>:<name>: see common/primitives/several/kept.hpp
 //   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
 //   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
 //   array:<name>:json:lock    the lock of --lock, see lock.hpp
@@ -21,15 +21,18 @@
 //   journal is the array.)
 // Round trips
 //   journal  a change 1; 6 if it creates the array, because the JSON encoding and other numbers of copies are
-//            looked for first, and the latter again before it answers; more if the item is full, see journal.hpp. A replacement of more than 256 KiB
-//            2, plus 1 per half MiB. fetch 1, with segments 2; a missing journal 3.
+//            looked for first, and the latter again before it answers; more if the item is full, see
+//            journal.hpp. A replacement of more than 256 KiB 2, plus 1 per half MiB. fetch 1, with segments
+//            2; a missing journal 3.
+//            To be told what was deleted 1 more, with segments 2.
 //   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, or 1 if the encoding is given; a missing array 1 more.
 // With several copies
-//   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says that something
-//            is lost does not count as answering. With 3 copies and more what undoes (delete, clear, replace) first reads
-//            them, gives each the lines it lacks, and is appended to those that have all: no copy has a removal without the
-//            additions before it. A line that few copies have is given to most before a fetch answers it.
+//   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says
+//            that something is lost does not count as answering. With 3 copies and more what undoes (delete,
+//            clear, replace) first reads them, gives each the lines it lacks, and is appended to those that
+//            have all: no copy has a removal without the additions before it. A line that few copies have is
+//            given to most before a fetch answers it.
 //            Each copy is a journal of its own, and a change is appended to all of them under one id. The
 //            array is the union of their lines by id, in the order of the first copy; a line that only
 //            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,
@@ -42,14 +45,15 @@
 //            some copies got has a fixed order against later ones only after a fetch has restored it in the
 //            others. A change that finds some copies without a journal creates it there, 2 trips more;
 //            otherwise a concurrent fetch could complete them without a removal.
-//   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals, which
-//            the mark names; then the old roots are let go, and the new ones added. An array that has lost
-//            something goes on saying so. A client that finds a root held waits until the mark is gone; if
-//            there is no mark, it thaws the root.
+//   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals,
+//            which the mark names; then the old roots are let go, and the new ones added. An array that has
+//            lost something goes on saying so. A client that finds a root held waits until the mark is gone;
+//            if there is no mark, it thaws the root.
 //   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
 //            server of that key that does not answer does not prevent the creation.
 // When things fail
-//   crash          a change is one append or one cas: nothing is half done.
+//   crash          a change is one append or one cas: nothing is half done. Who dies before it was told what
+//                  it deleted has deleted it all the same, and nobody else is told.
 //   lost reply     journal: looked up by the operation's id; json: by the value, otherwise unknown.
 //   eviction, restart, flush   of the root: the array is gone, and the next change says created. Of a
 //                  segment: fetch says complete: false until a replace or clear supersedes what is lost.
@@ -66,9 +70,9 @@
 #include <vector>
 
 #include "common/primitives/journal/journal.hpp"
-#include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/replicas.hpp"
 
 namespace mcds {
 
@@ -91,6 +95,16 @@ class Array {
   // for JSON only.
   Changed change(std::span<const std::string> add, std::span<const std::string> remove,
                  std::optional<ArrayEncoding> encoding = {}, bool lock = false);
+  // As change, in a journal of one copy, and then tells what exactly was deleted: each value as often as it
+  // was there. Every value that is deleted is told to one caller at most, because the lines of one journal
+  // have one order: the first removal behind it is the one that deleted it, and a compaction that drops the
+  // value drops that line, too.
+  // Throws UnknownOutcome if it can not be told any more: it is done, and whoever did it is not known.
+  struct Told {
+    Changed changed;
+    std::vector<std::string> deleted = {};
+  };
+  Told change_and_tell(std::span<const std::string> add, std::span<const std::string> remove);
   // Replaces everything that was there before, in the same step.
   Changed replace(std::span<const std::string> elements, std::optional<ArrayEncoding> encoding = {},
                   bool lock = false);
@@ -116,18 +130,21 @@ class Array {
     // A copy that does not answer could restore what is dropped without it, so nothing was dropped.
     std::optional<Failure> away = {};
   };
-  // Drops removed values, of several copies those of which every copy has all changes; nullopt: there is no journal, or a part of it is lost. Throws Contention.
+  // Drops removed values, of several copies those of which every copy has all changes; nullopt: there is no
+  // journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
-  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
+  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
+  // anyone.
   struct Recopied {
     bool found = false;
     std::size_t from = 1;  // as it was; the same: there was nothing to do
   };
   Recopied recopy();
 
-  // Ends it, in either encoding: the servers keep nothing of it; as recopy, to no copies. False: there was none.
+  // Ends it, in either encoding: the servers keep nothing of it; as recopy, to no copies. False: there was
+  // none.
   bool drop();
 
   // The existing keys, of the first copy that answers.
@@ -139,6 +156,8 @@ class Array {
     bool replaces = false;
     bool creates = true;
   };
+  std::vector<std::string> deleted_by(const std::string& operation,
+                                      std::span<const std::string> remove) const;
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding, const std::string& operation);
@@ -167,8 +186,8 @@ class Array {
   Changed cas_json(const Step& step);
   void expect_no_journal() const;
   std::string json_key() const { return json_key_; }
-  // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for, so that it is
-  // not taken for nothing, and its server need not answer.
+  // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for,
+  // so that it is not taken for nothing, and its server need not answer.
   bool may_be_json() const { return copies_.size() == 1; }
 
   static void complete_recopy(const Context& context, const std::string& name,
@@ -197,8 +216,9 @@ std::vector<std::string> replay(std::span<const JournalLine> lines);
 // Those whose elements are left.
 std::vector<JournalLine> without_removed(std::span<const JournalLine> lines);
 
-// All lines of `first`, in their order. A line that only `second` has follows the line it follows there; at the end if
-// `second` was read later. Lines about the same element keep their order as long as the two do not contradict each other.
+// All lines of `first`, in their order. A line that only `second` has follows the line it follows there; at
+// the end if `second` was read later. Lines about the same element keep their order as long as the two do not
+// contradict each other.
 enum class Newer { neither, second };
 std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second,
                                Newer newer = Newer::neither);

@@ -30,8 +30,8 @@ std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
 
 namespace {
 
-// Where the lines that only `second` has go into `first`. Lines about the same element keep the order they have in
-// `second`, whatever else the two disagree about.
+// Where the lines that only `second` has go into `first`. Lines about the same element keep the order they
+// have in `second`, whatever else the two disagree about.
 class Placing {
  public:
   Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
@@ -62,8 +62,8 @@ class Placing {
  private:
   using Places = std::unordered_map<std::string_view, std::size_t>;
 
-  // Those of `first` that `second` does not have, by element: what removes an element that `first` does not have is about one
-  // of `second`, which it lost.
+  // Those of `first` that `second` does not have, by element: what removes an element that `first` does not
+  // have is about one of `second`, which it lost.
   Places blind_removals(const std::vector<JournalLine>& first) const {
     std::unordered_set<std::string_view> ids;
     for (const JournalLine& line : second_) ids.insert(line.id);
@@ -114,8 +114,8 @@ class Placing {
   std::size_t anchor_ = 0;            // behind all lines of `first` that came so far
 };
 
-// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what removes may
-// have something to remove here.
+// Of a line that one has and the other has forgotten: an addition was removed there, and remains so; what
+// removes may have something to remove here.
 const JournalLine& telling_more(const JournalLine& one, const JournalLine& other) {
   if (other.change == Change::forgotten) return one.change == Change::add ? other : one;
   return one.change == Change::forgotten && other.change != Change::add ? other : one;
@@ -219,7 +219,8 @@ Array::Union Array::read_copies() const {
   return all;
 }
 
-// Where no copy is known to be whole, all get what any has, and their roots go on saying that something is lost.
+// Where no copy is known to be whole, all get what any has, and their roots go on saying that something is
+// lost.
 Array::Union Array::heal() const {
   const auto read = [&](bool second_look) {
     Union all = read_copies();
@@ -270,8 +271,9 @@ Array::Contents Array::fetch_journals() const {
   return contents;
 }
 
-// One order for all copies: what one of them drops none may keep. So nothing is dropped of an element of which a copy lacks a
-// line: an addition would come back from one that has missed its removal, or be left where that was dropped.
+// One order for all copies: what one of them drops none may keep. So nothing is dropped of an element of
+// which a copy lacks a line: an addition would come back from one that has missed its removal, or be left
+// where that was dropped.
 std::optional<Array::Compacted> Array::compact_copies() {
   Union all = heal();
   if (all.any_lacks()) all = heal();

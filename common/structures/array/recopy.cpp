@@ -1,4 +1,5 @@
-// Putting an array into another number of copies: the steps of common/primitives/recopying.hpp for journals.
+// Putting an array into another number of copies: the steps of common/primitives/several/recopying.hpp for
+// journals.
 #include <algorithm>
 #include <utility>
 
@@ -96,8 +97,9 @@ class JournalMove {
     lines_ = unite(lines_, contents.lines);
   }
 
-  // False: nothing is there any more. Where every old copy is there, they alone say what the array is: a client that thawed
-  // them may have dropped a removal together with what it removes, so what was read earlier would come back.
+  // False: nothing is there any more. Where every old copy is there, they alone say what the array is: a
+  // client that thawed them may have dropped a removal together with what it removes, so what was read
+  // earlier would come back.
   bool hold() {
     held_ = expect_all(
         old_.each([&](std::size_t copy) { return Journal(old_.at(copy), old_key_, options_).hold(); }));

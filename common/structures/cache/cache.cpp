@@ -31,6 +31,8 @@ void check_terms(const CacheTerms& terms, WallTime now) {
   if (terms.rebuild_ttl < shortest_rebuild_ttl) {
     throw InvalidInput("the rebuild ttl must be at least 4s: its lock has to be renewed in time");
   }
+  if (terms.tags.size() > most_cache_tags)
+    throw InvalidInput("an entry has at most " + std::to_string(most_cache_tags) + " tags");
   // A key that is too long is reported before anything runs.
   Exptime::after(terms.ttl + terms.stale + cache_slack, now);
 }
@@ -52,30 +54,43 @@ Cache::Cache(Context context, std::string_view name)
   static_cast<void>(copy_servers(context_, key_));  // checks that there are enough servers
 }
 
-CacheCopies Cache::read() const {
-  return expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
-    const Context& context = copies_.at(i);
-    const Reply reply = context.cluster.execute(Request::get(key_));
-    if (expect_read(context.cluster, reply).outcome == Outcome::miss) return std::nullopt;
-    return cache_record_of(context, key_, reply.value, reply.server);
+// The entry and the tags, in one trip.
+std::pair<CacheCopies, std::vector<CacheTag>> Cache::read_with(const CacheTags& tags) const {
+  const auto replies = expect_all(copies_.each([&](std::size_t i) {
+    std::vector<Request> batch{Request::get(key_)};
+    tags.ask(batch);
+    return copies_.at(i).cluster.execute(batch);
   }));
+  std::vector<std::span<const Reply>> of_tags;
+  for (const auto& copy : replies) of_tags.push_back(std::span(copy).subspan(1));
+  CacheCopies found = expect_answer(copies_.each([&](std::size_t i) -> std::optional<CacheRecord> {
+    const Reply& reply = replies[i].front();
+    if (expect_read(context_.cluster, reply).outcome == Outcome::miss) return std::nullopt;
+    return cache_record_of(context_, key_, reply.value, reply.server);
+  }));
+  return {std::move(found), tags.take(of_tags)};
+}
+
+CacheCopies Cache::read() const {
+  return read_with({context_, {}}).first;
 }
 
 // Whether it is fresh; what may be replayed otherwise goes to `busy`, too.
 bool Cache::look(const CacheTerms& terms, Answer& busy) {
   busy.record.reset();
-  CacheCopies found = read();
+  auto [found, tags] = read_with({context_, terms.tags});
   busy.copies = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   const WallTime now = context_.clock.wall();
   if (newest == nullptr || terms.refresh) return false;
-  const bool fresh = newest->fresh(now) && is_done(found, *newest);
+  const bool fresh =
+      newest->fresh(now) && is_done(found, *newest) && tags_agree(context_, *newest, std::move(tags));
   if (fresh || newest->usable(now)) busy.record = std::move(*newest);
   return fresh;
 }
 
-// Who waits asks for the lock, which is small, and looks at the entry only when the lock changed hands, what is
-// stored being stored before that, and at last: who stored it may have died before giving the lock back.
+// Who waits asks for the lock, which is small, and looks at the entry only when the lock changed hands, what
+// is stored being stored before that, and at last: who stored it may have died before giving the lock back.
 Cache::Answer Cache::ask(const CacheTerms& terms) {
   check_terms(terms, context_.clock.wall());
   const SteadyTime started = context_.clock.steady();
@@ -150,6 +165,7 @@ Cache::Shown Cache::show() {
     if (!record.failure() && record.value() && &*record.value() == newest) shown.ttl = seen[i].entry.age.ttl;
   }
   if (newest != nullptr && !newest->removed()) shown.record = std::move(*newest);
+  if (shown.record) shown.expired_tags = tags_expired(context_, *shown.record);
   return shown;
 }
 
@@ -196,7 +212,8 @@ Cache::Invalidation Cache::invalidate(Invalidated (Cache::*act)(const Context&) 
   return result;
 }
 
-// A caller that claimed the entry since must not overwrite it, so a placeholder is replaced. A build that began later stands.
+// A caller that claimed the entry since must not overwrite it, so a placeholder is replaced. A build that
+// began later stands.
 // Each attempt has its own build, as in expire_copy.
 void Cache::leave_word(const Context& context, const Invalidated& newest) const {
   const WallTime now = context.clock.wall();
@@ -250,8 +267,8 @@ Cache::Invalidated Cache::remove_copy(const Context& context) const {
   }
 }
 
-// Word of it takes the place of what is there, which may stand for an earlier one that another copy did not hear of. Its
-// build is another each time, so that who claimed it before does not store over it.
+// Word of it takes the place of what is there, which may stand for an earlier one that another copy did not
+// hear of. Its build is another each time, so that who claimed it before does not store over it.
 Cache::Invalidated Cache::remove_beside_others(const Context& context) const {
   Invalidated result;
   for (int attempt = 0; attempt < most_rivals; ++attempt) {

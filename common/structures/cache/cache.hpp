@@ -2,10 +2,12 @@
 //
 // Key layout
 //   cache:<key> = a record (record.hpp)               exptime: ttl + stale + 2 s
-//     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0 *f070e8eb\nhello\n
+//     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0
+//     *f070e8eb\nhello\n
 //     cache:report = P1 0123456789abcdef *90ab12cd\n  a placeholder: being built, and there is no older value
 //   cache:<key>:rebuild = a lock (lock.hpp)           held by the caller that rebuilds
 //   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
+//   cachetag:<tag> = a number                         see tags.hpp
 //
 // Invariants
 //   - One rebuild at a time, while the lock's server answers and loses nothing: the holder of the lock reads
@@ -14,6 +16,8 @@
 //     there was none, the placeholder that it added itself. Every change made meanwhile therefore stands: an
 //     `expire` (another build, never fresh again), a `remove`, or a newer build of a caller that took over
 //     the lock.
+//   - An entry with tags is fresh only while its tags have the numbers that they had before its command was
+//     started, and if it has every tag that the caller names.
 //   - A caller waits no longer than it asked to, plus the trips it is on.
 //   - The server drops an entry 2 s after it may last be used, by its own clock, because the exptime is
 //     relative. A long rebuild extends the entry that it is going to replace.
@@ -22,14 +26,15 @@
 //   Each copy is an entry of its own: read, claimed, stored, expired and removed as a single one is, all in
 //   parallel. The invariants therefore hold for each copy. The command starts after all claims, so its output
 //   is newer than any invalidation that one of its claims saw.
-//   When a store or an invalidation is done, and what counts as known: several/quorum.hpp. A record that too few copies have
-//   is not fresh. With 3 copies and more an invalidation first reads them: who reaches too few changes nothing.
+//   When a store or an invalidation is done, and what counts as known: several/quorum.hpp. A record that too
+//   few copies have is not fresh. With 3 copies and more an invalidation first reads them: who reaches too
+//   few changes nothing.
 //   - The copy that began last counts, expired or not: with two copies, a hit while one lives.
 //   - A removal leaves a record of itself. If an invalidation does not reach a copy, the others keep a record
-//     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them does
-//     not take older output for fresh. Who reaches only the copy that was missed reads its output; the answer names that
-//     copy. A copy that was unreachable for longer, or returns after the others have forgotten, restores old
-//     output until it is stale.
+//     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them
+//     does not take older output for fresh. Who reaches only the copy that was missed reads its output; the
+//     answer names that copy. A copy that was unreachable for longer, or returns after the others have
+//     forgotten, restores old output until it is stale.
 //   - Whatever may have replaced such a record stays on its server for an hour at least, although it is stale
 //     before: older output, still fresh, may return with the copy that was missed.
 //   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: a hit writes
@@ -43,7 +48,9 @@
 // Round trips (also with several copies; 1 more if the lock's first server does not answer)
 //   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
 //   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
-//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1.
+//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1. Tags that the
+//   caller names cost none; tags that an entry has beyond them, and all of them in show, 1; a tag that is
+//   created 1 (tags.hpp).
 //
 // When things fail
 //   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
@@ -76,18 +83,20 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/replicas.hpp"
 #include "common/structures/cache/record.hpp"
+#include "common/structures/cache/tags.hpp"
 #include "common/structures/lock/lock.hpp"
 
 namespace mcds {
 
 struct CacheTerms {
-  Duration ttl;          // how long it is fresh
-  Duration stale;        // and then usable while it is rebuilt
-  Duration rebuild_ttl;  // a rebuilder that has not renewed its lock for this long is dead
-  Duration wait{0};      // for another's rebuild
-  bool refresh = false;  // rebuild though it is fresh, and replay nothing
+  Duration ttl;                        // how long it is fresh
+  Duration stale;                      // and then usable while it is rebuilt
+  Duration rebuild_ttl;                // a rebuilder that has not renewed its lock for this long is dead
+  Duration wait{0};                    // for another's rebuild
+  bool refresh = false;                // rebuild though it is fresh, and replay nothing
+  std::vector<std::string> tags = {};  // what it depends on
   LockHolder holder = {};
 };
 
@@ -97,6 +106,8 @@ constexpr Duration shortest_rebuild_ttl = std::chrono::seconds(4);
 constexpr Duration longest_cache_nap = std::chrono::seconds(1);
 // The largest output, both streams together, that an entry can hold.
 constexpr std::size_t max_cached_size = max_value_size - cache_record_overhead;
+// Of one entry.
+constexpr std::size_t most_cache_tags = 32;
 
 // The right to rebuild an entry. Ends with end(), or by itself.
 class CacheRebuild {
@@ -104,10 +115,11 @@ class CacheRebuild {
   // The lock, if a server granted it: to be renewed while the command runs, and the renewed lease put back.
   Lock& lock() { return locks_[locked_]; }
   std::optional<Lease>& lease() { return lease_; }
-  // The ttl to renew it with: shorter than the rebuild ttl by what the key lives longer, and by one poll of a waiting caller.
+  // The ttl to renew it with: shorter than the rebuild ttl by what the key lives longer, and by one poll of a
+  // waiting caller.
   Duration lease_ttl() const;
-  // The entry to be replaced stays as long as the lock. Call it after each renewal. Failures are not reported: if it
-  // goes, the rebuild is not stored.
+  // The entry to be replaced stays as long as the lock. Call it after each renewal. Failures are not
+  // reported: if it goes, the rebuild is not stored.
   void keep();
 
   enum class Stored { stored, superseded, too_large };
@@ -116,7 +128,8 @@ class CacheRebuild {
   Stored store(CacheRecord record);
   // With several copies, after store: which of them have it.
   const std::vector<CopyOutcome>& copies() const { return outcomes_; }
-  // Releases the lock; after a failed command it stays a second or two, so that the command is not restarted continuously.
+  // Releases the lock; after a failed command it stays a second or two, so that the command is not restarted
+  // continuously.
   // Throws like Lock::release.
   void end(bool succeeded);
 
@@ -135,7 +148,7 @@ class CacheRebuild {
   std::optional<bool> take_lock_at(std::size_t copy, std::string& rival);
   // nullopt: the entry, or a placeholder, is ours to replace; otherwise it is fresh after all.
   std::optional<CacheRecord> claim();
-  Claim claim_copy(const Context& context) const;
+  Claim claim_copy(const Context& context, std::vector<Reply>& tags) const;
   bool ends_soon(const std::optional<CacheRecord>& record) const;
   bool store_copy(std::size_t copy, const std::string& build, const Write& write) const;
   // Nothing was rebuilt. Failures are not reported.
@@ -151,6 +164,8 @@ class CacheRebuild {
   std::optional<Lease> lease_;
   std::vector<std::string> replaces_;              // each copy's identity
   std::vector<std::optional<Failure>> unclaimed_;  // why a copy's is not known
+  CacheTags tags_;
+  std::vector<CacheTag> tagged_;  // with the numbers before the command
   WallTime begun_at_{};
   WallTime keep_until_{};  // of what is replaced
   std::vector<CopyOutcome> outcomes_;
@@ -177,14 +192,15 @@ class Cache {
   Answer ask(const CacheTerms& terms);
 
   struct Shown {
-    std::optional<CacheRecord> record;        // not for placeholders
-    std::optional<std::chrono::seconds> ttl;  // until the entry expires, if the server reports it
+    std::optional<CacheRecord> record;           // not for placeholders
+    std::vector<std::string> expired_tags = {};  // of the record's tags those that make it stale
+    std::optional<std::chrono::seconds> ttl;     // until the entry expires, if the server reports it
     bool rebuilding = false;
     std::string holder;  // JSON of who rebuilds
     std::vector<CopyOutcome> copies;
   };
-  // Throws CorruptData for a value that is damaged or not ours, and NotApplied if no copy has a record and some
-  // copy gave no answer.
+  // Throws CorruptData for a value that is damaged or not ours, and NotApplied if no copy has a record and
+  // some copy gave no answer.
   Shown show();
   struct Invalidation {
     bool found = false;  // there was something
@@ -204,6 +220,8 @@ class Cache {
 
  private:
   EachResult<std::optional<CacheRecord>> read() const;
+  std::pair<EachResult<std::optional<CacheRecord>>, std::vector<CacheTag>> read_with(
+      const CacheTags& tags) const;
   bool look(const CacheTerms& terms, Answer& busy);
   std::optional<Answer> try_rebuild(const CacheTerms& terms, std::string& rival, bool unlocked);
   struct Seen;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/replicas.hpp"
 #include "common/structures/cache/record.hpp"
 
 namespace mcds {
@@ -15,8 +15,8 @@ namespace mcds {
 // it.
 constexpr Duration cache_slack = std::chrono::seconds(2);
 
-// With several copies everything of an entry but placeholders stays on its server for so long at least, fresh or
-// not: it is newer than what another copy may have missed.
+// With several copies everything of an entry but placeholders stays on its server for so long at least, fresh
+// or not: it is newer than what another copy may have missed.
 constexpr Duration shortest_word = std::chrono::hours(1);
 // That, or nothing with one copy, which has missed nothing.
 Duration least_stay(const Replicas& copies);
@@ -26,7 +26,8 @@ WallTime plus(WallTime time, Duration duration);
 // What identifies a value when it is read again.
 std::string cache_identity_of(std::string_view value);
 
-// The record in a value; nullopt if it is a damaged one of ours. Throws CorruptData if it is another program's.
+// The record in a value; nullopt if it is a damaged one of ours. Throws CorruptData if it is another
+// program's.
 std::optional<CacheRecord> cache_record_of(const Context& context, const std::string& key,
                                            std::string_view value, std::size_t server);
 

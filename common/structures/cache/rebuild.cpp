@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <iterator>
+#include <span>
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
@@ -33,7 +35,8 @@ CacheRebuild::CacheRebuild(Context context, std::string key, std::string lock_ke
       key_(std::move(key)),
       lock_key_(std::move(lock_key)),
       terms_(std::move(terms)),
-      copies_(context_) {
+      copies_(context_),
+      tags_(context_, terms_.tags) {
   for (std::size_t i = 0; i < copies_.size(); ++i) locks_.push_back(Lock::at_key(copies_.at(i), lock_key_));
 }
 
@@ -81,19 +84,26 @@ void CacheRebuild::give_back() {
   lease_.reset();
 }
 
-// Adds a placeholder and reads what is there, in one trip. Each attempt has its own build: one whose reply
-// was lost may be executed after an invalidation, and must not be taken for the one that was invalidated.
-CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
+// Adds a placeholder and reads what is there and the tags, in one trip. Each attempt has its own build: one
+// whose reply was lost may be executed after an invalidation, and must not be taken for the one that was
+// invalidated.
+CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context, std::vector<Reply>& tags) const {
   const Exptime exptime = Exptime::after(terms_.rebuild_ttl + cache_slack, context.clock.wall());
   for (int attempt = 0; attempt < most_claims; ++attempt) {
     CacheRecord placeholder;
     placeholder.build = context.random.token();
     placeholder.placeholder = true;
-    const std::array batch{
+    std::vector<Request> batch{
         Request::add(key_, encode(placeholder), exptime).relying_on_expiry().relying_on_cas(),
         Request::get(key_)};
-    const std::vector<Reply> replies = context.cluster.execute(batch);
-    if (expect_read(context.cluster, replies[1]).outcome == Outcome::miss) continue;
+    tags_.ask(batch);
+    std::vector<Reply> replies = context.cluster.execute(batch);
+    tags.assign(std::make_move_iterator(replies.begin() + 2), std::make_move_iterator(replies.end()));
+    const bool miss = expect_read(context.cluster, replies[1]).outcome == Outcome::miss;
+    // What was refused after it was stored is still seen behind it.
+    const bool ours = !miss && cache_identity_of(replies[1].value) == placeholder.build;
+    if ((miss || ours) && replies[0].is(ReplyFailure::Kind::refused)) expect(context.cluster, replies[0]);
+    if (miss) continue;
     Claim claim{.record = cache_record_of(context, key_, replies[1].value, replies[1].server),
                 .identity = cache_identity_of(replies[1].value)};
     claim.ends_soon = claim.identity != placeholder.build && ends_soon(claim.record);
@@ -104,7 +114,8 @@ CacheRebuild::Claim CacheRebuild::claim_copy(const Context& context) const {
 
 std::optional<CacheRecord> CacheRebuild::claim() {
   const WallTime asked_at = context_.clock.wall();
-  const auto claimed = copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i)); });
+  std::vector<std::vector<Reply>> replies(copies_.size());
+  const auto claimed = copies_.each([&](std::size_t i) { return claim_copy(copies_.at(i), replies[i]); });
   unclaimed_ = claimed.failures();
   CacheCopies found = expect_answer(claimed.mapped([](const Claim& claim) { return claim.record; }));
   bool ends_soon = false;
@@ -117,8 +128,11 @@ std::optional<CacheRecord> CacheRebuild::claim() {
   outcomes_ = found_outcomes(context_, key_, found);
   CacheRecord* newest = newest_of(found);
   begun_at_ = newest == nullptr ? asked_at : newest->next_beginning(asked_at);
-  const bool fresh = newest != nullptr && newest->fresh(context_.clock.wall()) && is_done(found, *newest);
+  tagged_ = tags_.take(std::vector<std::span<const Reply>>(replies.begin(), replies.end()));
+  const bool fresh = newest != nullptr && newest->fresh(context_.clock.wall()) && is_done(found, *newest) &&
+                     tags_agree(context_, *newest, tagged_);
   if (fresh && !terms_.refresh) return std::move(*newest);
+  tagged_ = tags_.made(std::move(tagged_));
   if (ends_soon) keep();
   return std::nullopt;
 }
@@ -135,7 +149,9 @@ void CacheRebuild::keep() {
 }
 
 CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
-  if (record.out.size() + record.err.size() > max_cached_size) return Stored::too_large;
+  record.tags = tagged_;
+  if (record.out.size() + record.err.size() + size_of(record.tags) > max_cached_size)
+    return Stored::too_large;
   const WallTime now = context_.clock.wall();
   record.build = context_.random.token();
   record.begun_at = begun_at_;

@@ -1,7 +1,6 @@
 #include "common/structures/cache/record.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 
 #include "common/base/bounds.hpp"
@@ -19,47 +18,54 @@ std::string with_checksum(const std::string& head, std::string_view body) {
   return head + " *" + checksum(head + std::string(body)) + '\n' + std::string(body);
 }
 
-// The words of a line, at most `N`; fewer or more is nullopt.
-template <std::size_t N>
-std::optional<std::array<std::string_view, N>> words(std::string_view line) {
-  std::array<std::string_view, N> found;
-  for (std::size_t i = 0; i < N; ++i) {
-    const auto space = line.find(' ');
-    if ((space == std::string_view::npos) != (i + 1 == N)) return std::nullopt;
-    found[i] = line.substr(0, space);
-    line.remove_prefix(space == std::string_view::npos ? line.size() : space + 1);
-  }
-  return found;
-}
-
 std::optional<CacheRecord> decode_placeholder(std::string_view head) {
-  const auto word = words<2>(head);
-  if (!word) return std::nullopt;
+  const auto word = split(head, ' ');
+  if (word.size() != 2) return std::nullopt;
   CacheRecord record;
-  record.build = (*word)[1];
+  record.build = word[1];
   record.placeholder = true;
   return record;
 }
 
+std::string encode(const std::vector<CacheTag>& tags) {
+  std::string text;
+  for (const CacheTag& tag : tags) append_all(text, {tag.number, " ", tag.name, "\n"});
+  return text;
+}
+
+std::vector<CacheTag> decode_tags(std::string_view text) {
+  std::vector<CacheTag> tags;
+  for (const std::string_view line : split(text, '\n')) {
+    const std::size_t blank = line.find(' ');
+    if (blank == std::string_view::npos) continue;
+    tags.push_back({std::string(line.substr(blank + 1)), std::string(line.substr(0, blank))});
+  }
+  return tags;
+}
+
 std::optional<CacheRecord> decode_value(std::string_view head, std::string_view body) {
-  const auto word = words<9>(head);
-  if (!word) return std::nullopt;
-  const auto begun = parse_i64((*word)[2]);
-  const auto made = parse_i64((*word)[3]);
-  const auto fresh = parse_i64((*word)[4]);
-  const auto stale = parse_i64((*word)[5]);
+  const auto word = split(head, ' ');
+  if (word.size() != 9 && word.size() != 10) return std::nullopt;
+  const auto begun = parse_i64(word[2]);
+  const auto made = parse_i64(word[3]);
+  const auto fresh = parse_i64(word[4]);
+  const auto stale = parse_i64(word[5]);
   const auto is_time = [](const std::optional<std::int64_t>& ms) {
     return ms && std::abs(*ms) <= latest_second * 1000;
   };
-  const auto code = parse_u64((*word)[6]);
-  const auto out_size = parse_u64((*word)[7]);
-  const auto err_size = parse_u64((*word)[8]);
+  const auto code = parse_u64(word[6]);
+  const auto out_size = parse_u64(word[7]);
+  const auto err_size = parse_u64(word[8]);
+  const auto tags_size = word.size() == 10 ? parse_u64(word[9]) : 0;
   if (!is_time(begun) || !is_time(made) || !is_time(fresh) || !is_time(stale) || !code || *code > 255 ||
-      !out_size || !err_size)
+      !out_size || !err_size || !tags_size || *tags_size > body.size())
     return std::nullopt;
+  const std::string_view tags = body.substr(0, *tags_size);
+  body.remove_prefix(*tags_size);
   if (*out_size > body.size() || body.size() - *out_size != *err_size) return std::nullopt;
   CacheRecord record;
-  record.build = (*word)[1];
+  record.build = word[1];
+  record.tags = decode_tags(tags);
   record.begun_at = WallTime(std::chrono::milliseconds(*begun));
   record.made_at = WallTime(std::chrono::milliseconds(*made));
   record.fresh_until = WallTime(std::chrono::milliseconds(*fresh));
@@ -83,12 +89,18 @@ WallTime CacheRecord::next_beginning(WallTime now) const {
 
 std::string encode(const CacheRecord& record) {
   if (record.placeholder) return with_checksum("P1 " + record.build, "");
+  const std::string tags = encode(record.tags);
   const std::string head =
       "K1 " + record.build + ' ' + std::to_string(ms_of(record.begun_at)) + ' ' +
       std::to_string(ms_of(record.made_at)) + ' ' + std::to_string(ms_of(record.fresh_until)) + ' ' +
       std::to_string(ms_of(record.stale_until)) + ' ' + std::to_string(record.exit_code) + ' ' +
-      std::to_string(record.out.size()) + ' ' + std::to_string(record.err.size());
-  return with_checksum(head, record.out + record.err);
+      std::to_string(record.out.size()) + ' ' + std::to_string(record.err.size()) +
+      (tags.empty() ? "" : ' ' + std::to_string(tags.size()));
+  return with_checksum(head, tags + record.out + record.err);
+}
+
+std::size_t size_of(const std::vector<CacheTag>& tags) {
+  return encode(tags).size();
 }
 
 std::optional<CacheRecord> decode_cache_record(std::string_view value) {

@@ -2,22 +2,32 @@
 //
 //   K1 <build> <begun at> <made at> <fresh until> <stale until> <exit code> <stdout bytes> <stderr bytes>
 //     *<checksum>\n<stdout><stderr>
+//   K1 … <stdout bytes> <stderr bytes> <tags bytes> *<checksum>\n<tags><stdout><stderr>     tags: lines of
+//                                                                                           `<number> <tag>`
 //   P1 <build> *<checksum>\n                    a placeholder: being built, and there is no older value
 //
 // build: 16 hex digits, different for every write, so that no two values are confused. Times
-// are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at: when
-// the command was started, or the entry was expired by hand: what happened earlier is known to it. It is later
-// than that of the entry it replaces, so of several copies the newest is known even where clocks differ. The
-// checksum covers everything else.
+// are milliseconds since 1970; fresh until 0: expired by hand, whatever the readers' clocks say. begun at:
+// when the command was started, or the entry was expired by hand: what happened earlier is known to it. It is
+// later than that of the entry it replaces, so of several copies the newest is known even where clocks
+// differ. The checksum covers everything else. Versions before 0.3 take an entry with tags for a damaged one,
+// and replace it.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/clock.hpp"
 
 namespace mcds {
+
+// A tag and the number that it had; empty: it was missing.
+struct CacheTag {
+  std::string name;
+  std::string number;
+};
 
 struct CacheRecord {
   std::string build;
@@ -29,11 +39,13 @@ struct CacheRecord {
   int exit_code = 0;
   std::string out;
   std::string err;
+  std::vector<CacheTag> tags;  // as they were before it was begun
 
   bool fresh(WallTime now) const { return !placeholder && now < fresh_until; }
   bool usable(WallTime now) const { return !placeholder && now < stale_until; }
   bool expired_by_hand() const { return fresh_until == WallTime{}; }
-  // Only the record of a removal that did not reach every copy: older than what follows, newer than what was before.
+  // Only the record of a removal that did not reach every copy: older than what follows, newer than what was
+  // before.
   bool removed() const { return !placeholder && expired_by_hand() && stale_until == WallTime{}; }
   // Of two copies the one that counts.
   bool newer_than(const CacheRecord& other) const;
@@ -43,10 +55,12 @@ struct CacheRecord {
 
 std::string encode(const CacheRecord& record);
 
+std::size_t size_of(const std::vector<CacheTag>& tags);
+
 // nullopt for anything that encode() did not write, including truncated or changed values.
 std::optional<CacheRecord> decode_cache_record(std::string_view value);
 
-// What encode() adds to the two outputs, at most.
+// What encode() adds to the two outputs and the tags, at most.
 constexpr std::size_t cache_record_overhead = 192;
 
 }  // namespace mcds

@@ -1,15 +1,17 @@
 // Counters in several copies as versions before 0.3 kept them, under the key of one copy:
-//   plain   Digits in every copy, of which the largest counts. The flags are the number of its life, which every set began anew: only
-//           copies of the newest count, and 0 is the first or any. 0 or nothing with flags of 0x80000000 more was removed.
-//   exact   C2 <life> <life>:<changes>:<sum>[,…] <ids> [@<expiry>] *<checksum>, or C1: each life counts as the copy has it that knows most
-//           changes of it; one of 2^63 changes or more is over. The flags as above.
+//   plain   Digits in every copy, of which the largest counts. The flags are the number of its life, which
+//           every set began anew: only copies of the newest count, and 0 is the first or any. 0 or nothing
+//           with flags of 0x80000000 more was removed.
+//   exact   C2 <life> <life>:<changes>:<sum>[,…] <ids> [@<expiry>] *<checksum>, or C1: each life counts as
+//           the copy has it that knows most changes of it; one of 2^63 changes or more is over. The flags as
+//           above.
 #include <algorithm>
 #include <map>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/record.hpp"
-#include "common/primitives/versions.hpp"
+#include "common/primitives/several/versions.hpp"
 #include "common/structures/counter/recopy.hpp"
 
 namespace mcds {

@@ -81,7 +81,8 @@ void CounterCopies::end_those_before() {
   }
 }
 
-// All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or elsewhere.
+// All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or
+// elsewhere.
 void CounterCopies::look() {
   for (int attempt = 0; attempt < most_counts; ++attempt) {
     back_off(context_, attempt);
@@ -128,7 +129,8 @@ bool CounterCopies::lacks(const Copy& copy) const {
   return !copy.failure && !copy.held && !(copy.record && copy.record->covers(known_));
 }
 
-// The first copy that answers; null when none does. All clients that see the same servers count on the same copy.
+// The first copy that answers; null when none does. All clients that see the same servers count on the same
+// copy.
 CounterCopies::Copy* CounterCopies::leader() {
   for (Copy& copy : copies_) {
     const bool usable = !copy.failure && !refused_.contains(copy.server);
@@ -205,7 +207,8 @@ CounterRecord CounterCopies::base_for(const Copy& copy) const {
   return base;
 }
 
-// One that could not be seen must not count as newer; an increment may have begun anew where it could not be seen either.
+// One that could not be seen must not count as newer; an increment may have begun anew where it could not be
+// seen either.
 std::uint64_t CounterCopies::next_base() const {
   const bool in_doubt =
       known_.base.number <= 1 && any([](const Copy& copy) { return copy.failure.has_value(); });
@@ -253,7 +256,8 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record) cons
   return add;
 }
 
-// Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it knows.
+// Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it
+// knows.
 void CounterCopies::spread() {
   for (int attempts = 0; attempts < most_spreads; ++attempts) {
     std::vector<Request> batch;
@@ -340,14 +344,24 @@ SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, b
     const auto unless_there = [&] { return known_.exists() ? std::nullopt : make(); };
     if (!claim(unless_there)) return {false, known_.sum(), copies_.front().server, outcomes()};
   } else {
+    set_anyway(make);
+  }
+  if (was_nowhere_) confirm_creation(known_);
+  return {true, value, copies_.front().server, outcomes()};
+}
+
+// Where nothing was written and a newer value has come to light, it may have been there before: this one is
+// to come after it.
+void CounterCopies::set_anyway(const Making& make) {
+  for (int attempts = 0; attempts < most_counts; ++attempts) {
+    back_off(context_, attempts);
     look_and_rely();
     const CounterRecord mine = *make();
     known_.learn(mine);
     spread();
-    expect(Part::changing, mine);
+    if (sent_ || known_.base.mark == mine.base.mark) return expect(Part::changing, mine);
   }
-  if (was_nowhere_) confirm_creation(known_);
-  return {true, value, copies_.front().server, outcomes()};
+  throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
 
 CounterRemoval CounterCopies::remove() {
@@ -364,7 +378,8 @@ CounterRemoval CounterCopies::remove() {
   return {removed, {}, copies_.front().server, outcomes()};
 }
 
-// False: there was nothing to be made. What was perhaps written is not made anew: it would take away what came after it.
+// False: there was nothing to be made. What was perhaps written is not made anew: it would take away what
+// came after it.
 bool CounterCopies::claim(const Making& make) {
   std::optional<CounterRecord> mine;
   for (int attempts = 0; attempts < most_counts; ++attempts) {

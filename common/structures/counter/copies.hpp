@@ -1,19 +1,25 @@
-// A counter with several copies: records that merge (record.hpp), kept by the rule of primitives/several/quorum.hpp.
+// A counter with several copies: records that merge (record.hpp), kept by the rule of
+// primitives/several/quorum.hpp.
 //
-//   increments  Read all copies, count in the first one that answers, by cas on what was read there, and write the merged record
-//               to every copy that knows less: three trips. An increment is never counted in a second copy unless the first is
-//               known not to have counted it: after a lost reply its id is looked up there; if that copy is gone meanwhile, the
-//               outcome is unknown. A write that would have begun a new life is told to every copy instead: nobody else counts in
-//               that life, so it counts once, whether it is executed, comes late, or is lost again.
-//   set         Reads, and writes to all copies what it takes away and a new base: two trips. What it takes away is what its own
-//               first reading saw; who set it again after a lost reply would take away what it never saw.
-//   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the others. At most one
-//   set         of two at the same time is told that it did it: who finds its own mark on a majority. Who was overtaken
+//   increments  Read all copies, count in the first one that answers, by cas on what was read there, and
+//               write the merged record to every copy that knows less: three trips. An increment is never
+//               counted in a second copy unless the first is known not to have counted it: after a lost reply
+//               its id is looked up there; if that copy is gone meanwhile, the outcome is unknown. A write
+//               that would have begun a new life is told to every copy instead: nobody else counts in that
+//               life, so it counts once, whether it is executed, comes late, or is lost again.
+//   set         Reads, and writes to all copies what it takes away and a new base: two trips. What it takes
+//               away is what its own first reading saw; who set it again after a lost reply would take away
+//               what it never saw.
+//   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the
+//               others. At most one
+//   set         of two at the same time is told that it did it: who finds its own mark on a majority. Who was
+//               overtaken
 //   --if-absent   before that does not know.
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
-// A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a copy is held, because it
-// is being put elsewhere, everybody waits; what a held copy has goes along.
-// Of records that end soon those of a counter with a later expiry are nothing: they were left by the one before.
+// A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
+// copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
+// Of records that end soon those of a counter with a later expiry are nothing: they were left by the one
+// before.
 #pragma once
 
 #include <functional>
@@ -22,7 +28,7 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/kept.hpp"
+#include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/held.hpp"
@@ -35,7 +41,8 @@ class CounterCopies {
   // `window`: of a limit, what follows the counter's key.
   CounterCopies(const Context& context, std::string name, const std::string& window = {});
 
-  // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be made.
+  // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
+  // made.
   using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
   struct Creation {
     std::uint64_t initial;
@@ -61,8 +68,8 @@ class CounterCopies {
     std::optional<CounterRecord> record = {};
     std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
   };
-  // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so that only one
-  // of them can count.
+  // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
+  // that only one of them can count.
   struct Doubt {
     std::size_t server;
     std::string life, id;
@@ -84,6 +91,7 @@ class CounterCopies {
   bool settle_doubts();
   void count_on(Copy& copy, std::uint64_t delta, const Creation& creation);
   Counted spread_count();
+  void set_anyway(const Making& make);
   bool claim(const Making& make);
   bool claim_on(Copy& copy, const CounterRecord& mine);
   void spread();

@@ -119,7 +119,8 @@ std::string Counter::key_of(const std::string& name) const {
                                      : copied_key(context_, "counter", name);
 }
 
-// Roots of several copies that say together that the counter was removed. A limit's window of before 0.3 ends by itself.
+// Roots of several copies that say together that the counter was removed. A limit's window of before 0.3 ends
+// by itself.
 Kept Counter::kept(const Context& context, const std::string& name, const std::string& window) {
   const auto has_left = [window](std::span<const std::string> roots, std::size_t copies) {
     if (copies == 1) return !window.empty() && roots.size() > 1;

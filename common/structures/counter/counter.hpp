@@ -3,9 +3,11 @@
 // Key layout
 //   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
 //                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
-//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and common/primitives/kept.hpp
+//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and
+//                                        common/primitives/several/kept.hpp
 //   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
-//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds: digits;
+//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds:
+//                                        digits;
 //                                        with copies counter<N>:…, a record
 //   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
 //   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
@@ -15,23 +17,32 @@
 //   The answers of all takes plus what is left equal the sum of the increments.
 //   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
 // Round trips (steady / worst)
-//   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1 if
-//   if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window; sliding 2, denied 1;
-//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter that is missing
-//   is looked for under other numbers of copies: 1 more, and to create it 3.
+//   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1
+//   if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window;
+//   sliding 2, denied 1;
+//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter
+//   that is missing is looked for under other numbers of copies: 1 more, and to create it 3.
 // With several copies (copies.hpp; a trip asks all copies at once)
-//   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as much as one.
-//   set and remove take away what they saw: an increment at the same moment may be counted after them, and so may
-//   everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it saw.
-//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot agree.
-//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its value: recopy.cpp.
+//   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
+//   much as one.
+//   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
+//   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
+//   saw.
+//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot
+//   agree.
+//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
+//              value: recopy.cpp.
 // Before 0.3
-//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several have, is refused;
-//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has others.
+//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
+//   have, is refused;
+//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has
+//   others.
 // When things fail
-//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes followed.
+//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
+//                followed.
 //   crash        nothing to clean up.
-//   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a time nothing is
+//   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
+//                              time nothing is
 //                lost that was read or changed after it.
 //   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
 //                counter.
@@ -52,9 +63,9 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/copies.hpp"
-#include "common/primitives/kept.hpp"
-#include "common/primitives/side_by_side.hpp"
+#include "common/primitives/several/copies.hpp"
+#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/side_by_side.hpp"
 
 namespace mcds {
 
@@ -144,12 +155,13 @@ class Counter {
   // Whole keys have one copy.
   explicit Counter(const Context& context, Names names = Names::counters);
 
-  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value that is
-  // not a counter.
+  // All throw InvalidInput for a bad name or number, NotApplied, UnknownOutcome, and CorruptData for a value
+  // that is not a counter.
   CounterValue incr(const std::string& name, std::uint64_t delta, const IncrOptions& options = {});
   // One trip for all plain ones. Never throws for a single name: each result has its own failure.
   IncrementResults incr(std::span<const Increment> batch, const IncrOptions& options = {});
-  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives it.
+  // The same, in flight: other batches may be begun before its results are waited for. The counter outlives
+  // it.
   class Incrementing;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options = {});
   // Stops at 0; nullopt if there is no such counter.
@@ -165,15 +177,17 @@ class Counter {
   // At most `max` uses in any window of `period`, wherever it begins. One copy only. Throws Contention too.
   LimitResult limit_sliding(const std::string& name, std::uint64_t max, Duration period,
                             std::uint64_t cost = 1, bool peek = false);
-  // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order; those of
-  // different names share their trips, and so do all of one name that cost 1 once it was counted in this batch.
+  // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order;
+  // those of different names share their trips, and so do all of one name that cost 1 once it was counted in
+  // this batch.
   std::vector<LimitResult> limit(std::span<const LimitUse> uses, const LimitRule& rule);
   // Throws InvalidInput for a use that the rule cannot count.
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
   std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
-  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
+  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
+  // anyone.
   struct Recopied {
     bool found = false;
     std::size_t from = 1;  // as it was; the same: there was nothing to do

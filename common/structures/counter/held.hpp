@@ -1,5 +1,6 @@
-// What takes a counter's place while it is put into another number of copies (recopy.cpp): `H <expiry> <value> *<checksum>`, the
-// expiry in UNIX seconds, `-` without one. No server increments it, and whoever reads it waits until the change is done.
+// What takes a counter's place while it is put into another number of copies (recopy.cpp): `H <expiry>
+// <value> *<checksum>`, the expiry in UNIX seconds, `-` without one. No server increments it, and whoever
+// reads it waits until the change is done.
 #pragma once
 
 #include <optional>

@@ -5,9 +5,9 @@
 
 #include "common/base/errors.hpp"
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/copies.hpp"
-#include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/copies.hpp"
+#include "common/primitives/several/kept.hpp"
 #include "common/structures/counter/counter.hpp"
 #include "common/structures/counter/failures.hpp"
 #include "common/structures/counter/held.hpp"
@@ -61,8 +61,8 @@ class CounterMove {
     return replies;
   }
 
-  // False: nothing is there any more. Where every old copy is there, they alone say what the counter is; what was staged is
-  // what those had that are gone.
+  // False: nothing is there any more. Where every old copy is there, they alone say what the counter is; what
+  // was staged is what those had that are gone.
   bool hold() {
     for (int attempts = 0;; ++attempts) {
       if (attempts == most_holds) throw Contention("other clients keep changing the counter; try again");

@@ -1,12 +1,13 @@
-// Putting a counter into another number of copies: the steps of common/primitives/recopying.hpp. The counter is one piece: it is
-// held in every old copy (held.hpp), merged, named in the mark as the record of a counter with several copies, removed from
-// the old keys by compare-and-delete, and begun under the new ones with its value. What earlier versions kept in several copies under
-// the key of one is read here, and nowhere else.
+// Putting a counter into another number of copies: the steps of common/primitives/several/recopying.hpp. The
+// counter is one piece: it is held in every old copy (held.hpp), merged, named in the mark as the record of a
+// counter with several copies, removed from the old keys by compare-and-delete, and begun under the new ones
+// with its value. What earlier versions kept in several copies under the key of one is read here, and nowhere
+// else.
 #pragma once
 
 #include <string>
 
-#include "common/primitives/recopying.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {

@@ -83,8 +83,8 @@ SlidingUses::Answer SlidingUses::ask(const SlidingLimit& limit, WallTime now, st
   return answer;
 }
 
-// Both the stored and the remaining ttl are rounded to seconds, and the stored one counts from the newest use, whose time is
-// up to a slack after its writer's clock, or from that clock if it is later.
+// Both the stored and the remaining ttl are rounded to seconds, and the stored one counts from the newest
+// use, whose time is up to a slack after its writer's clock, or from that clock if it is later.
 WallTime SlidingUses::corrected(const SlidingLimit& limit, WallTime now,
                                 std::optional<std::chrono::seconds> ttl) const {
   if (!ttl || ttl->count() < 0 || uses_.empty()) return now;

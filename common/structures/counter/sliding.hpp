@@ -2,11 +2,13 @@
 //
 //   S1 <time>:<uses> <time>:<uses> … *<checksum>      times in UNIX milliseconds, rising
 //   S1 1795234133945:1 1795234134027:2 *0b2f1c9e
-// A use lies between the moment when it was asked for and the moment when the answer came. It is stored at the latest time
-// that it can have: the asking plus `slack`, and an answer that comes later than that does not count. So of two uses whose
-// stored times are a period apart, the uses themselves are: no window of the period's length holds more than `max`.
-// A clock that is behind the newest time stored counts as being there. Where the server reports remaining ttls, its clock
-// says how long ago the value was stored: a client's clock is trusted only within some seconds of that.
+// A use lies between the moment when it was asked for and the moment when the answer came. It is stored at
+// the latest time that it can have: the asking plus `slack`, and an answer that comes later than that does
+// not count. So of two uses whose stored times are a period apart, the uses themselves are: no window of the
+// period's length holds more than `max`.
+// A clock that is behind the newest time stored counts as being there. Where the server reports remaining
+// ttls, its clock says how long ago the value was stored: a client's clock is trusted only within some
+// seconds of that.
 // Above 1000 uses times are rounded up to a thousandth of the period, so that the value stays small.
 #pragma once
 

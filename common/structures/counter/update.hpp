@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/primitives/cas_update.hpp"
-#include "common/primitives/kept.hpp"
+#include "common/primitives/several/kept.hpp"
 #include "common/structures/counter/record.hpp"
 
 namespace mcds {
@@ -80,7 +80,8 @@ class CounterUpdate {
 
 // With one copy, of what is under the key. True: it was held, and is to be read again.
 bool thaw_single(const Context& context, Kept& kept, const std::string& key, const Reply& seen);
-// Throws what says that an earlier version kept it in several copies. Flags of one copy tell that there may be others.
+// Throws what says that an earlier version kept it in several copies. Flags of one copy tell that there may
+// be others.
 void expect_only_copy(Kept& kept, const std::string& name, const Reply& seen);
 // Removes what was created, if it is still the same.
 bool take_back(const Context& context, const std::string& key, const std::string& value);

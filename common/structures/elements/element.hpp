@@ -1,16 +1,21 @@
 // One element of a table or hash on its way in or out.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/copies.hpp"
+#include "common/primitives/several/copies.hpp"
 
 namespace mcds {
 
 constexpr std::size_t max_element_size = 10 * 1024;
+
+// The flags of an element in one copy that expires: its end cannot be kept in several. Its lower half is 0,
+// where clients of applications keep the type of a value.
+constexpr std::uint32_t ending_flags = 0x01000000;
 
 struct Element {
   std::string name;  // any bytes, at most max_element_size

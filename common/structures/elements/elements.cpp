@@ -110,8 +110,9 @@ std::vector<std::vector<std::optional<Failure>>> Elements::list(
   return lists;
 }
 
-// Those that were in one copy and were created in another: what they have there. Whole only if that is as where two clients
-// create the structure at once: no element has reached one copy and not another, because its writer is not done listing it.
+// Those that were in one copy and were created in another: what they have there. Whole only if that is as
+// where two clients create the structure at once: no element has reached one copy and not another, because
+// its writer is not done listing it.
 // Where they are too many to be asked for, all were listed just now.
 std::map<std::size_t, ElementIndex::There> Elements::shards_there(
     const EachResult<ElementIndex::Listing>& listings) const {

@@ -2,8 +2,10 @@
 // look.
 //
 // Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
-// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/kept.hpp)
+// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/kept.hpp)
 //   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
+//                                flags: 0x01000000 if it expires (one copy only; what they are in several:
+//                                Copies)
 //   <base>:i, <base>:i:<shard>   the index: index.hpp
 //   E.g. table:blocked:v:10.1.2.3 = 1
 // Invariants: why nothing but the index can be wrong
@@ -22,12 +24,16 @@
 //   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
 //   remains: an add whose reply was lost and that the server executes after the grace. It was never
 //   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
+//   An element with a ttl ends with its key, by its server's clock. To everybody else that is a removal: what
+//   step 1 finds missing is listed before it is added, and compaction drops the line of what it finds absent.
+//   Every set decides the end anew: without a ttl there is none. One copy only, because healing cannot tell
+//   an end from a loss.
 // Round trips, for any number of elements
-//   get, remove 1; set of existing ones 1, else 3 (4 if a shard is new, 5 if it is the first); 2 if all of the batch before were new
-//   (then 3 if one of these exists; one copy only: set.cpp). fetch 2, one more per window of
-//   elements and per shard that has outgrown one item. The first missing element, part of the index or copy in
-//   a second costs one more, because the structure may be kept in another number of copies, or be on its way
-//   there; with several copies, so does the first removal.
+//   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
+//   the first); 2 if all of the batch before were new (then 3 if one of these exists; one copy only:
+//   set.cpp). fetch 2, one more per window of elements and per shard that has outgrown one item. The first
+//   missing element, part of the index or copy in a second costs one more, because the structure may be kept
+//   in another number of copies, or be on its way there; with several copies, so does the first removal.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
@@ -36,45 +42,49 @@
 //                  `relist`, then accept(), repairs it.
 //   skew           harmless below half the grace.
 // Copies
-//   Elements are kept as in common/primitives/versions.hpp: their flags are versions, set and remove raise
-//   the highest version, and a reader of copies that differ writes the newest back. So set of existing ones
-//   takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that replaces a
-//   removal, is listed before it is written. Every copy has an index of its own, on other servers, written in
-//   parallel. A name is listed if any copy's index lists it, and compaction drops only names that are absent
-//   in every copy: the copies of an index and of an element are on different servers, so one server that is
-//   down may hide the index in one copy and the element in another.
-//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag. A new name is
-//   listed in as many copies before its element is written, and a fetch relies on as many copies of the index. If two
-//   clients create the same element with the same value, the one that writes the first copy was first; a client that is
-//   overtaken there by a healing reader is told that the element existed. At most one remover is told that it removed it.
+//   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
+//   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
+//   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
+//   replaces a removal, is listed before it is written. Every copy has an index of its own, on other servers,
+//   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that
+//   are absent in every copy: the copies of an index and of an element are on different servers, so one
+//   server that is down may hide the index in one copy and the element in another.
+//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag.
+//   A new name is listed in as many copies before its element is written, and a fetch relies on as many
+//   copies of the index. If two clients create the same element with the same value, the one that writes the
+//   first copy was first; a client that is overtaken there by a healing reader is told that the element
+//   existed. At most one remover is told that it removed it.
 //   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
 //   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
-//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being created by
-//   another client. It gets what the other has; where that is too much for one change, it is marked so that it does
-//   not vouch for what it lacks, until a fetch has restored that.
+//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being
+//   created by another client. It gets what the other has; where that is too much for one change, it is
+//   marked so that it does not vouch for what it lacks, until a fetch has restored that.
 //   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
-//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
+//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the
+//   elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
 //   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
-//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies, or
-//   gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A client that
-//   stands still for 2 s before it creates something may create it under the old number. What a mover that
-//   stood still stores, or a server executes late, may remain under a number that is no longer used. Elements
-//   that the index does not list stay behind.
+//   From one copy it is refused while an element expires. One that gets an end during the change loses that.
+//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies,
+//   or gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A
+//   client that stands still for 2 s before it creates something may create it under the old number. What a
+//   mover that stood still stores, or a server executes late, may remain under a number that is no longer
+//   used. Elements that the index does not list stay behind.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/kept.hpp"
-#include "common/primitives/replicas.hpp"
-#include "common/primitives/versions.hpp"
+#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/replicas.hpp"
+#include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/element.hpp"
 #include "common/structures/elements/index.hpp"
 
@@ -82,22 +92,31 @@ namespace mcds {
 
 class Elements {
  public:
-  // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for the copies.
+  // `structure` is `table` or `hash`. Throws InvalidInput for a name no key can hold, or too few servers for
+  // the copies.
   Elements(const Context& context, std::string_view structure, std::string_view name,
            const Journal::Options& options = Journal::Options());
   Elements(const Elements&) = delete;
   Elements& operator=(const Elements&) = delete;
 
-  // In the order of the batch. `relist`: lists those that exist too.
-  std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false);
+  // In the order of the batch. `relist`: lists those that exist too. `ttl`: they expire then; without it they
+  // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
+  std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
+                                 std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
   std::vector<ElementResult> remove(std::span<const std::string> names) const;
+  // get, without a look for another number of copies if something is missing.
+  std::vector<ElementResult> get_here(std::span<const std::string> names) const;
+  // What the index lists, of this number of copies; some of it may be there no more. Throws if it cannot be
+  // read.
+  std::set<std::string> listed() const;
 
   struct Found {
     std::string name;
     std::string value;
     std::size_t server = 0;
     std::size_t shard = 0;  // how far fetch is: of index_shards
+    bool ends = false;      // it expires
   };
   struct Listing {
     std::vector<std::string> lost;  // keys of the index of which something is lost
@@ -118,30 +137,31 @@ class Elements {
     std::size_t unread_shards = 0;          // … and parts of the index
     bool complete() const { return lost.empty() && unreachable.empty(); }
   };
-  // Every present element, in no order; one shard's names and two windows' values are in memory: while one window is
-  // visited the next is in flight. The first has up to 1024 elements, whatever their size; the others are as large as
-  // the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
+  // Every present element, in no order; one shard's names and two windows' values are in memory: while one
+  // window is visited the next is in flight. The first has up to 1024 elements, whatever their size; the
+  // others are as large as the sizes of the last one make 2 MiB. Throws NotApplied, CorruptData.
   // `partial`: omits and reports what servers that do not answer hold, instead of throwing.
   using Visit = std::function<void(Found& element)>;
   Listing fetch(const Visit& visit, bool partial = false) const;
 
-  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step: elements that others
-  // set meanwhile may remain. Returns the number removed.
+  // Removes every listed element, and restarts the index if a part of it was lost. Not one atomic step:
+  // elements that others set meanwhile may remain. Returns the number removed.
   std::size_t clear();
   // See ElementIndex.
   bool compact();
   void accept();
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do meanwhile: see
-  // recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
+  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
+  // anyone.
   struct Recopied {
     bool found = false;
     std::size_t from = 1;  // as it was; the same: there was nothing to do
   };
   Recopied recopy();
 
-  // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the servers keep nothing
-  // of it; as recopy, to no copies. False: there was none.
+  // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the
+  // servers keep nothing of it; as recopy, to no copies. False: there was none.
   bool drop();
 
   // Asks whether there is an index first, for one of an earlier version.
@@ -161,6 +181,7 @@ class Elements {
                               const Journal::Options& options, const Recopying::Seen& left);
   bool take_back(std::span<const Element> elements) const;
   bool lists_nothing(const Kept::Place& place) const;
+  void refuse_ends(const Kept::Place& place) const;
   void change_from(const Kept::Place& place, const std::vector<Kept::Place>& places);
   // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere(bool certainly = false) const;
@@ -172,7 +193,6 @@ class Elements {
   // Per name, of each copy: none, listed.
   std::vector<std::vector<std::optional<Failure>>> list(std::span<const std::string* const> names) const;
   std::vector<bool> present(std::span<const std::string> names) const;
-  std::vector<ElementResult> get_here(std::span<const std::string> names) const;
   std::vector<ElementResult> remove_here(std::span<const std::string> names) const;
   void remove_again(std::span<const std::string> names, const std::vector<std::size_t>& places,
                     std::vector<ElementResult>& results) const;

@@ -190,7 +190,8 @@ class Elements::Fetching {
     for (const VersionedCopy& copy : item.copies) divergent.values.push_back(copy.value);
   }
 
-  // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no answer.
+  // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no
+  // answer.
   std::vector<std::optional<Failure>> heal(std::vector<VersionedItem>& items) {
     const SteadyTime before = elements_.context_.clock.steady();
     list_unlisted();
@@ -241,7 +242,8 @@ class Elements::Fetching {
     const VersionedCopy* newest = item.newest();
     if (newest == nullptr || newest->removed) return 0;
     ++listing_.present;
-    Found found{std::move(name), newest->value, newest->server, shard_};
+    const bool ends = compared_ == 0 && newest->flags == ending_flags;
+    Found found{std::move(name), newest->value, newest->server, shard_, ends};
     const std::size_t size = found.value.size();
     visit_(found);
     return size;
@@ -321,6 +323,27 @@ class Elements::Fetching {
   std::size_t shard_ = 0;
   Listing listing_;
 };
+
+std::set<std::string> Elements::listed() const {
+  using Look = ElementIndex::Look;
+  const bool several = copies_.size() > 1;
+  std::vector<Look> looks =
+      expect_all(copies_.each([&](std::size_t copy) { return indexes_[copy]->look(several); }));
+  if (several) Look::reconcile(looks);
+  std::set<std::string> names;
+  for (std::size_t shard = 0; shard < index_shards; ++shard) {
+    const auto lists = copies_.each([&](std::size_t copy) { return looks[copy].take(shard); });
+    std::vector<CopyState> states;
+    for (std::size_t copy = 0; copy < lists.size(); ++copy)
+      states.push_back(
+          {.failure = lists[copy].failure(), .has = looks[copy].state(shard) == Look::Shard::whole});
+    if (const auto failure = failure_of(Part::reading, states)) raise(*failure);
+    for (const auto& list : lists) {
+      if (!list.failure()) names.insert(list.value().begin(), list.value().end());
+    }
+  }
+  return names;
+}
 
 Elements::Listing Elements::fetch_here(const Visit& visit, bool partial) const {
   return Fetching(*this, visit, partial).run();

@@ -8,6 +8,7 @@
 //   A field exists exactly while its key exists, with the value last set, so any memcached client can read
 //   and overwrite it. fetch lists every acknowledged field; common/structures/elements/elements.hpp shows why
 //   for each crash point.
+//   A field with a ttl expires by its server's clock, as if removed then. One copy only.
 // Round trips, for any number of fields
 //   get, remove 1; set of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
@@ -28,8 +29,9 @@ class Hash {
   Hash(const Context& context, std::string_view name) : elements_(context, "hash", name) {}
 
   // yes: there was no such field before.
-  std::vector<ElementResult> set(std::span<const Element> fields, bool relist = false) {
-    return elements_.set(fields, relist);
+  std::vector<ElementResult> set(std::span<const Element> fields, bool relist = false,
+                                 std::optional<Duration> ttl = {}) {
+    return elements_.set(fields, relist, ttl);
   }
   // yes: there is one, with the value.
   std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }

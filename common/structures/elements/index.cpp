@@ -21,7 +21,8 @@ constexpr CasUpdateOptions between_looks{.attempts = 0,
                                          .first_pause = std::chrono::milliseconds(5),
                                          .longest_pause = std::chrono::milliseconds(40)};
 
-// Each name once, in the order they first came. A set of strings would allocate for each, a million times in a fetch.
+// Each name once, in the order they first came. A set of strings would allocate for each, a million times in
+// a fetch.
 class DistinctNames {
  public:
   void add(std::string&& name) {
@@ -139,7 +140,8 @@ struct ElementIndex::Roots {
   std::set<std::string> stale;  // those whose shards are gone
 };
 
-// Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is looked at again.
+// Creating a shard and listing it are two steps, and one look is not a snapshot: a shard that seems lost is
+// looked at again.
 std::unique_ptr<ElementIndex::Roots> ElementIndex::roots(bool despite_failures) const {
   const std::vector<std::string> all = keys();
   for (int look = 1;; ++look) {

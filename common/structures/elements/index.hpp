@@ -5,11 +5,13 @@
 //                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
 //                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
 //                        `- <id> named:<incarnation> *<checksum>` follows.
-//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever created.
+//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
+//                        created.
 //                        `- <id> unfinished *<checksum>`: names of another index are being listed, until
 //                        `- <id> finished *<checksum>` follows
 //   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
-//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1 *77d0a3c1
+//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
+//                                                                           *77d0a3c1
 // Invariants
 //   Every name whose list() returned is found by every later look(), unless the index lost data; then the
 //   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
@@ -27,7 +29,8 @@
 //                  is not detected.
 //   lost reply     of a name's append: looked up by its line's id; if it stays unknown, NotApplied, because a
 //                  listed name is not yet an element.
-//   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had never existed.
+//   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had
+//                              never existed.
 //   skew           compaction judges the age of a line across clocks, which may differ by half the grace.
 #pragma once
 
@@ -73,7 +76,9 @@ class ElementIndex {
         base_(std::move(base)),
         present_(std::move(present)),
         beside_copies_(beside_copies),
-        options_(options) {}
+        options_(options) {
+    options_.compares = beside_copies;
+  }
 
   // Names that are being listed.
   struct Listing {
@@ -89,9 +94,9 @@ class ElementIndex {
   // Whether each name is listed: no failure. take_marks() then has something for the shards that it created.
   std::vector<std::optional<Failure>> list(std::span<const std::string* const> names);
   // `lossy`: what is created is incomplete (journal.hpp).
-  // The same in two steps, between which several copies exchange what they had. `there`: shards that another copy
-  // had, and what is in them: ours were lost, or another client is creating all just now. Ours get what they have, or
-  // say that they lack something.
+  // The same in two steps, between which several copies exchange what they had. `there`: shards that another
+  // copy had, and what is in them: ours were lost, or another client is creating all just now. Ours get what
+  // they have, or say that they lack something.
   struct There {
     bool whole = false;                   // one copy has lost nothing
     std::vector<JournalLine> lines = {};  // that list something
@@ -102,8 +107,8 @@ class ElementIndex {
   void finish_list(Listing& listing, const std::map<std::size_t, There>& there);
   There what_is_there(std::size_t shard) const;
 
-  // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing depends on
-  // the replies.
+  // What shards are to say now that the manifest names them; to be sent with whatever is sent next. Nothing
+  // depends on the replies.
   std::vector<Request> take_marks() { return std::exchange(marks_, {}); }
 
   // The index at one moment, to be read shard by shard: one shard is in memory at a time.
@@ -124,8 +129,8 @@ class ElementIndex {
     bool manifest_whole() const { return manifest_whole_; }
     // See say_unfinished.
     bool unfinished() const { return unfinished_; }
-    // Of several copies: what the manifest of one says of another's shard is no loss. After a move to other servers the copies
-    // of a key may be in another order, each key's in its own.
+    // Of several copies: what the manifest of one says of another's shard is no loss. After a move to other
+    // servers the copies of a key may be in another order, each key's in its own.
     static void reconcile(std::span<Look> copies);
     // The names of a shard, each once; state() may then know of a loss. Throws NotApplied, CorruptData.
     std::vector<std::string> take(std::size_t shard);
@@ -147,8 +152,8 @@ class ElementIndex {
   // Throws what the roots' servers fail with, unless `despite_failures`: then their shards are unreachable.
   Look look(bool despite_failures = false) const;
 
-  // Drops old lines of names without an element; damaged: a part of the index is lost and stays as it is. Beside other
-  // copies, what servers that do not answer have stays as it is too. Throws Contention.
+  // Drops old lines of names without an element; damaged: a part of the index is lost and stays as it is.
+  // Beside other copies, what servers that do not answer have stays as it is too. Throws Contention.
   enum class Compacted { done, damaged, nothing_there };
   Compacted compact();
   // While the names of another index are being listed in this one, every look says so.
@@ -156,7 +161,8 @@ class ElementIndex {
   // Declares the index complete as it is. False: there is none.
   bool accept();
 
-  // Removes what lists nothing but these, each part by compare-and-delete, the manifest last. False: something is left.
+  // Removes what lists nothing but these, each part by compare-and-delete, the manifest last. False:
+  // something is left.
   bool take_back(const std::set<std::string>& names) const;
 
   std::vector<std::string> keys() const;

@@ -1,4 +1,5 @@
-// Listing names in an index: in a shard, which the manifest names when it is new, and which gets what another copy has of it.
+// Listing names in an index: in a shard, which the manifest names when it is new, and which gets what another
+// copy has of it.
 #include <algorithm>
 #include <array>
 #include <utility>

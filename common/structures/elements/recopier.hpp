@@ -1,24 +1,31 @@
-// Putting a table or hash into another number of copies: the steps of common/primitives/recopying.hpp for elements.
+// Putting a table or hash into another number of copies: the steps of common/primitives/several/recopying.hpp
+// for elements.
 //
-//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the new keys
-//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish (passage.cpp)
+//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the
+//              new keys
+//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish
+//              (passage.cpp)
 //   Takeover   what a mover before this one had on its way (takeover.cpp)
 //   Recopier   walks over the old index, and removes it at the end (recopy.cpp)
 //
-// The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for each:
+// The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for
+// each:
 // `<number> <old number> <in doubt> <name>`. Who takes over finds each
-//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the staged value
-//                          among them: a copy that is left may have missed what was removed from the others.
-//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its word. From one: a
-//                          mover did if it said so on that server before (begun_key), or if the mark says that it was in
-//                          doubt already; else a client did. Into one copy: if the mover before said on that server that
-//                          all was stored (stored_key), a client has removed it there since.
+//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the
+//                          staged value among them: a copy that is left may have missed what was removed from
+//                          the others.
+//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its
+//                          word. From one: a mover did if it said so on that server before (begun_key), or if
+//                          the mark says that it was in doubt already; else a client did. Into one copy: if
+//                          the mover before said on that server that all was stored (stored_key), a client
+//                          has removed it there since.
 //   nowhere, not staged    it was stored under the new keys, or removed by a client
-// From one copy what is still there first gets another cas unique, so that nothing the mover before may still send removes it:
+// From one copy what is still there first gets another cas unique, so that nothing the mover before may still
+// send removes it:
 // from then on, what is missing was removed by a client.
-// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or created after
-// the change; nothing that is stored later replaces it: into several copies because its version is higher, into one because
-// what exists is not stored over.
+// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or
+// created after the change; nothing that is stored later replaces it: into several copies because its version
+// is higher, into one because what exists is not stored over.
 #pragma once
 
 #include <set>
@@ -34,7 +41,8 @@ struct Elements::Change {
   Change(Recopying& change, const std::string& structure, const std::string& name,
          const Journal::Options& options);
 
-  // Whether the elements of that side have versions: with one copy they have none, and are compared otherwise.
+  // Whether the elements of that side have versions: with one copy they have none, and are compared
+  // otherwise.
   bool from_versions() const { return from.versions_.in_use(); }
   bool to_versions() const { return to.versions_.in_use(); }
   const std::string& mover() const { return recopying.mark().mover; }
@@ -43,10 +51,11 @@ struct Elements::Change {
 
   // Where an element is staged.
   std::string staging_key(std::string_view mover, std::string_view name) const;
-  // From one copy: an item that is stored on every server before anything is removed there, by the same connection. Where
-  // there is none, nothing was, and what is missing was removed by clients.
+  // From one copy: an item that is stored on every server before anything is removed there, by the same
+  // connection. Where there is none, nothing was, and what is missing was removed by clients.
   std::string begun_key(std::string_view mover) const { return recopying.staging_key(mover); }
-  // Into one copy: one that is stored after everything was. Where it is, what is missing was removed by clients.
+  // Into one copy: one that is stored after everything was. Where it is, what is missing was removed by
+  // clients.
   std::string stored_key(std::string_view mover) const { return recopying.staging_key(mover) + "::"; }
   // Both have this value.
   std::string batch_digest() const;
@@ -92,8 +101,8 @@ class Elements::Passage {
   static void postpone(std::vector<Piece>& pieces, std::vector<std::string>& later);
   // The newest of the old keys and what is staged, or that it is gone.
   void take(Piece& piece, const VersionedItem& target);
-  // What is under the new keys already, and not because a mover stored it there: it was executed late, or written by somebody
-  // who stood still during an earlier change.
+  // What is under the new keys already, and not because a mover stored it there: it was executed late, or
+  // written by somebody who stood still during an earlier change.
   void remove_strays(const std::vector<Piece>& pieces, std::vector<VersionedItem>& targets);
   void stage(std::vector<Piece>& pieces);
   // Each copy by compare-and-delete.
@@ -120,7 +129,8 @@ class Elements::Takeover {
 
   explicit Takeover(Change& change) : change_(change) {}
 
-  // What a mover before this one may have removed already: listed under the new keys, and safe from that mover.
+  // What a mover before this one may have removed already: listed under the new keys, and safe from that
+  // mover.
   std::vector<Piece> pieces();
 
  private:

@@ -1,7 +1,8 @@
 // The verb recopy of tables and hashes, and its walk over the index.
 //
-// The new index says that it is unfinished, from before the first name is listed until the old one is gone: a fetch under
-// the new number waits. So the index is there even if it has nothing to list, and an empty structure keeps its number.
+// The new index says that it is unfinished, from before the first name is listed until the old one is gone: a
+// fetch under the new number waits. So the index is there even if it has nothing to list, and an empty
+// structure keeps its number.
 #include <algorithm>
 #include <unordered_set>
 #include <utility>
@@ -234,8 +235,8 @@ class Elements::Recopier : private Walk {
   bool damaged_ = false;            // something of the old index is lost in every copy
 };
 
-// Every element that the index lists, then the index, as long as it is what was read. Clients that find one of them missing
-// wait, so what is not there stays so.
+// Every element that the index lists, then the index, as long as it is what was read. Clients that find one
+// of them missing wait, so what is not there stays so.
 class Elements::Dropper : private Walk {
  public:
   Dropper(Recopying& recopying, const std::string& structure, const std::string& name,
@@ -307,6 +308,20 @@ bool Elements::lists_nothing(const Kept::Place& place) const {
   return listing.complete() && listing.present == 0;
 }
 
+// Several copies would restore what has ended, from the copy that ends last.
+void Elements::refuse_ends(const Kept::Place& place) const {
+  Context context = context_;
+  context.copies = place.copies;
+  std::size_t ending = 0;
+  Elements(context, structure_, name_, options_).fetch([&](const Found& found) {
+    ending += found.ends ? 1 : 0;
+  });
+  if (ending == 0) return;
+  throw Failure(ErrorCode::bad_data,
+                std::to_string(ending) + (ending == 1 ? " element expires" : " elements expire") +
+                    ", which one copy alone can keep; set them again without a ttl, or remove them");
+}
+
 void Elements::change_from(const Kept::Place& place, const std::vector<Kept::Place>& places) {
   Recopying recopying(context_, structure_, name_);
   recopying.begin(place.copies, place.unmarked, context_.copies);
@@ -336,6 +351,7 @@ Elements::Recopied Elements::recopy() {
   });
   const auto place = kept_.only(full);
   if (!place) return {};
+  if (place->copies == 1 && context_.copies > 1) refuse_ends(*place);
   if (place->copies != context_.copies) change_from(*place, places);
   return {.found = true, .from = place->copies};
 }

@@ -9,15 +9,18 @@ namespace {
 
 constexpr int most_rounds = 6;
 
-// From its line to the element. Meanwhile the line is about nothing: compaction drops it when it is old, and a fetch that heals
-// copies does not restore it where it was lost.
+// From its line to the element. Meanwhile the line is about nothing: compaction drops it when it is old, and
+// a fetch that heals copies does not restore it where it was lost.
 constexpr auto most_unlisted = std::chrono::seconds(2);
 
 }  // namespace
 
 class Elements::Setting {
  public:
-  Setting(Elements& elements, std::span<const Element> batch) : elements_(elements), batch_(batch) {
+  Setting(Elements& elements, std::span<const Element> batch, std::optional<Duration> ttl)
+      : elements_(elements), batch_(batch), ttl_(ttl) {
+    if (ttl_ && versioned()) throw InvalidInput("an element that expires has one copy");
+    if (ttl_ && *ttl_ <= Duration::zero()) throw InvalidInput("the ttl must be longer than 0");
     elements_.began_ = false;
     for (const Element& element : batch) {
       One one;
@@ -105,8 +108,8 @@ class Elements::Setting {
   void look() { versioned() ? read() : replace(); }
   void write() { versioned() ? write_copies() : add(); }
 
-  // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds it there, and
-  // the next round replaces it.
+  // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds
+  // it there, and the next round replaces it.
   void take_for_missing() {
     for (One* one : open()) one->missing = one->to_list = true;
   }
@@ -117,7 +120,7 @@ class Elements::Setting {
     const auto asked = open();
     for (const One* one : asked)
       batch.push_back(Request::replace(key_of(*one), one->element->value, Exptime::never()));
-    const auto replies = elements_.context_.cluster.execute(batch);
+    const auto replies = elements_.context_.cluster.execute(ending(std::move(batch)));
     for (std::size_t i = 0; i < asked.size(); ++i) {
       asked[i]->missing = asked[i]->to_list = replies[i].outcome == Outcome::not_stored;
       settle(*asked[i], replies[i]);
@@ -131,6 +134,7 @@ class Elements::Setting {
     if (asked.empty()) return;
     for (const One* one : asked)
       batch.push_back(Request::add(key_of(*one), one->element->value, Exptime::never()));
+    batch = ending(std::move(batch));
     for (Request& mark : elements_.indexes_.front()->take_marks()) batch.push_back(std::move(mark));
     const auto replies = elements_.context_.cluster.execute(batch);
     for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -138,6 +142,18 @@ class Elements::Setting {
       asked[i]->missing = replies[i].outcome == Outcome::stored;
       asked[i]->added_at = elements_.context_.clock.steady();
     }
+  }
+
+  // Each attempt has the whole ttl before it.
+  std::vector<Request> ending(std::vector<Request> batch) const {
+    if (!ttl_) return batch;
+    const Exptime exptime = Exptime::after(*ttl_, elements_.context_.clock.wall());
+    for (Request& request : batch) {
+      request.exptime = exptime;
+      request.flags = ending_flags;
+      request.must_expire = true;
+    }
+    return batch;
   }
 
   void settle(One& one, const Reply& reply) const {
@@ -191,7 +207,8 @@ class Elements::Setting {
     }
   }
 
-  // In as many copies as a change must be: which servers answer may be others for the index than for the element.
+  // In as many copies as a change must be: which servers answer may be others for the index than for the
+  // element.
   void list(const std::vector<One*>& ones) {
     if (ones.empty()) return;
     std::vector<const std::string*> names;
@@ -235,7 +252,8 @@ class Elements::Setting {
         .empty();
   }
 
-  // Whether no copy had it before: of several clients that create it at once, the one that writes the first copy was first.
+  // Whether no copy had it before: of several clients that create it at once, the one that writes the first
+  // copy was first.
   bool created(const One& one) const {
     const auto judge = std::find_if(one.item.copies.begin(), one.item.copies.end(),
                                     [](const auto& copy) { return !copy.failure; });
@@ -266,11 +284,13 @@ class Elements::Setting {
 
   Elements& elements_;
   std::span<const Element> batch_;
+  std::optional<Duration> ttl_;
   std::vector<One> ones_;
 };
 
-std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist) {
-  return Setting(*this, elements).run(relist);
+std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist,
+                                         std::optional<Duration> ttl) {
+  return Setting(*this, elements, ttl).run(relist);
 }
 
 }  // namespace mcds

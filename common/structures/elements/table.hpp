@@ -7,6 +7,7 @@
 // Invariants
 //   A member is in the table exactly while its key exists, so any memcached client can ask for it. fetch
 //   lists every acknowledged member; common/structures/elements/elements.hpp shows why for each crash point.
+//   A member with a ttl expires by its server's clock, as if removed then. One copy only.
 // Round trips, for any number of members
 //   has, remove 1; add of existing ones 1, of new ones 3 (4 with a new shard); fetch 2, one more per window.
 // When things fail
@@ -27,7 +28,8 @@ class Table {
   Table(const Context& context, std::string_view name) : elements_(context, "table", name) {}
 
   // yes: it was no member before.
-  std::vector<ElementResult> add(std::span<const std::string> members, bool relist = false);
+  std::vector<ElementResult> add(std::span<const std::string> members, bool relist = false,
+                                 std::optional<Duration> ttl = {});
   // yes: it is a member.
   std::vector<ElementResult> has(std::span<const std::string> members) const {
     return elements_.get(members);

@@ -71,7 +71,8 @@ std::set<std::size_t> Elements::Takeover::servers_that_say(const std::string& ke
   return found;
 }
 
-// With one copy: gives what is still there another cas unique, so that what the mover before removes late is not it.
+// With one copy: gives what is still there another cas unique, so that what the mover before removes late is
+// not it.
 void Elements::Takeover::take_hold(std::vector<Piece>& pieces) {
   std::vector<Request> gets;
   for (const Piece& piece : pieces) gets.push_back(Request::gets(change_.from.key_of(piece.name)));

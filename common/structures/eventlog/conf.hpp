@@ -1,9 +1,10 @@
 // What a log's conf key (common/primitives/in_use.hpp) says is in use, each until its time is over:
 //   60x60          a shape, with this number of copies
-//   1/60x60        a ring of the log as it was kept before, in one copy: readers read it too. `2u/60x60`: in two, under
-//                  the keys of before 0.2
-//   kept/3/2/1     since the third change of its number the log is kept in 2 copies, before that in 1. Of several such lines
-//                  the highest change counts. If the number is not that of the key, the log has left this key.
+//   1/60x60        a ring of the log as it was kept before, in one copy: readers read it too. `2u/60x60`: in
+//                  two, under the keys of before 0.2
+//   kept/3/2/1     since the third change of its number the log is kept in 2 copies, before that in 1. Of
+//                  several such lines the highest change counts. If the number is not that of the key, the
+//                  log has left this key.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +56,8 @@ std::optional<LogMove> last_move(std::span<const InUse> conf);
 // Whether it is the conf of a log that is kept in another number of copies by now.
 std::optional<LogMove> move_away(std::span<const InUse> conf, std::size_t copies);
 
-// Lines of both, each until the later of its ends; of moves only the last, which counts as long as any former ring: readers
-// find that one's events late, and it must not seem to be the log's place then.
+// Lines of both, each until the later of its ends; of moves only the last, which counts as long as any former
+// ring: readers find that one's events late, and it must not seem to be the log's place then.
 std::vector<InUse> united(std::vector<InUse> conf, std::span<const InUse> added);
 
 // What the copies of one conf key say.
@@ -64,14 +65,15 @@ struct ConfCopies {
   std::vector<std::optional<std::vector<InUse>>> copies;  // nullopt: no answer
 
   std::vector<InUse> all() const;
-  // What one says of other numbers of copies all are to say, and until when each shape is in use then. One that is lost is to
-  // say all: nobody may put anything before the next one is lost.
+  // What one says of other numbers of copies all are to say, and until when each shape is in use then. One
+  // that is lost is to say all: nobody may put anything before the next one is lost.
   bool lacks(std::size_t copy) const;
   // Each line says until when it counts.
   static bool may_be_late() { return false; }
 };
 
-// Puts what `next` makes of it in a conf key's place, by cas; nullopt: leave it, and false. Throws if there is no answer.
+// Puts what `next` makes of it in a conf key's place, by cas; nullopt: leave it, and false. Throws if there
+// is no answer.
 using NextConf = std::function<std::optional<std::vector<InUse>>(const std::vector<InUse>& seen)>;
 bool change_conf(const Context& context, const std::string& key, const NextConf& next);
 // False: they stood there.

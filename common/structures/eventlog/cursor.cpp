@@ -22,7 +22,7 @@ namespace mcds {
 namespace {
 
 constexpr std::string_view magic = "mcds-eventlog-cursor ";
-constexpr std::uint64_t most_copies = 20000;  // of all rings
+constexpr std::uint64_t most_ring_numbers = 20000;  // of all rings
 
 std::vector<std::string_view> words_of(std::string_view line) {
   std::vector<std::string_view> words;
@@ -43,7 +43,7 @@ std::optional<PartName> parse_name(std::string_view text) {
   auto name = PartName::parse(text.substr(0, slash));
   if (!name || slash == std::string_view::npos) return name;
   const auto copy = parse_u64(text.substr(slash + 1));
-  if (!copy || *copy == 0 || *copy > most_copies) return std::nullopt;
+  if (!copy || *copy == 0 || *copy > most_ring_numbers) return std::nullopt;
   name->copy = static_cast<std::int64_t>(*copy);
   return name;
 }
@@ -149,8 +149,8 @@ std::string temporary_path_of(const std::string& path) {
   return directory_of(path) + ".mcds-cursor-" + digest128(name).substr(0, 16);
 }
 
-// A new file beside the cursor, removed again unless it is kept. Its name is the cursor's own: what a run left that was killed
-// is replaced by the next, which holds the cursor's lock as that one did.
+// A new file beside the cursor, removed again unless it is kept. Its name is the cursor's own: what a run
+// left that was killed is replaced by the next, which holds the cursor's lock as that one did.
 class TemporaryFile {
  public:
   explicit TemporaryFile(const std::string& cursor) : path_(temporary_path_of(cursor)) {

@@ -7,12 +7,14 @@
 //                                                   consumed
 //   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
 //                                                   (`-`: none)
-//   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was 29920568.1002:
+//   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was
+//                                                   29920568.1002:
 //                                                   for several copies that is what such a number means
-//   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was kept in 2 copies,
-//                                                   the second is 201: see PartName::ring
+//   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was
+//                                                   kept in 2 copies, the second is 201: see PartName::ring
 //   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
-//   early 29920568 01a1fc4a-…                       an event that was delivered before every copy had it, until all have
+//   early 29920568 01a1fc4a-…                       an event that was delivered before every copy had it,
+//                                                   until all have
 //   end *5d41402a
 // An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
 #pragma once
@@ -51,7 +53,8 @@ struct CursorState {
   static CursorState parse(std::string_view text, std::string_view file);
   // Versions before 0.2 hid the copy in the number, if there were several: copy i's parts began at 1000 i.
   void tell_copies_apart(std::size_t copies);
-  // For a log whose number of copies was changed: the ring `before` is a former one now, and `now` the one in use.
+  // For a log whose number of copies was changed: the ring `before` is a former one now, and `now` the one in
+  // use.
   void change_rings(std::int64_t before, std::int64_t now);
   // Forgets chunks before `chunk`.
   void forget_before(std::int64_t chunk);
@@ -69,9 +72,9 @@ class CursorFile {
   CursorFile& operator=(const CursorFile&) = delete;
 
   CursorState load() const;
-  // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or the new one,
-  // whole, with its mode. What a killed run leaves beside it is one file, `.mcds-cursor-<16 hex digits of the name's digest>`,
-  // which the next run replaces.
+  // Written to a new file beside it, fsync, rename, fsync of the directory: after a crash it is the old or
+  // the new one, whole, with its mode. What a killed run leaves beside it is one file, `.mcds-cursor-<16 hex
+  // digits of the name's digest>`, which the next run replaces.
   void save(const CursorState& state);
   const std::string& path() const { return path_; }
 

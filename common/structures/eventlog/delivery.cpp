@@ -93,8 +93,8 @@ std::vector<ChunkDelivery::Part> ChunkDelivery::open_parts(const ChunkText& chun
   return parts;
 }
 
-// Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what was read and has
-// been replaced: its events may be there again.
+// Of a chunk that is promised all that is known of; of one that is not, but did not expire yet either, what
+// was read and has been replaced: its events may be there again.
 std::vector<std::pair<PartName, std::string>> ChunkDelivery::expected(const ChunkText& chunk,
                                                                       const std::vector<Part>& parts) const {
   const std::int64_t current = shape_.chunk_of(now_);
@@ -204,8 +204,8 @@ void ChunkDelivery::drop_repeated(std::int64_t chunk, const std::vector<Part>& p
   });
 }
 
-// Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has is in as many copies
-// as it will ever be.
+// Remembers of what is delivered by now what some copy lacks, and forgets the rest. What a former ring has is
+// in as many copies as it will ever be.
 void ChunkDelivery::note_early(std::int64_t chunk, const std::vector<Part>& parts,
                                const std::vector<EventLine>& events) {
   if (copies_ == 1 || state_.ring.empty()) return;  // the latter: nobody asks again

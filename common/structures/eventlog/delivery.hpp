@@ -1,4 +1,5 @@
-// Turns what was read of a chunk into events in order, each once, and reports what is missing. Used by fetch.cpp.
+// Turns what was read of a chunk into events in order, each once, and reports what is missing. Used by
+// fetch.cpp.
 #pragma once
 
 #include <functional>

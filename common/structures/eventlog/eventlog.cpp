@@ -33,7 +33,8 @@ std::vector<InUse> united(std::span<const std::string> confs, WallTime now) {
   return all;
 }
 
-// What all of it says counts where nothing of it is in use any more: the server that still has it has a slower clock.
+// What all of it says counts where nothing of it is in use any more: the server that still has it has a
+// slower clock.
 bool has_left(std::span<const std::string> confs, std::size_t copies, WallTime now) {
   const auto in_use = united(confs, now);
   return move_away(in_use.empty() ? united(confs, WallTime{}) : in_use, copies).has_value();
@@ -136,8 +137,9 @@ bool EventLog::elsewhere() {
   return found;
 }
 
-// A copy of the conf key that is missing gets what the others say of former rings. If one does not answer it is begun all the
-// same, because it tells readers of the shape; they look for what it may not say: LogSummary::conf_may_lack.
+// A copy of the conf key that is missing gets what the others say of former rings. If one does not answer it
+// is begun all the same, because it tells readers of the shape; they look for what it may not say:
+// LogSummary::conf_may_lack.
 void EventLog::let_begin() {
   if (copies_.size() > 1) {
     const auto write = [&](const ConfCopies& confs, std::size_t copy) {
@@ -266,8 +268,8 @@ EventLog::Flushed EventLog::flush() {
   std::vector<std::optional<std::size_t>> servers(copies_.size());
   std::vector<std::optional<Failure>> failures(copies_.size());
   bool creates = false;
-  // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where that was found,
-  // its own shape may be another.
+  // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where
+  // that was found, its own shape may be another.
   for (int round = 0; round < 3; ++round) {
     const auto tried = copies_.each([&](std::size_t copy) {
       if (!servers[copy] && !failures[copy]) servers[copy] = writers_[copy].append(staged_chunk_, lines);
@@ -352,7 +354,8 @@ bool EventLog::take_back(std::string_view lines, std::span<const std::optional<F
   return taken.count(std::identity()) == copies_.size();
 }
 
-// In as many copies as a change must be. A server whose items are small takes the lines in pieces, the first ones first.
+// In as many copies as a change must be. A server whose items are small takes the lines in pieces, the first
+// ones first.
 std::size_t EventLog::stored_at_least() const {
   std::vector<std::size_t> stored;
   for (const LogWriter& writer : writers_) stored.push_back(writer.stored());
@@ -390,10 +393,10 @@ EventLog::Flushed EventLog::flush_as(const RingShape& shape, std::string_view li
   return all;
 }
 
-// What readers of other copies need to know of a chunk that began with this put. A copy whose chunk began, while another went
-// on with one, has lost what came before: it would vouch for the chunk when the other is lost next. Where a part could not be
-// written the shape is noted all the same: the conf key of that copy lies elsewhere, and may be the only one that can be
-// reached.
+// What readers of other copies need to know of a chunk that began with this put. A copy whose chunk began,
+// while another went on with one, has lost what came before: it would vouch for the chunk when the other is
+// lost next. Where a part could not be written the shape is noted all the same: the conf key of that copy
+// lies elsewhere, and may be the only one that can be reached.
 void EventLog::settle_begun(std::span<const std::optional<Failure>> failures) {
   bool began = false;
   bool went_on = false;

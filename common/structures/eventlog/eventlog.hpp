@@ -5,12 +5,13 @@
 //                                        line per event; all parts are on the server of part 0 (before
 //                                        version 0.2 each was placed by its own bytes; a listed part that is
 //                                        missing is looked for there)
-//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by incarnation
-//   eventlog:<name>:conf                 the C and N in use, the newest last, and the numbers of copies that the log had: see
-//                                        common/primitives/in_use.hpp and conf.hpp
-//   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see common/primitives/kept.hpp
-//   Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is in
-//   eventlog:deploys:60x60:29920568,
+//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by
+//                                        incarnation
+//   eventlog:<name>:conf                 the C and N in use, the newest last, and the numbers of copies that
+//                                        the log had: see common/primitives/in_use.hpp and conf.hpp
+//   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see
+//   common/primitives/several/kept.hpp Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is
+//   in eventlog:deploys:60x60:29920568,
 //     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
 //     01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *caf894b4
 //   and eventlog:deploys:60x60:dir:935017 has the line
@@ -30,17 +31,19 @@
 //     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
 //     writer in between would hide the loss.)
 //   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
-//   A shape is in the conf key before its first part is created, unless the conf key's server does not answer.
+//   A shape is in the conf key before its first part is created, unless the conf key's server does not
+//   answer.
 //
 // Round trips (steady / worst)
 //   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
-//     no directory yet or no conf key, because other numbers of copies are looked for; 3 more per lost reply, at
-//     most three times, and 3 more if a rival writes the conf key in which this shape is not yet.
-//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the guess
-//     is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
+//     no directory yet or no conf key, because other numbers of copies are looked for; 3 more per lost reply,
+//     at most three times, and 3 more if a rival writes the conf key in which this shape is not yet.
+//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the
+//     guess is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
 //   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
-//     is missing before another or is in no directory. Chunks are read 64 at a time. One more for each number of
-//     copies that the log had before, until the events of that time have expired.
+//     is missing before another or is in no directory. Chunks are read 64 at a time; fewer,
+//     and of the only copy some parts after the others, where they are more than is held at a time. One more
+//     for each number of copies that the log had before, until the events of that time have expired.
 //
 // With several copies
 //   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
@@ -53,30 +56,35 @@
 //   were restored meanwhile.
 //
 // Changing the number of copies, from F to T (recopy)
-//   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by chunk and by id,
-//   until all of their chunks have expired. The steps, each of them repeatable, by anyone:
-//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between rivals.
+//   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by
+//   chunk and by id, until all of their chunks have expired. The steps, each of them repeatable, by anyone:
+//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between
+//     rivals.
 //     2 The conf key under T names the rings that the log had under F and before. It has the same shapes.
-//     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put with F is refused by
-//       them, looks at the conf key as it does for any full part, and is refused: "is kept in T copies".
-//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the log has left
-//   does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf key look for the others'
-//   (Kept), find that one has left for T, and do the same. Each change has a number, one higher than those before, so that
+//     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put
+//       with F is refused by them, looks at the conf key as it does for any full part, and is refused: "is
+//       kept in T copies".
+//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the
+//   log has left does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf
+//   key look for the others' (Kept), find that one has left for T, and do the same. Each change has a number,
+//   one higher than those before, so that
 //   1 → 2 → 3 → 1 within the time of one ring is as good as any.
-//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It may go on so for as
-//   long as its part has room, at most until the chunk after the next begins.
+//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It
+//   may go on so for as long as its part has room, at most until the chunk after the next begins.
 //   A cursor goes on: what it counted under F is counted as that of a former ring.
 //   Former rings are read, not restored: with F copies, what one copy loses stays in the others alone.
-//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next read or chunk; a
-//   copy of it from another copy, with the next fetch. If that under F is evicted, writers with F find at the next chunk that
-//   there is none, look, and are refused. If both are evicted before the log is used again, nobody knows that they belong
-//   together: each goes on under its own number, and a reader with T does not find what F has.
-//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it, and whoever comes
-//   next completes the rest. A client with T needs an answer from one copy of each conf key for that. A client
-//   that cannot reach the conf key of F which others can reach does not notice the change, and puts under F, where readers find
-//   it as long as anything of the time before the change, or of another such client, is there. With several
-//   copies, who reads while a server with a copy of a conf key is silent may miss what only that copy says: the change, or,
-//   if clients had to complete it without that server, the former rings. A cursor delivers these events later.
+//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next
+//   read or chunk; a copy of it from another copy, with the next fetch. If that under F is evicted, writers
+//   with F find at the next chunk that there is none, look, and are refused. If both are evicted before the
+//   log is used again, nobody knows that they belong together: each goes on under its own number, and a
+//   reader with T does not find what F has.
+//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it,
+//   and whoever comes next completes the rest. A client with T needs an answer from one copy of each conf key
+//   for that. A client that cannot reach the conf key of F which others can reach does not notice the change,
+//   and puts under F, where readers find it as long as anything of the time before the change, or of another
+//   such client, is there. With several copies, who reads while a server with a copy of a conf key is silent
+//   may miss what only that copy says: the change, or, if clients had to complete it without that server, the
+//   former rings. A cursor delivers these events later.
 //
 // When things fail
 //   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
@@ -95,6 +103,7 @@
 //   The ring of keys with expiry in "Event log" of the memcached articles, with the lap in the key.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -103,9 +112,9 @@
 #include <vector>
 
 #include "common/base/errors.hpp"
-#include "common/primitives/kept.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/kept.hpp"
+#include "common/primitives/several/replicas.hpp"
 #include "common/structures/eventlog/conf.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/format.hpp"
@@ -159,7 +168,8 @@ struct LogSummary {
     return shapes.empty() ? std::nullopt : std::optional(shapes.back());
   }
   bool found_nothing() const { return parts == 0 && !directory; }
-  // Another copy, or a conf key of another number, may say more: one that was begun while others were silent says little.
+  // Another copy, or a conf key of another number, may say more: one that was begun while others were silent
+  // says little.
   bool conf_may_lack() const { return conf_answered && (conf_silent || conf.empty()); }
 };
 
@@ -211,8 +221,8 @@ class EventLog {
   // turn, as many as make about a megabyte.
   LogSummary poll(CursorState& state, LogSink& sink);
 
-  // From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that it is; then it can
-  // be repeated.
+  // From now on the log is kept in the context's number of copies. Throws Failure if it is not certain that
+  // it is; then it can be repeated.
   struct Recopied {
     bool found = false;
     std::size_t from = 1;
@@ -224,8 +234,8 @@ class EventLog {
 
   const RingShape& shape() const { return shape_; }
   const LogKeys& keys() const { return keys_; }
-  // The keys a put now would use, and those of the readable window that can exist; then those of the former rings that are
-  // read, as far as the conf key tells.
+  // The keys a put now would use, and those of the readable window that can exist; then those of the former
+  // rings that are read, as far as the conf key tells.
   struct KeysOfRing {
     std::size_t copies = 1;
     std::vector<PlacedKey> keys = {};
@@ -248,6 +258,8 @@ class EventLog {
   bool take_over(CursorState& state) const;
 
   void settle_begun(std::span<const std::optional<Failure>> failures);
+  bool read_in_passes(std::int64_t chunk, LogSink& sink, LogSummary& summary, bool tolerant,
+                      const std::function<bool(const ChunkText&)>& deliver);
   std::vector<ChunkText> read_chunks(std::span<const std::int64_t> chunks, LogSink& sink, LogSummary& summary,
                                      bool tolerant, bool refills);
   // Its copies united.

@@ -13,6 +13,7 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t chunks_per_read = 64;
+constexpr std::int64_t parts_per_pass = 32;
 constexpr std::size_t old_bytes_per_poll = std::size_t{1} << 20;
 constexpr std::size_t old_chunks_per_poll = 256;
 
@@ -52,12 +53,13 @@ std::vector<std::int64_t> span_of(std::int64_t low, std::int64_t high) {
   return chunks;
 }
 
-Failure too_large(const RingShape& shape, std::int64_t chunk) {
+Failure too_large(const RingShape& shape, std::int64_t chunk, const char* unless) {
   return {ErrorCode::bad_data, "the events from " + format_time(shape.start_of(chunk)) + " to " +
                                    format_time(shape.start_of(chunk + 1)) + " are more than " +
-                                   std::to_string(largest_answers >> 20) +
-                                   " MiB, the limit for one read; read around them with --first and --last, "
-                                   "and use shorter chunks (--chunk)"};
+                                   std::to_string(largest_answers >> 20) + " MiB, the limit for one read" +
+                                   unless +
+                                   "; read around them with --first and --last, and use shorter chunks "
+                                   "(--chunk)"};
 }
 
 bool is_sole(const std::vector<RingShape>& shapes, const RingShape& shape) {
@@ -80,6 +82,15 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
   ChunkDelivery delivery(
       context_.cluster, shape_, copies_.size(), [this](const PartName& name) { return key_of(name); },
       context_.clock.wall(), state, sink, read.summary);
+  const auto deliver = [&](const ChunkText& chunk) {
+    const std::uint64_t bytes = read.summary.bytes;
+    if (delivery.deliver(chunk, limit)) {
+      sizes_[chunk.chunk] += read.summary.bytes - bytes;
+      return true;
+    }
+    read.ended_in = chunk.chunk;
+    return false;
+  };
   std::size_t at_once = chunks_per_read;
   bool looked = false;
   for (std::size_t i = 0, count = 0; i < chunks.size(); i += count) {
@@ -100,7 +111,16 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
       }
     }
     if (std::exchange(read.summary.flood, false)) {
-      if (count == 1) throw too_large(shape_, some.front());
+      if (count == 1) {
+        sizes_[some.front()] = 0;
+        const auto unless_declined = [&](const ChunkText& chunk) {
+          if (i != 0 || !only_if_sole || is_sole(read.summary.shapes, shape_)) return deliver(chunk);
+          read.summary.declined = true;
+          return false;
+        };
+        if (!read_in_passes(some.front(), sink, read.summary, tolerant, unless_declined)) return read;
+        continue;
+      }
       at_once = std::max<std::size_t>(1, count / 4);
       count = 0;
       continue;
@@ -111,15 +131,35 @@ EventLog::Read EventLog::read(const std::vector<std::int64_t>& chunks, CursorSta
       return read;
     }
     for (const ChunkText& chunk : texts) {
-      const std::uint64_t bytes = read.summary.bytes;
-      if (!delivery.deliver(chunk, limit)) {
-        read.ended_in = chunk.chunk;
-        return read;
-      }
-      sizes_[chunk.chunk] = read.summary.bytes - bytes;
+      sizes_[chunk.chunk] = 0;
+      if (!deliver(chunk)) return read;
     }
   }
   return read;
+}
+
+// A chunk that is more than is held at a time, some parts after the others. The last part of one pass is in
+// the next one too:
+// what its writer put twice, at most into the part behind, is delivered once.
+bool EventLog::read_in_passes(std::int64_t chunk, LogSink& sink, LogSummary& summary, bool tolerant,
+                              const std::function<bool(const ChunkText&)>& deliver) {
+  if (copies_.size() > 1 || !formers_.empty())
+    throw too_large(shape_, chunk, " of a log in several copies, or whose number of them was changed");
+  const std::uint64_t chunks = summary.chunks;
+  for (PartWindow window{.count = parts_per_pass};;) {
+    ChunkReader reader(copies_.at(0), shape_, keys_, true, tolerant, sink, summary);
+    const auto texts = reader.read(std::span(&chunk, 1), window);
+    if (std::exchange(summary.flood, false)) {
+      if (window.count == 1) throw too_large(shape_, chunk, " of one part");
+      window.count = std::max<std::int64_t>(1, window.count / 4);
+      continue;
+    }
+    refuse_if_left(summary);
+    if (!deliver(texts.front())) return false;
+    summary.chunks = chunks + 1;
+    if (!reader.goes_on()) return true;
+    window.first += std::max<std::int64_t>(1, window.count - 1);
+  }
 }
 
 LogSummary EventLog::fetch(const LogRange& range, LogSink& sink) {
@@ -185,8 +225,8 @@ void EventLog::adopt(CursorState& state, WallTime now, LogSink& sink) {
   }
 }
 
-// The cursor belongs to the log under another number of copies: under one that it had before, or under keys from before they
-// said it, or under one whose events have all expired.
+// The cursor belongs to the log under another number of copies: under one that it had before, or under keys
+// from before they said it, or under one whose events have all expired.
 void EventLog::follow(CursorState& state) {
   for (int look = 0; look < 2; ++look) {
     remember(read_conf().all());
@@ -196,7 +236,8 @@ void EventLog::follow(CursorState& state) {
   state.tell_copies_apart(copies_.size());
   if (state.ring == keys_.ring()) return;
   if (state.ring != unmarked_ring() && !is_numbered_otherwise(state.ring)) return;
-  // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was until now.
+  // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
+  // until now.
   for (const Reply& conf : execute_copies(context_, Request::get(keys_.conf()))) {
     if (expect_read(context_.cluster, conf).outcome == Outcome::hit)
       remember(parse_in_use(conf.value, context_.clock.wall()));
@@ -219,8 +260,9 @@ bool EventLog::take_over(CursorState& state) const {
   return false;
 }
 
-// Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and the last
-// one's: what a clock that is ahead takes for old, another still reads, and must know that it was delivered.
+// Two chunks beyond what clocks half a chunk off may read, and by the earlier of this reader's clock and the
+// last one's: what a clock that is ahead takes for old, another still reads, and must know that it was
+// delivered.
 void EventLog::forget_old(CursorState& state, WallTime now) const {
   state.forget_before(window(std::min(now, state.seen.value_or(now))).first - 2);
 }

@@ -74,8 +74,8 @@ struct RingShape {
   static std::optional<RingShape> parse(std::string_view text);
 };
 
-// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`. Which of several copies of the log
-// it is of is known to readers only: no key and no header says it.
+// One item of the ring: chunk 29920568's first part is `29920568`, the next `29920568.1`. Which of several
+// copies of the log it is of is known to readers only: no key and no header says it.
 struct PartName {
   std::int64_t chunk = 0;
   std::int64_t part = 0;
@@ -85,7 +85,8 @@ struct PartName {
   std::strong_ordering operator<=>(const PartName& other) const {
     return std::tie(chunk, copy, part) <=> std::tie(other.chunk, other.copy, other.part);
   }
-  // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use, LogNumber::ring() another.
+  // Of which ring, for a log that was kept in other numbers of copies before: 0 is the one in use,
+  // LogNumber::ring() another.
   static constexpr std::int64_t copies_per_ring = 100;
   std::int64_t ring() const { return copy / copies_per_ring; }
   PartName stored() const { return {chunk, part}; }
@@ -128,7 +129,8 @@ struct EventLine {
   EventId id;
   std::string_view data;  // as stored: JSON, or with `base64` the digits
   bool base64 = false;
-  // Its checksum is right, but its data is none of the three: another program's, to be shown as bytes and reported.
+  // Its checksum is right, but its data is none of the three: another program's, to be shown as bytes and
+  // reported.
   bool foreign = false;
 
   // What was put: a string's bytes, or the JSON text.

@@ -20,7 +20,8 @@ bool has_part(const ChunkText& copy, const PartName& name, std::string_view inca
   return header && header->incarnation == incarnation;
 }
 
-// Whether nothing is missing of what this copy is known to have had. Its directory is on another server and may be lost.
+// Whether nothing is missing of what this copy is known to have had. Its directory is on another server and
+// may be lost.
 bool has_all(const ChunkText& copy) {
   std::int64_t next = 0;
   for (const auto& [number, part] : copy.parts) {
@@ -79,7 +80,8 @@ std::int64_t LogDirectory::last_part_of(std::int64_t chunk) const {
   return last.chunk == chunk ? last.part : -1;
 }
 
-std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
+std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks, PartWindow window) {
+  window_ = window;
   // Of the moment before the parts are asked for: what was named after that may have been created after that.
   const WallTime named_until =
       context_.clock.wall() - EventLog::grace - std::chrono::milliseconds(shape_.chunk_s * 500);
@@ -87,6 +89,7 @@ std::vector<ChunkText> ChunkReader::read(std::span<const std::int64_t> chunks) {
   while (!summary_.flood && ask_further()) {
   }
   if (summary_.flood) return {};
+  leave_out_the_rest();
   ask_misplaced();
   ask_holes();
   find_lost_directories();
@@ -117,14 +120,14 @@ void ChunkReader::ask_first(std::span<const std::int64_t> chunks) {
   std::vector<Asked> asked;
   std::vector<std::int64_t> groups;
   for (const std::int64_t chunk : chunks) {
-    for (std::int64_t part = 0; part < 2; ++part) {
+    for (std::int64_t part = window_.first; part < std::min(window_.first + 2, window_.end()); ++part) {
       asked.push_back({chunks_.size(), {chunk, part}});
       batch.push_back(keys_.of_part(Request::get(keys_.part({chunk, part})), {chunk, part}));
     }
     chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
     groups.push_back(chunk / chunks_per_directory);
   }
-  next_part_.assign(chunks_.size(), 2);
+  next_part_.assign(chunks_.size(), std::min(window_.first + 2, window_.end()));
   std::sort(groups.begin(), groups.end());
   groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
   for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
@@ -141,7 +144,7 @@ bool ChunkReader::ask_further() {
     const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
     const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
     if (goes_on) end = std::max(end, next_part_[i] + 1);
-    end = std::min({end, most_parts, next_part_[i] + parts_per_round});
+    end = std::min({end, window_.end(), next_part_[i] + parts_per_round});
     if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
     for (std::int64_t part = next_part_[i]; part < end; ++part) {
       asked.push_back({i, {chunk, part}});
@@ -154,8 +157,18 @@ bool ChunkReader::ask_further() {
   return true;
 }
 
-// A part that was missing and stands before one that is there may have been created between the two looks; it was
-// there before the later one was. Only a part that is missing now is lost.
+void ChunkReader::leave_out_the_rest() {
+  for (ChunkText& chunk : chunks_) {
+    const std::int64_t named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
+    const std::int64_t end = window_.end();
+    goes_on_ = end < most_parts && (named >= end || chunk.parts.contains({0, end - 1}));
+    for (std::int64_t part = 0; part < window_.first; ++part) chunk.parts[{0, part}].unreachable = true;
+    for (std::int64_t part = end; part <= named; ++part) chunk.parts[{0, part}].unreachable = true;
+  }
+}
+
+// A part that was missing and stands before one that is there may have been created between the two looks; it
+// was there before the later one was. Only a part that is missing now is lost.
 void ChunkReader::ask_holes() {
   std::vector<Request> batch;
   std::vector<Asked> asked;
@@ -173,8 +186,8 @@ void ChunkReader::ask_holes() {
   ask_these(batch, asked);
 }
 
-// Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not where it belongs
-// may be there. Of several copies it would be another's.
+// Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
+// where it belongs may be there. Of several copies it would be another's.
 void ChunkReader::ask_misplaced() {
   if (!alone_) return;
   std::vector<Request> batch;

@@ -2,6 +2,7 @@
 // reads.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -63,7 +64,8 @@ struct ChunkText {
   std::vector<std::pair<PartName, std::string>> named;
 };
 
-// The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that does not answer.
+// The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that
+// does not answer.
 struct UnitedChunk {
   ChunkText text;
   bool blocked = false;
@@ -82,18 +84,26 @@ struct RingText {
 
   bool any_missing() const;
   bool lacks(std::size_t copy) const;
-  // Why something of it is in too few copies to be answered; `unrefilled`: copies that did not get what they lack.
+  // Why something of it is in too few copies to be answered; `unrefilled`: copies that did not get what they
+  // lack.
   std::optional<Failure> unconfirmed(std::span<const std::optional<Failure>> unrefilled) const;
   // An event's id says when it was put.
   static bool may_be_late() { return false; }
 };
 
-// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when all that is
-// missing is younger than `young` and may be in transit.
+// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when
+// all that is missing is younger than `young` and may be in transit.
 std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
 
 // The parts that the copy's directory lists and the copy lacks.
 std::vector<std::pair<PartName, std::string>> lost_parts(const ChunkText& copy);
+
+// Parts whose contents are read; those before and behind are as if their server did not answer.
+struct PartWindow {
+  std::int64_t first = 0;
+  std::int64_t count = most_parts;
+  std::int64_t end() const { return std::min(first + count, most_parts); }
+};
 
 class ChunkReader {
  public:
@@ -108,9 +118,11 @@ class ChunkReader {
         sink_(sink),
         summary_(summary) {}
 
-  // In the order given. One round trip, more only for third and further parts and for parts in no directory. Nothing,
-  // and `summary.flood`, when it is more than is held at a time.
-  std::vector<ChunkText> read(std::span<const std::int64_t> chunks);
+  // In the order given. One round trip, more only for third and further parts and for parts in no directory.
+  // Nothing, and `summary.flood`, when it is more than is held at a time.
+  std::vector<ChunkText> read(std::span<const std::int64_t> chunks, PartWindow window = {});
+  // After a read of one chunk: there may be parts behind the window.
+  bool goes_on() const { return goes_on_; }
 
  private:
   struct Asked {
@@ -119,6 +131,7 @@ class ChunkReader {
   };
   void ask_first(std::span<const std::int64_t> chunks);
   bool ask_further();
+  void leave_out_the_rest();
   void ask_holes();
   void ask_misplaced();
   void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
@@ -141,6 +154,8 @@ class ChunkReader {
   LogSummary& summary_;
   std::vector<ChunkText> chunks_;
   std::vector<std::int64_t> next_part_;
+  PartWindow window_;
+  bool goes_on_ = false;
   std::size_t bytes_ = 0;
   std::map<std::int64_t, LogDirectory> directories_;
 };

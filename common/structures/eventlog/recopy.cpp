@@ -6,7 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/replicas.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -123,8 +123,8 @@ void LogRecopy::complete(const LogNumber& from, bool everywhere) const {
   if (everywhere) closed.value();
 }
 
-// Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a writer may still append
-// to one that has no room for others' batches.
+// Fills all parts of every chunk that a put can be for now, so that the next one looks at the conf: a writer
+// may still append to one that has no room for others' batches.
 void LogRecopy::close(const LogNumber& number, std::span<const InUse> conf) const {
   const Replicas copies(number.in(context_));
   expect_all(copies.each([&](std::size_t copy) {

@@ -1,5 +1,5 @@
-// Changing the number of copies of a log: what is written into its conf keys, in an order in which everybody can go on after
-// any step. eventlog.hpp has the protocol.
+// Changing the number of copies of a log: what is written into its conf keys, in an order in which everybody
+// can go on after any step. eventlog.hpp has the protocol.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/primitives/context.hpp"
-#include "common/primitives/recopying.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/eventlog/conf.hpp"
 
 namespace mcds {
@@ -16,14 +16,16 @@ class LogRecopy {
  public:
   LogRecopy(const Context& context, std::string_view name) : context_(context), name_(name) {}
 
-  // Step 1: the log leaves `from` for the context's number of copies. False: it had left before. Throws, and has changed
-  // nothing, if a server that has a copy of either conf key does not answer.
+  // Step 1: the log leaves `from` for the context's number of copies. False: it had left before. Throws, and
+  // has changed nothing, if a server that has a copy of either conf key does not answer.
   bool leave(const LogNumber& from) const;
-  // The other steps, as far as they are not done, for who left `from` last. Throws if the new conf key cannot be written:
+  // The other steps, as far as they are not done, for who left `from` last. Throws if the new conf key cannot
+  // be written:
   // with `everywhere` in every copy, otherwise in any.
   void complete(const LogNumber& from, bool everywhere) const;
-  // Ends the log: its conf keys, so that who starts a chunk looks for the mark and waits; then every part that a directory
-  // names, and the directories. False: there was none. What no directory names ends with its ring.
+  // Ends the log: its conf keys, so that who starts a chunk looks for the mark and waits; then every part
+  // that a directory names, and the directories. False: there was none. What no directory names ends with its
+  // ring.
   bool drop() const;
   // Goes on with what a client left that died.
   void complete_drop(const Recopying::Seen& left) const;

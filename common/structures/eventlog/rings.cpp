@@ -1,4 +1,5 @@
-// What the reads of EventLog read: the log's own ring, and those it had under other numbers of copies, as one.
+// What the reads of EventLog read: the log's own ring, and those it had under other numbers of copies, as
+// one.
 #include <algorithm>
 #include <utility>
 
@@ -56,8 +57,8 @@ std::string EventLog::key_of(const PartName& name) const {
   return keys_.part(name.stored());
 }
 
-// Adds what a former ring has of these chunks. Who got no answer from its conf key goes on to write there: then it is read for
-// longer.
+// Adds what a former ring has of these chunks. Who got no answer from its conf key goes on to write there:
+// then it is read for longer.
 void EventLog::read_former(const FormerRing& former, std::span<ChunkText> texts, LogSink& sink,
                            LogSummary& summary, bool tolerant, bool prolongs) {
   std::vector<std::int64_t> chunks;
@@ -155,8 +156,8 @@ RingText EventLog::read_copies(const Replicas& copies, const LogKeys& keys,
   return ring;
 }
 
-// Gives a copy what others have. What cannot be written now does not keep the rest from being written. Throws if an event
-// could not be.
+// Gives a copy what others have. What cannot be written now does not keep the rest from being written. Throws
+// if an event could not be.
 void EventLog::refill(const RingText& ring, std::size_t copy) {
   LogWriter& writer = writers_[copy];
   std::optional<Failure> failure;
@@ -167,8 +168,8 @@ void EventLog::refill(const RingText& ring, std::size_t copy) {
   }
   for (std::size_t i = 0; i < ring.chunks.size(); ++i) {
     const ChunkText& chunk = ring.copies[copy][i];
-    // While another copy has everything: parts that this one lost are not to be missed, those it has are to be named. First,
-    // so that what is refilled does not come behind parts that are lost.
+    // While another copy has everything: parts that this one lost are not to be missed, those it has are to
+    // be named. First, so that what is refilled does not come behind parts that are lost.
     const auto put_directory_right = [&] {
       for (const auto& [name, incarnation] : lost_parts(chunk)) writer.withdraw(name, incarnation);
       for (const auto& [name, incarnation] : chunk.unnamed) writer.name_part(name, incarnation);

@@ -113,16 +113,17 @@ Request LogWriter::of_part(Request request, const PartName& name) const {
   return keys_.of_part(std::move(request), name);
 }
 
-// Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may have been
-// created meanwhile, and only one that is there and refuses is full. Learns from the directory which part is the
-// chunk's last.
+// Why an append was refused: full, or missing. It is tried again behind the look: a part that was missing may
+// have been created meanwhile, and only one that is there and refuses is full. Learns from the directory
+// which part is the chunk's last.
 LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, std::int64_t& last_part) {
   const std::string key = keys_.part(name);
   const Request there = touches_ ? Request::touch(key, exptime_of(name.chunk)) : Request::get(key);
   std::vector<Request> batch{of_part(there, name), of_part(Request::append(keys_.part(name), lines), name),
                              Request::get(keys_.directory(name.chunk / chunks_per_directory)),
                              Request::gets(keys_.conf())};
-  // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is another's.
+  // Where versions before 0.2 put a further part: one that is there counts as full. Of several copies it is
+  // another's.
   if (alone_ && context_->cluster.server_of(there) != context_->cluster.server_of(batch[0]))
     batch.push_back(there);
   const auto replies = context_->cluster.execute(batch);
@@ -130,7 +131,8 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
     return reply.outcome == Outcome::stored || reply.outcome == Outcome::hit;
   };
   conf_ = look_in_use(*context_, keys_.conf(), replies[3]);
-  // Not those that were lost and withdrawn: what is written behind a hole is found through the directory only.
+  // Not those that were lost and withdrawn: what is written behind a hole is found through the directory
+  // only.
   LogDirectory directory;
   directory.add(replies[2].value);
   for (const auto& [named, incarnation] : directory.named(name.chunk, WallTime::max()))
@@ -143,8 +145,8 @@ LogWriter::Look LogWriter::look(const PartName& name, const std::string& lines, 
   const auto missing = means_another()          ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;
-  // Not every server knows touch, and some close the connection on it. One whose reply was lost changes nothing: the
-  // exptime is the same for everybody.
+  // Not every server knows touch, and some close the connection on it. One whose reply was lost changes
+  // nothing: the exptime is the same for everybody.
   touches_ = touches_ && !replies[0].failed();
   if (replies[0].unknown() || replies[1].unknown() || replies[0].is(ReplyFailure::Kind::refused)) {
     const auto value = read_back(name);

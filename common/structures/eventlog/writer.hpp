@@ -1,5 +1,5 @@
-// Appends lines to a chunk of an event log: to its last part, or to one that it creates. eventlog.hpp has the layout and
-// the promises.
+// Appends lines to a chunk of an event log: to its last part, or to one that it creates. eventlog.hpp has the
+// layout and the promises.
 #pragma once
 
 #include <map>
@@ -20,18 +20,19 @@ class LogWriter {
   // The largest append: batches stay below it.
   static constexpr std::size_t batch_size = std::size_t{256} << 10;
 
-  // `context` must outlive it; it writes one of so many copies. With several, a part is created although the directory's
-  // server cannot be reached; otherwise it must be named to be missed.
+  // `context` must outlive it; it writes one of so many copies. With several, a part is created although the
+  // directory's server cannot be reached; otherwise it must be named to be missed.
   LogWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
       : context_(&context), shape_(shape), keys_(keys), copies_(copies), alone_(copies == 1) {}
 
-  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory, or no conf key, and
-  // nobody has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied, UnknownOutcome, Contention.
+  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory,
+  // or no conf key, and nobody has looked for the log elsewhere, see may_begin; or the log has left, see
+  // take_left. Throws NotApplied, UnknownOutcome, Contention.
   std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
-  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns nullopt, and this
-  // has it. Until append() has stored something.
+  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns
+  // nullopt, and this has it. Until append() has stored something.
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   // Another copy has the present lines: this one follows, where readers still read.
@@ -39,21 +40,23 @@ class LogWriter {
   std::optional<RingShape> take_meant() { return std::exchange(meant_, std::nullopt); }
   // The log is kept in another number of copies by now. Unless perhaps(), nothing was stored.
   std::optional<LogMove> take_left() { return std::exchange(left_, std::nullopt); }
-  // Appends any number of lines that another copy has: they are stored although the directory has no room for their part.
+  // Appends any number of lines that another copy has: they are stored although the directory has no room for
+  // their part.
   void restore(std::int64_t chunk, std::string_view lines);
   // The lines that come next are others.
   void begin_lines() {
     perhaps_ = false;
     stored_ = 0;
   }
-  // How many of the present ones are certainly stored, the first of them: a server whose items are small takes them in pieces.
+  // How many of the present ones are certainly stored, the first of them: a server whose items are small
+  // takes them in pieces.
   std::size_t stored() const { return stored_; }
   // Some of the present ones may be stored, or get stored, whatever append() has answered.
   bool perhaps() const { return perhaps_; }
   // Whether it has begun a chunk since the last call.
   bool take_begun() { return std::exchange(begun_, false); }
-  // Lists that part, so that its absence is reported from now on. False: another client changed the conf key, which may say
-  // anything now that concerns this shape. Throws NotApplied.
+  // Lists that part, so that its absence is reported from now on. False: another client changed the conf key,
+  // which may say anything now that concerns this shape. Throws NotApplied.
   bool name_part(const PartName& name, const std::string& incarnation);
   // Withdraws that part. Best effort: otherwise a reader reports a gap although nothing was lost.
   void withdraw(const PartName& name, const std::string& incarnation);

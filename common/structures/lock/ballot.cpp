@@ -1,5 +1,5 @@
-// Taking a lock: the add on the servers of all its copies at once, counted as votes. The server of an only copy is asked for
-// no vote.
+// Taking a lock: the add on the servers of all its copies at once, counted as votes. The server of an only
+// copy is asked for no vote.
 #include <algorithm>
 #include <map>
 
@@ -74,7 +74,8 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   lease.value = value_for(wish, tokens.next);
   const Ballot ballot = vote(wish, lease, tokens, first);
   for (const Ballot::Voter& voter : ballot.voters) {
-    // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is told it.
+    // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is
+    // told it.
     if (voter.won() || (voter.vote && voter.added()))
       lease.copies.push_back({voter.take.server(), voter.take.cas()});
   }
@@ -181,8 +182,8 @@ void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::
   expect(context_.cluster, take.failure());
 }
 
-// The caller never sees this token, so release it now instead of blocking others until it expires. Returns in how many copies
-// it may still be.
+// The caller never sees this token, so release it now instead of blocking others until it expires. Returns in
+// how many copies it may still be.
 std::size_t Lock::give_back(const Lease& lease, AddTokens& tokens) {
   tokens.spend(context_.random);
   if (lease.copies.empty()) return 0;
@@ -193,8 +194,8 @@ std::size_t Lock::give_back(const Lease& lease, AddTokens& tokens) {
       std::count_if(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); }));
 }
 
-// The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the fences has
-// come to it: nullopt when that cannot be reached.
+// The largest number drawn, and above all that a server that votes can have forgotten, once a majority of the
+// fences has come to it: nullopt when that cannot be reached.
 std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   std::uint64_t largest = 0;
   std::size_t drawn = 0;

@@ -11,7 +11,8 @@ namespace mcds {
 namespace {
 
 // Bounds of every loop. A cas or remove_if on our own value conflicts only with a server's slab mover or
-// another client breaking the lock; an add finds a key that is gone when read only when holders change just then.
+// another client breaking the lock; an add finds a key that is gone when read only when holders change just
+// then.
 constexpr int most_attempts = 8;
 constexpr int most_adds = 4;
 constexpr int most_fences = 2;

@@ -27,9 +27,9 @@ class LockExchange {
 // Runs exchanges to their end, all of them in one batch per round.
 void drive(Context& context, std::span<LockExchange* const> exchanges);
 
-// Tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was won, lost and
-// another's, so it is never repeated with its token. A token that is read was therefore stored since its add without a break,
-// and a client that renews by it has held the lock all the time.
+// Tokens of one acquire. An add whose reply was lost may be applied at any time, even after the lock was won,
+// lost and another's, so it is never repeated with its token. A token that is read was therefore stored since
+// its add without a break, and a client that renews by it has held the lock all the time.
 struct AddTokens {
   std::string next;                // of the next add
   std::vector<std::string> spent;  // of adds that may have been applied, or may yet be; the latest last
@@ -44,12 +44,12 @@ struct AddTokens {
 };
 std::string new_lock_token(Random& random);
 
-// When a fence that began with this number ends: a week behind the moment that the number is, so that the present time, with
-// which the next begins, is above all that were drawn.
+// When a fence that began with this number ends: a week behind the moment that the number is, so that the
+// present time, with which the next begins, is above all that were drawn.
 Exptime fence_end(std::uint64_t microseconds);
 
-// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means ours, one
-// that was spent is exchanged for it by cas.
+// The add, with the fence's increment in the same trip if wanted. A lost reply is read back: our token means
+// ours, one that was spent is exchanged for it by cas.
 class AcquireCopy final : public LockExchange {
  public:
   struct Plan {
@@ -117,7 +117,8 @@ class RenewCopy final : public LockExchange {
  public:
   enum class Result { pending, renewed, lost, contended, failed };
 
-  // Without `value`, the stored value stays. `cas`: of our value on this connection, if known; it saves the read.
+  // Without `value`, the stored value stays. `cas`: of our value on this connection, if known; it saves the
+  // read.
   RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
             Exptime exptime, std::optional<CasUnique> cas);
   std::vector<Request> requests() const override;

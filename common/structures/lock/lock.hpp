@@ -4,8 +4,8 @@
 // Key layout
 //   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
 //     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z",…}
-//   lock:<name>:fence = decimal digits            exptime: a week behind the microsecond that it began with; on the server
-//                                                 of lock:<name>
+//   lock:<name>:fence = decimal digits            exptime: a week behind the microsecond that it began with;
+//                                                 on the server of lock:<name>
 //     lock:nightly:fence = 1795234747290139
 //   The token is 16 hex digits, the first of which is a letter, so incr cannot treat the value as a number.
 //   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
@@ -22,8 +22,8 @@
 //     add without a reply may be applied at any time, so the next add uses another one.
 //   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
 //     arrives before the deadline, while no one else holds the lock. A fence that is lost, or has ended,
-//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further apart than the fence was
-//     old; a delayed request that re-creates it with an old time.
+//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further
+//     apart than the fence was old; a delayed request that re-creates it with an old time.
 //
 // With several copies
 //   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
@@ -36,8 +36,9 @@
 //   the time from which it votes as its fence, which is above everything it forgot.
 //   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
 //   no lock.
-//   All who use a lock must give the same number of copies: another one that is met on any copy is refused. Whoever cannot
-//   reach the copies that another number shares with his own is not refused, and may hold the lock beside its holder.
+//   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
+//   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
+//   lock beside its holder.
 //   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
 //   longest ttl, and the holder counts its whole ttl.
 //
@@ -48,8 +49,8 @@
 // When things fail
 //   crash of the holder: the key expires ttl + 2 s after its last renewal.
 //   lost reply: read back. Our token means ours; nothing means another add with another token. If the outcome
-//     stays unknown, UnknownOutcome with the token: the add may still be applied, and then no one owns the lock
-//     until it expires. With several copies, if that may be so in a majority of them.
+//     stays unknown, UnknownOutcome with the token: the add may still be applied, and then no one owns the
+//     lock until it expires. With several copies, if that may be so in a majority of them.
 //   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. It never
 //     means "lost".
 //   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal detects it.
@@ -67,7 +68,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/copies.hpp"
+#include "common/primitives/several/copies.hpp"
 #include "common/structures/lock/copy.hpp"
 
 namespace mcds {
@@ -117,14 +118,15 @@ class Lock {
     std::vector<CopyOutcome> copies = {};
     bool split = false;  // busy, but no client has a majority
   };
-  // If the clock ends a wait by an exception, whatever it left behind is removed first; if that cannot be known,
-  // UnknownOutcome names the tokens.
+  // If the clock ends a wait by an exception, whatever it left behind is removed first; if that cannot be
+  // known, UnknownOutcome names the tokens.
   // Polls with jitter until `wish.wait` is over. While waiting, it also waits for a failing server.
   // Throws UnknownOutcome, NotApplied (also if the server was so slow that the lease would be over).
   Answer acquire(const Wish& wish);
 
   // The same in steps, for a caller that tries several locks in turn: what one acquisition knows between its
-  // attempts, each of which ends within some round trips. Whoever gives up withdraws what may have been added.
+  // attempts, each of which ends within some round trips. Whoever gives up withdraws what may have been
+  // added.
   AddTokens new_tokens() const;
   Answer try_now(const Wish& wish, AddTokens& tokens, bool first);
   void withdraw(const AddTokens& tokens);
@@ -139,7 +141,8 @@ class Lock {
     Lease lease;
     Duration ttl;
   };
-  // Without a ttl: the one last used, which is in the holder's fields; usual_lock_ttl if they do not contain it.
+  // Without a ttl: the one last used, which is in the holder's fields; usual_lock_ttl if they do not contain
+  // it.
   RenewalByToken renew(std::string_view token, std::optional<Duration> ttl);
 
   // Leaves the key to expire `hold` from now (never earlier), as no longer in use: `finished_at`
@@ -156,8 +159,8 @@ class Lock {
   // Regardless of its holder.
   Freed force_release();
 
-  // Removes what remains of a lock that nobody holds: its fences, those of its slots too. The next fence begins with the
-  // present time, above all earlier ones. A fence that is drawn at this moment stays.
+  // Removes what remains of a lock that nobody holds: its fences, those of its slots too. The next fence
+  // begins with the present time, above all earlier ones. A fence that is drawn at this moment stays.
   enum class Forgotten { forgotten, held, nothing };
   static Forgotten forget(const Context& context, std::string_view name);
 

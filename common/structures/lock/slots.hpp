@@ -14,14 +14,14 @@
 //   - Fencing tokens grow in each slot. Over several slots they are not ordered.
 //
 // Round trips
-//   acquire: 1 to look at all slots, then that of a lock for every slot tried; the free ones from a random one on. A slot that is
-//   taken meanwhile, or whose server does not answer, is followed by the next.
+//   acquire: 1 to look at all slots, then that of a lock for every slot tried; the free ones from a random
+//   one on. A slot that is taken meanwhile, or whose server does not answer, is followed by the next.
 //
 // When things fail
-//   An add without a reply: its slot is tried first the next time, so the caller recognizes its own token. If another slot is
-//   taken meanwhile, the doubtful one is given back.
-//   A server that does not answer: its slots cannot be taken, the others can. If none can be: that failure, because whether all
-//   are held is unknown.
+//   An add without a reply: its slot is tried first the next time, so the caller recognizes its own token. If
+//   another slot is taken meanwhile, the doubtful one is given back.
+//   A server that does not answer: its slots cannot be taken, the others can. If none can be: that failure,
+//   because whether all are held is unknown.
 //   Slots on servers that lost them: as many more holders as slots were lost; see lock.hpp.
 //
 // Source: counting semaphores (Dijkstra 1965), as one lock per permit.
@@ -53,7 +53,8 @@ class LockSlots {
     Lock::Answer lock;     // busy: of the slot tried last
     std::size_t slot = 0;  // of that answer
   };
-  // As Lock::acquire, for any of the slots. Throws Failure (bad_data) if a holder has another number of slots.
+  // As Lock::acquire, for any of the slots. Throws Failure (bad_data) if a holder has another number of
+  // slots.
   Answer acquire(Lock::Wish wish);
 
   std::size_t size() const { return locks_.size(); }

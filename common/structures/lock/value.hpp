@@ -33,8 +33,8 @@ struct LockValue {
 std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl);
 // Of how many slots the lock is, as its holder says; nullopt if another program holds it.
 std::optional<std::size_t> slots_of(std::string_view holder);
-// The number of copies, other than `ours`, in which one of these locks is kept, as its holder says; nullopt: none of them, or
-// none that says so. A holder before 0.3 that is met on several servers did not say it.
+// The number of copies, other than `ours`, in which one of these locks is kept, as its holder says; nullopt:
+// none of them, or none that says so. A holder before 0.3 that is met on several servers did not say it.
 std::optional<std::size_t> other_number(std::span<const LockValue> found, std::size_t ours);
 Failure other_copies(std::size_t copies, const std::string& server);
 // The ttl that it contains.

@@ -38,8 +38,9 @@ Copier::Copier(const Context& from, Cluster& to, const Map& map, Ledger& ledger,
       pace_(options.rate, from.clock.steady()),
       largest_batch_(pace_.largest_batch()) {}
 
-// What the journal says of servers that were restarted since. A run by the old list copies again what a new server lost; with
-// `again` that may have been removed or changed there before, by clients of the new list, and is only counted.
+// What the journal says of servers that were restarted since. A run by the old list copies again what a new
+// server lost; with `again` that may have been removed or changed there before, by clients of the new list,
+// and is only counted.
 void Copier::doubt(Item& item) {
   if (!item.before) return;
   if (item.before->index < since_.old_servers[item.record.from]) item.before->cas = 0;
@@ -96,7 +97,8 @@ void Copier::begin_reading() {
   if (reading_.size() > 1) begin_writing();
 }
 
-// False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it arrives.
+// False: it has ended. What ends is stored with its new server's time of that, so it does not matter when it
+// arrives.
 bool Copier::set_end(Item& item) const {
   if (item.record.expires_s == 0) return true;
   const ClockLook here = old_clocks_[item.record.from].value_or(ClockLook{});

@@ -1,4 +1,5 @@
-// When items end, by the clocks of the servers that keep them: seconds that each server counts for itself, 0: never.
+// When items end, by the clocks of the servers that keep them: seconds that each server counts for itself, 0:
+// never.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ struct ClockLook {
   static ClockLook of(std::int64_t shown, WallTime before, WallTime after);
 };
 
-// By how many seconds `to` is ahead of `from`. Clocks that agree as far as can be seen are not ahead: what they show is up
-// to a second old, and older if the server is short of processor time.
+// By how many seconds `to` is ahead of `from`. Clocks that agree as far as can be seen are not ahead: what
+// they show is up to a second old, and older if the server is short of processor time.
 std::int64_t seconds_ahead(const ClockLook& from, const ClockLook& to);
 
 // What is known of an item's end.
@@ -34,8 +35,8 @@ struct SeenEnd {
 // False: it was touched since, or its server's clock stood still, as it does while the server is stopped.
 bool agrees(const SeenEnd& seen, const ClockLook& clock);
 
-// Reads items of one server anew, each with the end that its ttl means by the clock of that moment. unset: it was not found,
-// or there is no telling.
+// Reads items of one server anew, each with the end that its ttl means by the clock of that moment. unset: it
+// was not found, or there is no telling.
 struct ReadAgain {
   Reply reply;
   std::optional<std::int64_t> end;
@@ -48,7 +49,8 @@ struct ListedEnd {
   std::size_t server;
   std::uint32_t& expires_s;  // as listed; put right where it was touched since
 };
-// Reads those anew whose ttl does not agree with their end, with their values. `replies`: of the probes, one for each.
+// Reads those anew whose ttl does not agree with their end, with their values. `replies`: of the probes, one
+// for each.
 using Clocks = std::vector<std::optional<ClockLook>>;
 struct ReadingTime {
   WallTime asked, answered;  // of the whole batch
@@ -56,8 +58,8 @@ struct ReadingTime {
 void read_touched_again(Cluster& cluster, const Clocks& clocks, std::span<const ListedEnd> items,
                         std::vector<Reply>& replies, ReadingTime time);
 
-// Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of its servers'
-// evictions.
+// Whether statistics are those of a server that stores items itself: a proxy shows its own clock and none of
+// its servers' evictions.
 bool is_of_keeper(const Reply& statistics);
 
 // Of all servers of a cluster's pool. unset: that one tells no time, or is another's voice.

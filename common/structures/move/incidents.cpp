@@ -17,7 +17,8 @@ std::vector<std::optional<Incidents::Counters>> Incidents::counters() const {
     const auto number = [&](std::string_view name) {
       return statistic_number(reply.value, name).value_or(0);
     };
-    // A page that is given to larger or smaller items takes those that are left on it along, uncounted by the first.
+    // A page that is given to larger or smaller items takes those that are left on it along, uncounted by the
+    // first.
     all[reply.server] = {*evictions + number("slab_reassign_evictions_nomem"), number("cmd_flush"),
                          number("pid"), number("uptime")};
   }

@@ -1,4 +1,5 @@
-// What may have cost new servers items that they had acknowledged: what their statistics show of the time in between.
+// What may have cost new servers items that they had acknowledged: what their statistics show of the time in
+// between.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,15 @@
-// The file of --journal: what was copied, so that a run that was ended goes on where it was, and a second one knows what is
-// still as it was copied.
+// The file of --journal: what was copied, so that a run that was ended goes on where it was, and a second one
+// knows what is still as it was copied.
 //
 // 64 bytes of text that name the move, then records of 40 bytes in the machine's byte order:
-//   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when it expires;
+//   copied     the key's 128-bit hash, a 64-bit digest of value and flags, the old server's cas unique, when
+//              it expires;
 //              written before the item is
 //   settled    these copied ones, the first and how many, are done; others may or may not have been stored
-//   life       of a server when a run begins, by the hash of its address: when it was started, how often it was flushed, its pid
-// The last record of a key counts; what the new server may hold is any since the last settled one. A half record at the end is cut off.
+//   life       of a server when a run begins, by the hash of its address: when it was started, how often it
+//              was flushed, its pid
+// The last record of a key counts; what the new server may hold is any since the last settled one. A half
+// record at the end is cut off.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +60,8 @@ class Ledger {
  public:
   // Nothing is remembered.
   Ledger() = default;
-  // Throws Failure(try_again) when another run has it open, (bad_data) when it is of another move or no such file,
-  // (cannot_write).
+  // Throws Failure(try_again) when another run has it open, (bad_data) when it is of another move or no such
+  // file, (cannot_write).
   Ledger(const std::string& path, std::string_view move);
   ~Ledger();
   Ledger(const Ledger&) = delete;
@@ -78,7 +81,8 @@ class Ledger {
   void write();
   void settle(std::uint64_t first, std::uint64_t count);
 
-  // Of a server that now lives this life: the number that written() was when it was first seen in it, and not flushed since.
+  // Of a server that now lives this life: the number that written() was when it was first seen in it, and not
+  // flushed since.
   std::uint64_t alive_since(const KeyHash& server, const Life& now) const;
   bool knows(const KeyHash& server) const;
   void add_life(const KeyHash& server, const Life& life);

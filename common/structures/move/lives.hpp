@@ -1,5 +1,5 @@
-// Whether servers are still those that a journal speaks of: one that was restarted has lost what was copied to it, and counts
-// its cas uniques anew.
+// Whether servers are still those that a journal speaks of: one that was restarted has lost what was copied
+// to it, and counts its cas uniques anew.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,8 @@ void describe_log(View key, Fate& fate) {
 // `rest`: the key without its namespace.
 void describe(const NameInNamespace& ours, View rest, bool named_namespace, Fate& fate) {
   const View structure = ours.name.structure;
-  if (ours.name.of_recopy) {
+  // A tag's number must not come back once it was expired: without it the entries that moved are stale.
+  if (ours.name.of_recopy || structure == "cachetag") {
     fate.what = Fate::What::lock;
     return;
   }

@@ -80,7 +80,8 @@ struct Recopied {
 };
 std::optional<Recopied> recopied_by(std::string_view key, std::string_view key_prefix);
 
-// `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's key.
+// `<log>:<C>x<N>:dir:<i / 32>` of `<log>:<C>x<N>:<i>[.<k>]`, and the name of the part; empty: it is no part's
+// key.
 struct PartOfLog {
   std::string directory;
   std::string part;

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "common/cluster/statistics.hpp"
-#include "common/primitives/recopying.hpp"
+#include "common/primitives/several/recopying.hpp"
 #include "common/structures/move/copier.hpp"
 #include "common/structures/move/incidents.hpp"
 #include "common/structures/move/ledger.hpp"
@@ -109,7 +109,8 @@ void Move::Parts::expect_no_recopy() const {
   }
 }
 
-// Without cas a change since the copy can neither be told nor be copied again without a gap, and the last step would remove it.
+// Without cas a change since the copy can neither be told nor be copied again without a gap, and the last
+// step would remove it.
 void Move::Parts::expect_cas() const {
   const auto expect_of = [](Cluster& cluster, const std::set<std::size_t>& servers,
                             const std::string& advice) {

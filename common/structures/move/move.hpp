@@ -1,28 +1,34 @@
 // Copies what a pool holds to where another placement keeps it: other servers, another client, or both.
 //
 // Key layout
-//   None of its own. What belongs to a structure of ours goes as a whole: segments, further parts and elements first, then
-//   the journals, chunks and shards that name them, then manifests and directories (map.hpp says by their names which is
-//   which). Locks, their fences and claims never go: a lock that is held in two places is held twice.
+//   None of its own. What belongs to a structure of ours goes as a whole: segments, further parts and
+//   elements first, then the journals, chunks and shards that name them, then manifests and directories
+//   (map.hpp says by their names which is which). Locks, their fences and claims never go: a lock that is
+//   held in two places is held twice.
 //   The journal of a move is a local file: ledger.hpp.
 // Invariants
-//   Nothing is overwritten and nothing removed that this move did not store: items are stored by add. With `again` an item
-//   is replaced where the new server still holds what the journal says was copied, by gets and cas, so what the new pool's
-//   clients wrote stays.
-//   Value, flags and what is left of the ttl are kept. Each item is read back from its new server before it counts.
-//   What is told as copied was stored and read back; everything else that should have gone is told by name and reason.
-//   Where both places have changed, journals, event logs and indexes are united line by line; of other items the new one
-//   stays, and that is told.
+//   Nothing is overwritten and nothing removed that this move did not store: items are stored by add. With
+//   `again` an item is replaced where the new server still holds what the journal says was copied, by gets
+//   and cas, so what the new pool's clients wrote stays.
+//   Value, flags and what is left of the ttl are kept. Each item is read back from its new server before it
+//   counts.
+//   What is told as copied was stored and read back; everything else that should have gone is told by name
+//   and reason.
+//   Where both places have changed, journals, event logs and indexes are united line by line; of other items
+//   the new one stays, and that is told.
 //   A root is stored only when every segment that it names is there.
-//   The journal has each item's digest before the item is stored, so that a run that ends at any point leaves nothing that
-//   the next takes for somebody else's.
+//   The journal has each item's digest before the item is stored, so that a run that ends at any point leaves
+//   nothing that the next takes for somebody else's.
 // Round trips
-//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. A journal with
-//   segments or one to be united: some by itself. Memory: a few batches; the keys to be moved are on disk.
+//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. A
+//   journal with segments or one to be united: some by itself. Memory: a few batches; the keys to be moved
+//   are on disk.
 // When things fail
-//   crash          run it again with the same journal: what is settled is passed over, the rest is done. Without a journal
-//                  everything is tried again, and what is there already with the same bytes is left as it is.
-//   new server restarted, or flushed   during a run it is told; the next run copies again what it lost. With `again` it is told
+//   crash          run it again with the same journal: what is settled is passed over, the rest is done.
+//                  Without a journal everything is tried again, and what is there already with the same bytes
+//                  is left as it is.
+//   new server restarted, or flushed   during a run it is told; the next run copies again what it lost. With
+//                                      `again` it is told
 //                  and not copied again: clients of the new list may have changed or removed it.
 //   old server restarted   its cas uniques say nothing any more: its items are read.
 //   lost reply     what is read back decides.
@@ -108,8 +114,9 @@ struct MoveReport {
 
 class Move {
  public:
-  // `from.cluster` and `to` have the placements. `from.copies`: of what is kept in no number of its own. `statistics`: the
-  // new servers by other connections, because there are proxies that close them when asked for any; unset: `to`.
+  // `from.cluster` and `to` have the placements. `from.copies`: of what is kept in no number of its own.
+  // `statistics`: the new servers by other connections, because there are proxies that close them when asked
+  // for any; unset: `to`.
   Move(const Context& from, Cluster& to, MoveOptions options, Cluster* statistics = nullptr);
   ~Move();
   Move(const Move&) = delete;
@@ -117,9 +124,9 @@ class Move {
 
   // Whether the journal has items of an earlier run.
   bool continues() const;
-  // Lists the old servers' keys; `take` is given a function that reads them. Returns how many are to be moved. Throws
-  // NotApplied for a server without cas between which and another items would move, because what is written there since could
-  // not be told from its copy.
+  // Lists the old servers' keys; `take` is given a function that reads them. Returns how many are to be
+  // moved. Throws NotApplied for a server without cas between which and another items would move, because
+  // what is written there since could not be told from its copy.
   using ReadKeys = std::function<std::vector<LiveKeysOfServer>(const TakeLiveKey& take)>;
   std::uint64_t list(const ReadKeys& read);
   struct Watch {
@@ -134,8 +141,9 @@ class Move {
   std::unique_ptr<Parts> parts_;
 };
 
-// What is left on old places once all clients have moved: removed where the new place holds the same, or more than it; what
-// differs may be newer, and stays, unless `options.journal` says that it was not written since it was copied.
+// What is left on old places once all clients have moved: removed where the new place holds the same, or more
+// than it; what differs may be newer, and stays, unless `options.journal` says that it was not written since
+// it was copied.
 class OldPlaces {
  public:
   // Throws Failure(cannot_read, bad_data) for the journal.

@@ -1,8 +1,9 @@
 // What is left on old places after a move.
 //
-// An old copy goes only if nothing speaks for it: the new place has the same value and flags, which last as long; or all lines
-// of a journal or log; or the move's journal says that the old one was not written since it was copied. Journals and what
-// stands by itself come first, segments last, and only those that no old root names any more.
+// An old copy goes only if nothing speaks for it: the new place has the same value and flags, which last as
+// long; or all lines of a journal or log; or the move's journal says that the old one was not written since
+// it was copied. Journals and what stands by itself come first, segments last, and only those that no old
+// root names any more.
 #include <unistd.h>
 
 #include <algorithm>
@@ -124,8 +125,8 @@ void OldPlaces::Parts::take(const LiveKey& key) {
   spools[ledger->part_of(moving::hash_of(record.key, record.copy))].add(record);
 }
 
-// Each record's copies: on its old server and on its new one. For a segment the new place's root vouches, and the old place's
-// must be gone; its own copy there is looked at because it may be the same item.
+// Each record's copies: on its old server and on its new one. For a segment the new place's root vouches, and
+// the old place's must be gone; its own copy there is looked at because it may be the same item.
 struct OldPlaces::Parts::Copies {
   Copies(Parts& parts, const std::vector<Spooled>& batch) : roots(batch.size()), may_be_same(batch.size()) {
     std::vector<Request> here, there, own, old_roots;

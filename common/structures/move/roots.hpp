@@ -1,4 +1,5 @@
-// What names other keys: journals with segments, and journals, event logs and directories that changed in both places.
+// What names other keys: journals with segments, and journals, event logs and directories that changed in
+// both places.
 #pragma once
 
 #include <optional>
@@ -34,8 +35,8 @@ class Roots {
   // Whether `value` is what this kind is made of; else it is an item like others.
   static bool is_of(Kind kind, std::string_view value);
 
-  // Sees to it that all segments which the root names are in the new place; returns that root, which may be a newer one
-  // than `value`. Throws Failure with what is missing.
+  // Sees to it that all segments which the root names are in the new place; returns that root, which may be a
+  // newer one than `value`. Throws Failure with what is missing.
   Reply with_segments(const Place& place, Reply root) const;
   // Adds what the old place has and the new one lacks. Throws Failure.
   void unite(const Place& place, Kind kind, std::string_view old_value) const;

@@ -1,5 +1,5 @@
-// What becomes of the items of a batch once the new servers have answered: stored, there before, united, replaced because
-// they changed on the old servers alone, or left.
+// What becomes of the items of a batch once the new servers have answered: stored, there before, united,
+// replaced because they changed on the old servers alone, or left.
 #pragma once
 
 #include <span>
@@ -17,7 +17,8 @@ class Settler {
   Settler(const Clock& clock, Cluster& to, Roots& roots, Tally& tally, bool without_cas)
       : clock_(clock), to_(to), roots_(roots), tally_(tally), without_cas_(without_cas) {}
 
-  // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which are settled:
+  // `batch` and `replies`: for each item an add_and_get; of those that were only touched a get. Returns which
+  // are settled:
   // nothing has to be done for them by another run.
   std::vector<bool> settle(Items& items, std::span<const Request> batch, std::span<const Reply> replies);
 

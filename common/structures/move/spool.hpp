@@ -1,5 +1,5 @@
-// What is to be moved, on disk: a server that lists its keys must not be kept waiting by a slow move, and there may be more
-// of them than memory holds.
+// What is to be moved, on disk: a server that lists its keys must not be kept waiting by a slow move, and
+// there may be more of them than memory holds.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,8 @@ struct Spooled {
   std::uint8_t copy = 0;  // of those of this key that move
 };
 
-// What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as can be.
+// What a batch reckons with: of an item whose size is not known, so many that all of them may be as large as
+// can be.
 inline std::size_t reckoned_size(const Spooled& record) {
   constexpr std::size_t unknown = 16 * 1024;
   return record.size_bytes == 0 ? unknown : record.size_bytes;

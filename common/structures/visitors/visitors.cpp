@@ -9,7 +9,7 @@
 #include "common/base/units.hpp"
 #include "common/primitives/in_use.hpp"
 #include "common/primitives/key_names.hpp"
-#include "common/primitives/replicas.hpp"
+#include "common/primitives/several/replicas.hpp"
 
 namespace mcds {
 

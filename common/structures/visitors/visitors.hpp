@@ -1,8 +1,10 @@
 // Visitors per period: a double buffer of counters, one being filled while the one before it is read.
 //
 // Key layout
-//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole seconds
-//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are random
+//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole
+//                                    seconds
+//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are
+//                                    random
 //   visitors:<name>:conf             the T in use, except 300: common/primitives/in_use.hpp
 //   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
 //   shadow), and `value` reads visitors:site:300:5984112 (the active one).
@@ -25,10 +27,10 @@
 // With several copies
 //   Every copy of a counter counts, and the largest is the value, as for plain counters (counter.hpp). An id
 //   is added to all copies. If only some have it, the oldest mark counts and the add itself writes the
-//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with one
-//   copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do not answer; after a loss, if a client hits it again whose
-//   clock is further behind than the time since the first hit; without a loss, if one of two simultaneous
-//   hits does not reach every copy.
+//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with
+//   one copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do
+//   not answer; after a loss, if a client hits it again whose clock is further behind than the time since the
+//   first hit; without a loss, if one of two simultaneous hits does not reach every copy.
 //
 // When things fail
 //   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is
@@ -50,7 +52,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/primitives/copies.hpp"
+#include "common/primitives/several/copies.hpp"
 
 namespace mcds {
 
@@ -67,8 +69,8 @@ class Visitors {
     std::size_t server = 0;  // of the counter
     std::vector<CopyOutcome> copies = {};
   };
-  // From now on hits are of the period of `at` and value() is that one's, instead of the running and the last. Throws
-  // InvalidInput unless it is one of these two: others are not kept.
+  // From now on hits are of the period of `at` and value() is that one's, instead of the running and the
+  // last. Throws InvalidInput unless it is one of these two: others are not kept.
   void use_period_at(WallTime at);
 
   // Throws NotApplied (not counted) and UnknownOutcome (perhaps counted).
@@ -102,11 +104,12 @@ class Visitors {
   std::uint64_t jittered(double visitors, double fraction);
 
   static constexpr Duration usual_period = std::chrono::minutes(5);
-  // The period in use under this name; the usual one if none is. Throws InvalidInput, which names them, when there are several.
+  // The period in use under this name; the usual one if none is. Throws InvalidInput, which names them, when
+  // there are several.
   static Duration period_in_use(const Context& context, std::string_view name);
 
-  // Removes what is counted now, with every period in use, and the record of these. What says that an id was counted goes with
-  // its period, by itself. False: there was nothing.
+  // Removes what is counted now, with every period in use, and the record of these. What says that an id was
+  // counted goes with its period, by itself. False: there was nothing.
   static bool drop(const Context& context, std::string_view name);
 
   Duration period() const { return std::chrono::seconds(period_s_); }

@@ -1,4 +1,5 @@
-// libmemcached: the calls in order: BEHAVIOR=NUMBER, HASH=NAME, DISTRIBUTION=NAME, PREFIX=TEXT, ADD=one or ADD=list.
+// libmemcached: the calls in order: BEHAVIOR=NUMBER, HASH=NAME, DISTRIBUTION=NAME, PREFIX=TEXT, ADD=one or
+// ADD=list.
 #include <libmemcached/memcached.h>
 #include <stdio.h>
 #include <stdlib.h>

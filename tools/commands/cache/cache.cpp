@@ -1,4 +1,5 @@
-// mcds cache: parsing and printing; the algorithm is in common/structures/cache/cache.hpp, `run` in cache_run.cpp.
+// mcds cache: parsing and printing; the algorithm is in common/structures/cache/cache.hpp, `run` in
+// cache_run.cpp.
 #include "common/structures/cache/cache.hpp"
 
 #include <memory>
@@ -19,8 +20,9 @@ JsonObject answer_for(const std::string& name) {
   return answer;
 }
 
-void add_record(JsonObject& line, const CacheRecord& record, WallTime now) {
-  line.boolean("fresh", record.fresh(now)).time("made_at", record.made_at);
+void add_record(JsonObject& line, const Cache::Shown& shown, WallTime now) {
+  const CacheRecord& record = *shown.record;
+  line.boolean("fresh", record.fresh(now) && shown.expired_tags.empty()).time("made_at", record.made_at);
   if (record.expired_by_hand())
     line.boolean("expired", true);
   else
@@ -28,6 +30,10 @@ void add_record(JsonObject& line, const CacheRecord& record, WallTime now) {
   line.time("stale_until_at", record.stale_until);
   line.number("exit_code", static_cast<std::uint64_t>(record.exit_code));
   line.number("stdout_bytes", record.out.size()).number("stderr_bytes", record.err.size());
+  std::vector<std::string> tags;
+  for (const CacheTag& tag : record.tags) tags.push_back(tag.name);
+  if (!tags.empty()) line.strings("tags", tags);
+  if (!shown.expired_tags.empty()) line.strings("expired_tags", shown.expired_tags);
 }
 
 ExitStatus show(Session& session, const CacheOptions& options) {
@@ -36,7 +42,7 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   const Cache::Shown shown = cache.show();
   JsonObject line = answer_for(name);
   line.boolean("found", shown.record.has_value());
-  if (shown.record) add_record(line, *shown.record, session.clock().wall());
+  if (shown.record) add_record(line, shown, session.clock().wall());
   if (shown.ttl && shown.record && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
   line.boolean("rebuilding", shown.rebuilding);
@@ -64,7 +70,31 @@ ExitStatus invalidate(Session& session, const CacheOptions& options, const char*
   return result.found ? ExitStatus::ok : ExitStatus::no;
 }
 
+ExitStatus expire_tags(Session& session, const CacheOptions& options) {
+  if (options.key_argument || options.key_option || options.key_from || !options.command.empty())
+    throw InvalidInput("give either an entry or --tag");
+  const CacheTags tags(session.context_with_copies(), distinct_tags(options));
+  const std::vector<CacheTags::Expired> expired = tags.expire();
+  ExitStatus worst = ExitStatus::ok;
+  for (std::size_t i = 0; i < expired.size(); ++i) {
+    const CacheTags::Expired& one = expired[i];
+    if (one.failure) {
+      session.output().error_of(tags.names()[i], tags.names(), *one.failure);
+      worst = worse(worst, status_of(one.failure->code()));
+      continue;
+    }
+    JsonObject line;
+    line.bytes("tag", tags.names()[i]).boolean("expired", one.found);
+    line.bytes("server", session.server_address(one.server));
+    add_copies(line, session, one.copies);
+    session.output().answer(line, one.found ? "1" : "0");
+    worst = worse(worst, one.found ? ExitStatus::ok : ExitStatus::no);
+  }
+  return worst;
+}
+
 ExitStatus expire(Session& session, const CacheOptions& options) {
+  if (!options.tags.empty()) return expire_tags(session, options);
   return invalidate(session, options, "expired", &Cache::expire);
 }
 
@@ -96,6 +126,7 @@ void declare_run(Command& command) {
   Verb& verb = command.verb("run", "replay the output of a command, or run it if the output is too old");
   verb.example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
+      .example("mcds cache run sales --tag orders --tag customers -- ./report")
       .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices");
   const auto options = declare_entry(verb, true, run_cached);
   verb.option("--ttl", "D", "how long the output is fresh; default 60s", &options->ttl)
@@ -114,6 +145,9 @@ void declare_run(Command& command) {
       .option("--cache-codes", "LIST", "exit codes whose output is stored, such as 0,3-5; default 0",
               &options->cache_codes)
       .option("--max-bytes", "SIZE", "do not store output larger than this; default 1M", &options->max_bytes)
+      .option("--tag", "T",
+              "what the output depends on: `cache expire --tag T` makes it stale; may be repeated",
+              &options->tags)
       .choice("--if-down", {"run", "fail"},
               "when no server answers: run the command without the cache, or fail; default run",
               &options->if_down)
@@ -127,8 +161,10 @@ void declare_others(Command& command) {
       .example("mcds cache show -- ./query shoes");
   declare_entry(show_verb, false, show);
   Verb& expire_verb = command.verb("expire", "make the output stale, so that the next run rebuilds it");
-  expire_verb.example("mcds cache expire report");
-  declare_entry(expire_verb, false, expire);
+  expire_verb.example("mcds cache expire report").example("mcds cache expire --tag orders --tag customers");
+  const auto expiring = declare_entry(expire_verb, false, expire);
+  expire_verb.option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
+                     &expiring->tags);
   Verb& remove_verb = command.verb("remove", "remove the output");
   remove_verb.example("mcds cache remove report");
   declare_entry(remove_verb, false, remove);

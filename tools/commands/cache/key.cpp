@@ -88,6 +88,14 @@ std::string command_part(const std::vector<std::string>& command) {
 
 }  // namespace
 
+std::vector<std::string> distinct_tags(const CacheOptions& options) {
+  std::vector<std::string> tags;
+  for (const std::string& tag : options.tags) {
+    if (std::find(tags.begin(), tags.end(), tag) == tags.end()) tags.push_back(tag);
+  }
+  return tags;
+}
+
 CacheKey cache_key(const CacheOptions& options) {
   if (options.key_argument && options.key_option) throw InvalidInput("give either KEY or --key K");
   const auto& given = options.key_argument ? options.key_argument : options.key_option;

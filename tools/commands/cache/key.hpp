@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tools/commands/cache/options.hpp"
 
@@ -16,5 +17,8 @@ struct CacheKey {
 // KEY itself; `KEY-<digest>` with --key-from; without KEY `<command>-<digest>`. Throws InvalidInput, and
 // Failure(cannot_read) for a file or standard input that cannot be read.
 CacheKey cache_key(const CacheOptions& options);
+
+// Each once, in the order they were given.
+std::vector<std::string> distinct_tags(const CacheOptions& options);
 
 }  // namespace mcds

@@ -15,6 +15,7 @@ struct CacheOptions {
   // Which entry.
   std::optional<std::string> key_argument, key_option, key_from;
   std::vector<std::string> command;
+  std::vector<std::string> tags;
 
   Duration ttl = std::chrono::seconds(60);
   Duration stale = std::chrono::minutes(10);

@@ -41,6 +41,7 @@ ExitCodes exit_codes(std::string_view list) {
 CacheTerms terms_of(const CacheOptions& options) {
   CacheTerms terms{.ttl = options.ttl, .stale = options.stale, .rebuild_ttl = options.rebuild_ttl};
   terms.refresh = options.refresh;
+  terms.tags = distinct_tags(options);
   terms.wait = options.wait == "inf" ? Duration::max() : parse_duration(options.wait, "--wait");
   if (options.on_busy == "fail") terms.wait = Duration::zero();
   terms.holder = holder_here();

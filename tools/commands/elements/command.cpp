@@ -5,6 +5,7 @@
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/progress.hpp"
+#include "tools/cli/seconds.hpp"
 #include "tools/cli/where_keys.hpp"
 
 namespace mcds {
@@ -226,6 +227,26 @@ JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& optio
   JsonObject answer = start_answer(kind, options);
   answer.bytes(kind.element, element);
   return answer;
+}
+
+Context context_for_setting(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  if (!options.ttl) return session.context_with_copies();
+  if (*options.ttl <= Duration::zero())
+    throw InvalidInput(std::string("--ttl must be longer than 0; omit it for a ") + kind.element +
+                       " that does not expire");
+  return context_with_one_copy(session, "--ttl", std::string("such a ") + kind.element);
+}
+
+void add_setting(JsonObject& answer, Session& session, const ElementsOptions& options,
+                 const ElementResult& result) {
+  if (!options.ttl) return add_copies(answer, session, result.copies);
+  add_seconds(answer, "ttl_s", *options.ttl);
+  add_copies_or_one(answer, session, result.copies);
+}
+
+void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
+  verb.option("--ttl", "D", "they expire after this time; without it they do not, even if they did before",
+              &options->ttl);
 }
 
 ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,

@@ -27,6 +27,8 @@ struct ElementsOptions {
   bool json = false;
   bool fail_fast = false;
   bool relist = false;
+  std::optional<Duration> ttl;
+  Duration every = std::chrono::seconds(2);
   bool accept = false;
   bool partial = false;
   bool must_exist = false;
@@ -38,11 +40,20 @@ using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
 JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
                           const std::string& element);
 
+// For add and set: with a ttl, one copy, whatever is configured. Throws InvalidInput if several were asked
+// for.
+Context context_for_setting(Session& session, const ElementsKind& kind, const ElementsOptions& options);
+// ,"ttl_s":60 and the copies of what was set.
+void add_setting(JsonObject& answer, Session& session, const ElementsOptions& options,
+                 const ElementResult& result);
+void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
+
 // A verb over many elements: what asks for a window of them, and what prints one answer.
 using AskElements = std::function<std::vector<ElementResult>(std::span<const Element>)>;
 using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
 Batch<Element> element_batch(AskElements ask, AnswerElement answer);
-// The words of the command line, which are all checked before anything is sent, or for `-` the lines of standard input.
+// The words of the command line, which are all checked before anything is sent, or for `-` the lines of
+// standard input.
 ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch);
 ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements);
 
@@ -53,6 +64,9 @@ Element bare_element(std::string name);
 // fetch; without values when `fields_only`.
 ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
                           bool fields_only);
+
+// Until it is ended: what is there, then one line for each change.
+ExitStatus watch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options);
 
 // remove, count, check, compact, clear, where.
 void declare_shared_verbs(Command& command, const ElementsKind& kind, const ElementsOptionsPtr& options);

@@ -27,7 +27,8 @@ Element of_tab_line(const std::string& line) {
   return checked({line.substr(0, tab), line.substr(tab + 1)});
 }
 
-// A member of an answer: `name` as it is, or `name`_b64; a value that is not a string stands for its JSON text.
+// A member of an answer: `name` as it is, or `name`_b64; a value that is not a string stands for its JSON
+// text.
 std::optional<std::string> text_of(const std::string& object, const std::string& name) {
   if (const auto plain = json_field(object, name))
     return plain->starts_with('"') ? json_unquote(*plain) : plain;
@@ -48,18 +49,18 @@ ExitStatus answer_set(Session& session, const ElementsOptions& options, const El
                       const ElementResult& result) {
   JsonObject answer = element_answer(kind, options, field.name);
   answer.boolean("created", result.yes).bytes("server", session.server_address(result.server));
-  add_copies(answer, session, result.copies);
+  add_setting(answer, session, options, result);
   session.output().answer(answer, result.yes ? "1" : "0");
   return ExitStatus::ok;
 }
 
 ExitStatus set(Session& session, const ElementsOptions& options) {
-  Hash hash(session.context_with_copies(), options.name);
-  auto batch =
-      element_batch([&](std::span<const Element> window) { return hash.set(window, options.relist); },
-                    [&](const Element& field, const ElementResult& result) {
-                      return answer_set(session, options, field, result);
-                    });
+  Hash hash(context_for_setting(session, kind, options), options.name);
+  auto batch = element_batch(
+      [&](std::span<const Element> window) { return hash.set(window, options.relist, options.ttl); },
+      [&](const Element& field, const ElementResult& result) {
+        return answer_set(session, options, field, result);
+      });
   batch.parse = options.json ? of_json_line : of_tab_line;
   if (options.words == std::vector<std::string>{"-"}) return run_words(session, options, batch);
   if (options.json) throw InvalidInput("--json applies to lines of standard input; give - instead of fields");
@@ -96,12 +97,13 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
 
 void declare_hash(Command& command) {
   const auto options = std::make_shared<ElementsOptions>();
-  command.verb("set", "set fields to values")
-      .example("mcds hash set cfg color blue size L")
+  Verb& setting = command.verb("set", "set fields to values");
+  setting.example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")
+      .example("mcds hash set sessions user7 \"$token\" --ttl 30m")
       .argument("NAME", "the hash", &options->name)
-      .argument("FIELD", "FIELD VALUE …, any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
+      .argument("FIELD VALUE", "any bytes; @FILE: a file's contents; - reads FIELD<TAB>VALUE lines",
                 &options->words)
       .dash()
       .flag("--json", "the lines are JSON objects as printed by fetch", options->json)
@@ -109,6 +111,7 @@ void declare_hash(Command& command) {
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return set(session, *options); });
+  declare_ttl(setting, options);
   command.verb("get", "print the values of fields")
       .example("mcds hash get cfg color -o value")
       .example("mcds hash get cfg color size")
@@ -132,6 +135,14 @@ void declare_hash(Command& command) {
             options->partial)
       .flag("--must-exist", "exit with 1 if there is no such hash", options->must_exist)
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
+  command.verb("watch", "print all fields, or those given, then each change of them")
+      .example("mcds hash watch cfg")
+      .example("mcds hash watch cfg color size --every 5s -o value")
+      .argument("NAME", "the hash", &options->name)
+      .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",
+                         &options->words)
+      .option("--every", "D", "time between two looks; default 2s", &options->every)
+      .action([options](Session& session) { return watch_elements(session, kind, *options); });
   declare_shared_verbs(command, kind, options);
 }
 

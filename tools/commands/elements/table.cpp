@@ -11,17 +11,17 @@ namespace {
 
 constexpr ElementsKind kind{"table", "member", false};
 
-// add and has differ in what they ask and the word they answer with.
+// add and has differ in what they ask and the word they answer with. Only add has a ttl.
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
                    std::vector<ElementResult> (*ask)(Table&, const std::vector<std::string>&,
                                                      const ElementsOptions&)) {
-  Table table(session.context_with_copies(), options.name);
+  Table table(context_for_setting(session, kind, options), options.name);
   const auto batch =
       element_batch([&](std::span<const Element> window) { return ask(table, names_of(window), options); },
                     [&](const Element& member, const ElementResult& result) {
                       JsonObject answer = element_answer(kind, options, member.name);
                       answer.boolean(word, result.yes).bytes("server", session.server_address(result.server));
-                      add_copies(answer, session, result.copies);
+                      add_setting(answer, session, options, result);
                       session.output().answer(answer, result.yes ? "1" : "0");
                       return result.yes ? ExitStatus::ok : otherwise;
                     });
@@ -31,7 +31,7 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
 ExitStatus add(Session& session, const ElementsOptions& options) {
   return members(session, options, "added", ExitStatus::ok,
                  [](Table& table, const std::vector<std::string>& names, const ElementsOptions& how) {
-                   return table.add(names, how.relist);
+                   return table.add(names, how.relist, how.ttl);
                  });
 }
 
@@ -46,9 +46,9 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 
 void declare_table(Command& command) {
   const auto options = std::make_shared<ElementsOptions>();
-  command.verb("add", "add members")
-      .example("mcds table add blocked 10.1.2.3 10.1.2.4")
-      .example("cut -f1 offenders | mcds table add blocked -")
+  Verb& adding = command.verb("add", "add members");
+  adding.example("mcds table add blocked 10.1.2.3 10.1.2.4")
+      .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", &options->words)
       .dash()
@@ -56,6 +56,7 @@ void declare_table(Command& command) {
             options->relist)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
       .action([options](Session& session) { return add(session, *options); });
+  declare_ttl(adding, options);
   command.verb("has", "print whether these are members")
       .example("mcds table has blocked 10.1.2.3")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")

@@ -1,4 +1,5 @@
-// mcds eventlog: the command line, put, info and where; the algorithm is in common/structures/eventlog/eventlog.hpp.
+// mcds eventlog: the command line, put, info and where; the algorithm is in
+// common/structures/eventlog/eventlog.hpp.
 #include "common/structures/eventlog/eventlog.hpp"
 
 #include <limits>
@@ -193,9 +194,9 @@ ExitStatus drop(Session& session, const EventlogOptions& options) {
                         EventLog(session.context_with_copies(), options.name, RingShape{}).drop());
 }
 
-using Options = std::shared_ptr<EventlogOptions>;
+using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
 
-Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
+Verb& with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* otherwise) {
   return verb
       .option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
               &options->chunk)
@@ -205,7 +206,7 @@ Verb& with_shape(Verb& verb, const Options& options, const char* otherwise) {
 
 constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
 
-void declare_put(Command& command, const Options& options) {
+void declare_put(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
   verb.example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
@@ -222,10 +223,10 @@ void declare_put(Command& command, const Options& options) {
       .action([options](Session& session) { return put(session, *options); });
 }
 
-void declare_fetch(Command& command, const Options& options) {
+void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("fetch", "print events in the order of their time");
   verb.example("mcds eventlog fetch deploys --first 15m")
-      .example("mcds eventlog fetch deploys --cursor /var/lib/mail/deploys -- mail -s deploys ops")
+      .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
       .example("mcds eventlog fetch deploys --limit 100 -o value")
       .argument("NAME", "the log", &options->name)
       .option("--first", "T", "only events at or after T", &options->first)
@@ -241,7 +242,7 @@ void declare_fetch(Command& command, const Options& options) {
   });
 }
 
-void declare_tail(Command& command, const Options& options) {
+void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("tail", "print the last events, and new ones with -f");
   verb.example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")

@@ -1,4 +1,5 @@
-// Events of several rings in the order of their times: of one log whose writers use different shapes, or of several logs.
+// Events of several rings in the order of their times: of one log whose writers use different shapes, or of
+// several logs.
 #pragma once
 
 #include <deque>

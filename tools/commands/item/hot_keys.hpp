@@ -29,8 +29,8 @@ struct HotKey {
   std::optional<std::uint64_t> size_bytes;  // of the value, as last seen
 };
 
-// Up to twice `kept` keys are counted exactly. When there are more, those with the fewest events are forgotten, and their
-// counts with them: no key has had more events than it shows and uncounted() together.
+// Up to twice `kept` keys are counted exactly. When there are more, those with the fewest events are
+// forgotten, and their counts with them: no key has had more events than it shows and uncounted() together.
 class HotKeys {
  public:
   explicit HotKeys(std::size_t kept = 1 << 16) : kept_(kept) {}

@@ -7,9 +7,9 @@ namespace mcds {
 
 namespace {
 
-using VerbFunction = ExitStatus (*)(Session&, const ItemOptions&);
+using ItemVerb = ExitStatus (*)(Session&, const ItemOptions&);
 
-void finish(Verb& verb, const ItemOptionsPtr& options, VerbFunction function) {
+void finish(Verb& verb, const ItemOptionsPtr& options, ItemVerb function) {
   verb.action([options, function](Session& session) { return function(session, *options); });
 }
 
@@ -63,8 +63,9 @@ constexpr const char* rate_help = "at most N items per second";
 void declare_save(Command& command, const ItemOptionsPtr& options) {
   Verb& verb = command.verb("save", "save items to a file, from which item load puts them back");
   verb.example("mcds item save cache.saved")
-      .example("mcds item save - --prefix page: | zstd >pages.zst")
-      .argument("FILE", "is replaced when all is written; - writes standard output", &options->file)
+      .example("mcds item save pages.zst --prefix page:")
+      .argument("FILE", "is replaced when all is written, compressed if named .zst; - writes standard output",
+                &options->file)
       .dash();
   declare_selected_keys(verb, options->selected);
   verb.option("--on", "SERVER", "only what this server has", &options->on)
@@ -92,8 +93,8 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
 
 void declare_keep(Command& command, const ItemOptionsPtr& options) {
   finish(command.verb("keep", "save what a server has, run a command that restarts it, load it again")
-             .example("mcds item keep --on 10.0.0.1:11211 -- ssh 10.0.0.1 systemctl restart memcached")
-             .example("mcds item keep --on 10.0.0.1:11211 --full-ttl --file kept.saved -- sh upgrade")
+             .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
+             .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
              .option("--on", "SERVER", "the server that the command restarts", &options->on)
              .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
                      &options->max_ttl)

@@ -25,7 +25,8 @@ constexpr Duration between_looks = std::chrono::milliseconds(100);
 // A command may end before the server that it stops does.
 constexpr Duration may_linger = std::chrono::seconds(2);
 
-// Where what must outlive us goes, and nobody else reads: not the temporary folder, which a restart may empty.
+// Where what must outlive us goes, and nobody else reads: not the temporary folder, which a restart may
+// empty.
 std::string state_folder() {
   const char* state = std::getenv("XDG_STATE_HOME");
   const char* home = std::getenv("HOME");
@@ -42,14 +43,14 @@ std::string state_folder() {
 }
 
 // What tells a server from the one that it was before.
-struct Life {
+struct Process {
   std::uint64_t process = 0, items = 0;
-  static std::optional<Life> of(const Reply& statistics) {
+  static std::optional<Process> of(const Reply& statistics) {
     if (statistics.failed()) return std::nullopt;
     const auto process = statistic_number(statistics.value, "pid");
     const auto items = statistic_number(statistics.value, "curr_items");
     if (!process || !items) return std::nullopt;
-    return Life{*process, *items};
+    return Process{*process, *items};
   }
 };
 
@@ -73,7 +74,7 @@ class Keeper {
     const SteadyTime stopped = session_.clock().steady();
     const ChildResult child = run_command();
     if (child.exit_code() != 0) return tell_kept(child);
-    const std::optional<Life> after = wait();
+    const std::optional<Process> after = wait();
     if (!after) {
       session_.output().error(
           Failure(ErrorCode::unavailable,
@@ -90,18 +91,22 @@ class Keeper {
 
  private:
   void save() {
-    const auto before = Life::of(session_.cluster().execute(Request::stats(on_)));
+    const auto before = Process::of(session_.cluster().execute(Request::stats(on_)));
     if (!before)
       throw Failure(ErrorCode::unavailable, "nothing was done: it does not answer, or shows no statistics",
                     session_.server_address(on_));
     before_ = *before;
-    NewFile file(file_);
+    SavingFile file(file_);
     const SaveDone done = save_items(
         session_, options_, [&](std::string_view bytes) { file.write(bytes); }, &file);
-    std::uint64_t saved = 0;
-    for (const SavedServer& server : done.report.servers) saved += server.saved;
+    std::uint64_t saved = 0, failed = 0;
+    for (const SavedServer& server : done.report.servers) saved += server.saved, failed += server.failed;
     if (!done.report.dumps[on_].complete)
       throw Failure(ErrorCode::unavailable, "nothing was done: not all of its keys could be listed",
+                    session_.server_address(on_));
+    if (failed != 0)
+      throw Failure(ErrorCode::unavailable,
+                    "nothing was done: " + std::to_string(failed) + " items could not be saved",
                     session_.server_address(on_));
     file.keep();
     line_.number("before", before_.items).number("saved", saved).number("torn", done.report.torn.size());
@@ -125,13 +130,13 @@ class Keeper {
   }
 
   // Until it answers again. nullopt: it did not in time.
-  std::optional<Life> wait() {
+  std::optional<Process> wait() {
     session_.try_always();
     const SteadyTime began = session_.clock().steady();
     for (;;) {
       // By a new connection each time: an old one may be that of the server that was.
       cluster_ = session_.connect_to(session_.placement());
-      const auto life = Life::of(cluster_->execute(Request::stats(on_)));
+      const auto life = Process::of(cluster_->execute(Request::stats(on_)));
       const Duration waited = session_.clock().steady() - began;
       if (life && (life->process != before_.process || waited > may_linger)) return life;
       if (!life && waited > options_.wait.value_or(usual_wait)) return std::nullopt;
@@ -144,7 +149,7 @@ class Keeper {
     const LoadedServer all = done.report.sum();
     line_.number("loaded", all.loaded).number("written_meanwhile", all.there);
     line_.number("expired", done.report.expired).number("failed", all.failed + all.unknown);
-    const auto after = Life::of(cluster_->execute(Request::stats(on_)));
+    const auto after = Process::of(cluster_->execute(Request::stats(on_)));
     line_.raw("after", after ? std::to_string(after->items) : "null");
     const bool kept = !options_.file.empty() || done.status != ExitStatus::ok;
     if (kept) line_.bytes("file", file_);
@@ -158,7 +163,7 @@ class Keeper {
   const std::size_t on_;
   const std::string file_;
   LoadOptions load_;
-  Life before_;
+  Process before_;
   std::unique_ptr<Cluster> cluster_;
   JsonObject line_;
 };
@@ -171,7 +176,6 @@ ExitStatus item_keep(Session& session, const ItemOptions& options) {
     throw InvalidInput("give either --max-ttl or --full-ttl, not both");
   if (options.max_ttl && *options.max_ttl <= Duration::zero())
     throw InvalidInput("--max-ttl must be longer than 0");
-  check_file_name(options.file);
   return Keeper(session, options).run();
 }
 

@@ -1,4 +1,6 @@
 // mcds item list: every key that the servers of the pool hold now.
+#include <unistd.h>
+
 #include <unordered_set>
 
 #include "common/base/bytes.hpp"
@@ -52,7 +54,8 @@ class Lister {
   ExitStatus list() {
     read_times();
     session_.output().buffered(true);
-    const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{});
+    const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
+    const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{}, waits);
     const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
     print_rest();
     session_.output().tell_errors();

@@ -11,10 +11,6 @@ namespace mcds {
 
 namespace {
 
-SavedReader reader_of(ByteReader& input) {
-  return SavedReader([&input](char* into, std::size_t size) { return input.read(into, size); });
-}
-
 // Of a file that is cut off or damaged: named once, with where.
 ExitStatus judge(Session& session, const SavedReader::End& end, const std::string& given) {
   const std::string file = given == "-" ? "standard input" : given;
@@ -36,26 +32,25 @@ void add_whole(JsonObject& line, const SavedReader::End& end) {
 }
 
 ExitStatus verify(Session& session, const std::string& file) {
-  ByteReader input(file);
-  SavedReader reader = reader_of(input);
+  SavedFile reader(file);
   while (reader.next()) {
   }
-  const ExitStatus status = judge(session, reader.end(), file);
+  const SavedReader::End end = reader.end();
+  const ExitStatus status = judge(session, end, file);
   JsonObject line;
   line.bytes("file", file).number("items", reader.items()).number("bytes", reader.offset());
-  add_whole(line, reader.end());
-  if (!reader.end().about.empty() && is_json(reader.end().about)) line.raw("about", reader.end().about);
+  add_whole(line, end);
+  if (!end.about.empty() && is_json(end.about)) line.raw("about", end.about);
   session.output().answer(line, std::to_string(reader.items()));
   return status;
 }
 
 // Throws Failure(bad_data) if anything is wrong with it.
 void expect_whole(const std::string& file) {
-  ByteReader input(file);
-  SavedReader reader = reader_of(input);
+  SavedFile reader(file);
   while (reader.next()) {
   }
-  const SavedReader::End& end = reader.end();
+  const SavedReader::End end = reader.end();
   if (end.problem.empty() && end.whole) return;
   throw Failure(
       ErrorCode::bad_data,
@@ -103,12 +98,11 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
 }  // namespace
 
 LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& options, const std::string& file) {
-  ByteReader input(file);
-  SavedReader reader = reader_of(input);
+  SavedFile reader(file);
   session.output().buffered(true);
   LoadDone done;
   std::uint64_t failures = 0, shown = 0;
-  Progress progress(session.clock(), "items", input.size());
+  Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
   Load load(Context{cluster, session.clock(), session.random(), session.key_prefix(), session.copies()},
             options,
@@ -117,7 +111,7 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
                done.status = worse(done.status, status_of(failure.code()));
              },
              [&](std::uint64_t count) {
-               progress.advance(count - shown, reader.offset());
+               progress.advance(count - shown, reader.bytes_read());
                shown = count;
              }});
   while (const auto item = reader.next()) load.take(*item);
@@ -132,7 +126,6 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
 
 ExitStatus item_load(Session& session, const ItemOptions& options) {
   options.selected.check();
-  check_file_name(options.file);
   if (options.verify) return verify(session, options.file);
   const LoadOptions load = options_of(session, options);
   if (options.strict) {

@@ -32,7 +32,8 @@ class Reader {
   }
 
  private:
-  // Whether the first keys that are missing are where another client would look: then the profile is probably wrong.
+  // Whether the first keys that are missing are where another client would look: then the profile is probably
+  // wrong.
   void seek() {
     const Placement& placement = *session_.placement();
     if (missing_.empty() || std::exchange(sought_, true) || placement.pool().size() == 1) return;

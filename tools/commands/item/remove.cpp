@@ -129,8 +129,8 @@ class Remover {
     return other || reply.outcome == Outcome::exists;
   }
 
-  // Where only the cas differs, the item is the one that was listed: a server that moves items in its memory gives them
-  // another cas, perhaps once more before it can be removed by that.
+  // Where only the cas differs, the item is the one that was listed: a server that moves items in its memory
+  // gives them another cas, perhaps once more before it can be removed by that.
   void look_closer(const std::vector<Target>& targets, std::vector<Reply>& replies) {
     std::vector<Doubt> doubts;
     auto next = replies.begin();

@@ -36,7 +36,7 @@ class SelectionRemover {
     session_.output().buffered(true);
     std::vector<std::size_t> servers;
     if (options_.on) servers.push_back(server_named(session_.placement()->pool(), *options_.on, "--on"));
-    status_ = worse(status_, LiveDump(session_, servers).read([this](const LiveKey& key) {
+    status_ = worse(status_, LiveDump(session_, servers, false).read([this](const LiveKey& key) {
       removal_.take(key);
       return true;
     }));

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/base/units.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
@@ -24,7 +23,7 @@ std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options
 }
 
 // All items may be as large as the memory that they use. A selection may be anything.
-void check_room(Session& session, const ItemOptions& options, const NewFile& file) {
+void check_room(Session& session, const ItemOptions& options, const SavingFile& file) {
   if (options.selected.any()) return;
   std::vector<Request> requests;
   std::vector<std::size_t> servers = servers_of(session, options);
@@ -127,33 +126,14 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
 
 }  // namespace
 
-void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over) {
-  JsonObject reasons;
-  for (const auto& [why, count] : passed_over) reasons.number(why, count);
-  line.object("passed_over", reasons);
-}
-
-void add_speed(JsonObject& line, Duration took, std::uint64_t items) {
-  const double seconds = std::chrono::duration<double>(took).count();
-  line.raw("duration_s", format_fixed(seconds, 3));
-  if (seconds > 0)
-    line.number("items_per_s", static_cast<std::uint64_t>(static_cast<double>(items) / seconds));
-}
-
-void check_file_name(const std::string& file) {
-  if (file.ends_with(".zst"))
-    throw InvalidInput("compressed files are not supported; use a pipe: mcds item save - | zstd >" + file);
-}
-
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
-                    const NewFile* file) {
+                    const SavingFile* file) {
   if (file != nullptr) check_room(session, options, *file);
   return ItemSaver(session, options, sink).run();
 }
 
 ExitStatus item_save(Session& session, const ItemOptions& options) {
   options.selected.check();
-  check_file_name(options.file);
   if (options.file == "-") {
     if (isatty(STDOUT_FILENO) != 0)
       throw InvalidInput("values are not written to a terminal; give a FILE, or use a pipe");
@@ -163,7 +143,7 @@ ExitStatus item_save(Session& session, const ItemOptions& options) {
     print(session, done, options.file);
     return done.status;
   }
-  NewFile file(options.file);
+  SavingFile file(options.file);
   const SaveDone done = save_items(
       session, options, [&](std::string_view bytes) { file.write(bytes); }, &file);
   const auto listed = [](const LiveKeysOfServer& one) { return one.complete; };

@@ -1,14 +1,57 @@
-// What item save, load and keep have in common: a save or a load that reports what fails, shows its progress, and says at
-// the end what became of it.
+// What item save, load and keep have in common: a save or a load that reports what fails, shows its progress,
+// and says at the end what became of it.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "common/base/compression.hpp"
 #include "common/base/new_file.hpp"
 #include "common/operations/load.hpp"
 #include "common/operations/save.hpp"
 #include "tools/cli/exit_status.hpp"
+#include "tools/cli/input.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
+
+// A file that is being saved. Names that end with .zst mean: compressed.
+class SavingFile {
+ public:
+  // Throws Failure(cannot_write).
+  explicit SavingFile(const std::string& path);
+  void write(std::string_view bytes) { compressor_ ? compressor_->write(bytes) : file_.write(bytes); }
+  // It is whole, and there.
+  void keep();
+  // Before anything is compressed.
+  std::uint64_t room() const { return file_.room(); }
+  const std::string& path() const { return file_.path(); }
+
+ private:
+  NewFile file_;
+  std::optional<Compressor> compressor_;
+};
+
+// A file that was saved; `-`: standard input, never compressed.
+class SavedFile {
+ public:
+  // Throws Failure(cannot_read).
+  explicit SavedFile(const std::string& path);
+  std::optional<SavedItem> next() { return reader_.next(); }
+  // After next() returned nullopt.
+  SavedReader::End end() const;
+  std::uint64_t items() const { return reader_.items(); }
+  std::uint64_t offset() const { return reader_.offset(); }
+  std::uint64_t bytes_read() const { return bytes_read_; }  // of size()
+  std::optional<std::uint64_t> size() const { return input_.size(); }
+
+ private:
+  std::size_t read(char* into, std::size_t size);
+  ByteReader input_;
+  std::uint64_t bytes_read_ = 0;
+  std::optional<Decompressor> decompressor_;
+  SavedReader reader_;
+};
 
 struct SaveDone {
   ExitStatus status = ExitStatus::ok;  // 2 for what is missing from the file
@@ -17,7 +60,7 @@ struct SaveDone {
 };
 // `file`: whose room is looked at first; nullptr: it goes elsewhere.
 SaveDone save_items(Session& session, const ItemOptions& options, const SavedWriter::Sink& sink,
-                    const NewFile* file);
+                    const SavingFile* file);
 
 struct LoadDone {
   ExitStatus status = ExitStatus::ok;  // 2 for a file that is cut off or damaged
@@ -29,7 +72,5 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
 
 void add_passed_over(JsonObject& line, const std::map<std::string, std::uint64_t>& passed_over);
 void add_speed(JsonObject& line, Duration took, std::uint64_t items);
-// Throws InvalidInput for a file name that asks for what is not supported.
-void check_file_name(const std::string& file);
 
 }  // namespace mcds

@@ -1,4 +1,5 @@
-// mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in lock_run.cpp.
+// mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in
+// lock_run.cpp.
 #include <sys/types.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include "tools/cli/copy_list.hpp"
 #include "tools/cli/names.hpp"
 #include "tools/cli/program.hpp"
+#include "tools/cli/seconds.hpp"
 #include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/lock/holder.hpp"
@@ -216,9 +218,9 @@ ExitStatus where(Session& session, const LockOptions& options) {
   });
 }
 
-using Run = ExitStatus (*)(Session&, const LockOptions&);
+using LockVerb = ExitStatus (*)(Session&, const LockOptions&);
 
-void act(Verb& verb, const std::shared_ptr<LockOptions>& options, Run run) {
+void act(Verb& verb, const std::shared_ptr<LockOptions>& options, LockVerb run) {
   verb.action([options, run](Session& session) { return run(session, *options); });
 }
 
@@ -362,14 +364,6 @@ ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::A
 
 void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) {
   if (options.slots) object.number("slot", slot).number("slots", *options.slots);
-}
-
-void add_seconds(JsonObject& object, std::string_view name, Duration duration) {
-  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(duration);
-  if (whole == duration)
-    object.number(name, static_cast<std::uint64_t>(whole.count()));
-  else
-    object.real(name, static_cast<double>(duration / std::chrono::milliseconds(1)) / 1000);
 }
 
 void declare_lock(Command& command) {

@@ -40,12 +40,11 @@ LockSlots slots_of(Session& session, const LockOptions& options, Clock& clock);
 void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot);
 // Until the command's deadline.
 Duration time_left(Session& session);
-// The lock must not stay taken: the command is interrupted. Throws UnknownOutcome, which names the token, when that fails.
+// The lock must not stay taken: the command is interrupted. Throws UnknownOutcome, which names the token,
+// when that fails.
 void give_up(Lock& lock, const Lease& lease);
 // 75, or what -E says, with the holder on standard error.
 ExitStatus tell_busy(Session& session, const LockOptions& options, const Lock::Answer& answer);
-// Whole seconds when they are, so that scripts read `30`.
-void add_seconds(JsonObject& object, std::string_view name, Duration duration);
 
 ExitStatus run_locked(Session& session, const LockOptions& options);
 

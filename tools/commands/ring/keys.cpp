@@ -6,7 +6,6 @@
 #include "tools/cli/batch.hpp"
 #include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -50,14 +49,13 @@ ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRin
   return batch.of_lines(session, {.answers_each = false, .file = file}).worst;
 }
 
-ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take) {
-  Progress progress(session.clock(), "keys");
+ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take, std::vector<bool>* unlisted) {
   const auto results = LiveDump(session).results([&](const LiveKey& key) {
     take({key.key, key.size_bytes, key.server});
-    progress.advance();
     return true;
   });
-  progress.hide();
+  for (std::size_t i = 0; unlisted != nullptr && i < results.size(); ++i)
+    unlisted->at(i) = results[i].failure != nullptr;
   return report_unlisted(session, session.placement()->pool(), results);
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tools/cli/exit_status.hpp"
 
@@ -20,11 +21,13 @@ struct RingKey {
 
 using TakeRingKey = std::function<void(const RingKey&)>;
 
-// Lines `KEY` or `KEY<TAB>BYTES` of a file, `-` for standard input. A line that is not a valid key is reported on stderr and
-// does not stop the others.
+// Lines `KEY` or `KEY<TAB>BYTES` of a file, `-` for standard input. A line that is not a valid key is
+// reported on stderr and does not stop the others.
 ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRingKey& take);
 
-// Every key that every server holds. A server that cannot list them is reported on stderr: unavailable.
-ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take);
+// Every key that every server holds. A server that cannot list them is reported on stderr, and is true in
+// `unlisted`.
+ExitStatus read_live_keys_of(Session& session, const TakeRingKey& take,
+                             std::vector<bool>* unlisted = nullptr);
 
 }  // namespace mcds

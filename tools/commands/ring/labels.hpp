@@ -8,7 +8,8 @@
 
 namespace mcds {
 
-// Labels of at most `most` characters: what all of them share at an end is left out before what tells them apart.
+// Labels of at most `most` characters: what all of them share at an end is left out before what tells them
+// apart.
 std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most);
 
 // In lines of at most `most` characters, unless a word is longer.

@@ -244,8 +244,7 @@ void declare_ring_move(Verb& verb) {
   const auto options = std::make_shared<RingMoveOptions>();
   declare_changed_pool(verb, options->to);
   declare_selected_keys(verb, options->selected);
-  verb.example(
-          "mcds -s 10.0.0.1,10.0.0.2,10.0.0.3 ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
+  verb.example("mcds ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
       .option("--rate", "N/s", "copy at most N items per second", &options->rate)

@@ -39,12 +39,18 @@ std::string bar(double share, double full) {
   return text + eighths[length % 8];
 }
 
+// The user's own keys per server; empty: none were asked for.
+struct OwnKeys {
+  std::vector<std::uint64_t> counts;
+  std::vector<bool> unlisted;
+
+  explicit OwnKeys(std::size_t servers) : counts(servers), unlisted(servers) {}
+};
+
 class Report {
  public:
-  // `counts`: of the user's own keys, per server; empty: none were asked for.
-  Report(Session& session, const Placement& placement, const RingShares& shares,
-         const std::vector<std::uint64_t>& counts)
-      : session_(session), placement_(placement), shares_(shares), counts_(counts) {
+  Report(Session& session, const Placement& placement, const RingShares& shares, const OwnKeys& keys)
+      : session_(session), placement_(placement), shares_(shares), keys_(keys) {
     largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
   }
 
@@ -62,8 +68,14 @@ class Report {
     line.number("weight", server.weight);
     line.real("share", shares_.shares[index]).real("fair", shares_.fair[index]);
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
-    if (!counts_.empty()) line.number("keys", counts_[index]);
+    add_keys(line, index);
     return line.bytes("method", shares_.exact ? "arcs" : "counted").bytes("profile", placement_.profile());
+  }
+
+  // What a server has that did not list its keys is not known.
+  void add_keys(JsonObject& line, std::size_t index) const {
+    if (keys_.counts.empty()) return;
+    keys_.unlisted[index] ? line.raw("keys", "null") : line.number("keys", keys_.counts[index]);
   }
 
   JsonObject row(std::size_t index) const {
@@ -72,14 +84,14 @@ class Report {
     line.bytes("share", format_percent(shares_.shares[index]))
         .bytes("fair", format_percent(shares_.fair[index]));
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
-    if (!counts_.empty()) line.number("keys", counts_[index]);
+    add_keys(line, index);
     return line.bytes("", bar(shares_.shares[index], largest_));
   }
 
   Session& session_;
   const Placement& placement_;
   const RingShares& shares_;
-  const std::vector<std::uint64_t>& counts_;
+  const OwnKeys& keys_;
   double largest_ = 0;
 };
 
@@ -111,15 +123,14 @@ class DrawingFile {
 };
 
 // The user's own keys, if there are any: counted, and dots of the drawing.
-ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing& drawing,
-                     std::vector<std::uint64_t>& counts) {
+ExitStatus take_keys(Session& session, const SharesOptions& options, RingDrawing& drawing, OwnKeys& keys) {
   const Placement& placement = *session.placement();
   const TakeRingKey take = [&](const RingKey& key) {
-    ++counts[placement.server_of(key.key)];
+    ++keys.counts[placement.server_of(key.key)];
     if (options.svg) drawing.keys.push_back(draw_key(placement, drawing, key.key));
   };
   if (options.keys) return read_keys_of(session, *options.keys, take);
-  return read_live_keys_of(session, take);
+  return read_live_keys_of(session, take, &keys.unlisted);
 }
 
 // What `ring check` would find, in sentences.
@@ -167,19 +178,16 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   RingDrawing drawing = draw_ring(placement, shares);
   drawing.pool = name_of_pool(session);
   drawing.date = date_now(session);
-  std::vector<std::uint64_t> counts;
-  ExitStatus status = ExitStatus::ok;
-  if (options.keys || options.live) {
-    counts.resize(placement.pool().size());
-    status = take_keys(session, options, drawing, counts);
-  }
+  const bool counts = options.keys || options.live;
+  OwnKeys keys(counts ? placement.pool().size() : 0);
+  const ExitStatus status = counts ? take_keys(session, options, drawing, keys) : ExitStatus::ok;
   const bool in_text = session.output().mode() == OutputMode::text && !to_stdout;
-  if (options.svg || in_text) drawing.problems = problems_of(session, counts);
+  if (options.svg || in_text) drawing.problems = problems_of(session, keys.counts);
   if (file) file->write(svg_of(drawing));
   if (to_stdout) {
     session.output().raw(svg_of(drawing));
   } else {
-    Report report(session, placement, shares, counts);
+    Report report(session, placement, shares, keys);
     for (std::size_t i = 0; i < placement.pool().size(); ++i) report.print(i);
   }
   if (in_text) {

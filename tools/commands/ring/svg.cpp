@@ -72,7 +72,8 @@ void add_curve(std::string& path, double from, double to, double radius) {
   }
 }
 
-// A piece of a band of the circle. Filled, not stroked: the ends of a stroke of less than a pixel point anywhere.
+// A piece of a band of the circle. Filled, not stroked: the ends of a stroke of less than a pixel point
+// anywhere.
 std::string band(double from, double to, double radius, double width) {
   const double outer = radius + width / 2, inner = radius - width / 2;
   std::string path = 'M' + point(from, outer);
@@ -332,7 +333,8 @@ std::string subtitle_of(const RingShares& shares) {
 
 }  // namespace
 
-// sin and cos of an eighth of a turn at most, by their series: libm is not linked, and every machine draws the same.
+// sin and cos of an eighth of a turn at most, by their series: libm is not linked, and every machine draws
+// the same.
 UnitVector unit_vector(double turn) {
   turn -= static_cast<double>(static_cast<long long>(turn));
   const int quarter = static_cast<int>(turn * 4 + 0.5);  // the nearest axis

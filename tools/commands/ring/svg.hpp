@@ -1,5 +1,5 @@
-// A ring as a drawing: the circle with its arcs outside, the same shares gathered inside, a legend, and keys as
-// dots. A pure function of its arguments: the same picture on every machine.
+// A ring as a drawing: the circle with its arcs outside, the same shares gathered inside, a legend, and keys
+// as dots. A pure function of its arguments: the same picture on every machine.
 #pragma once
 
 #include <string>

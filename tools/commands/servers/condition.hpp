@@ -22,9 +22,9 @@ struct Condition {
   bool refused = false;  // it is up and gives none of the statistics
 };
 
-// Versions and the statistics of all `arguments` ("": the general ones), each in one round trip to all servers; who does
-// not answer to the first is not asked for more. A proxy that closes the connection on `stats` is up all the same; one that
-// refused `before` is not asked again.
+// Versions and the statistics of all `arguments` ("": the general ones), each in one round trip to all
+// servers; who does not answer to the first is not asked for more. A proxy that closes the connection on
+// `stats` is up all the same; one that refused `before` is not asked again.
 std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::string>& arguments,
                                    const std::vector<Condition>& before = {});
 

@@ -1,34 +1,74 @@
-// mcds servers --every: rates of all servers and of the pool, again and again.
+// mcds servers --every: rates of all servers and of the pool, again and again: one screen on a terminal,
+// lines elsewhere.
 #include <unistd.h>
 
+#include <cstdlib>
+
+#include "common/base/text.hpp"
 #include "common/base/units.hpp"
+#include "common/operations/doctor/checks.hpp"
+#include "common/operations/doctor/gather.hpp"
+#include "tools/cli/config.hpp"
 #include "tools/cli/pause.hpp"
+#include "tools/cli/screen.hpp"
 #include "tools/commands/servers/condition.hpp"
+#include "tools/commands/servers/hottest.hpp"
 #include "tools/commands/servers/options.hpp"
 #include "tools/commands/servers/rates.hpp"
+#include "tools/commands/servers/screen_lines.hpp"
 
 namespace mcds {
 
 namespace {
 
 constexpr auto shortest_interval = std::chrono::milliseconds(100);
-constexpr const char* home_and_clear = "\033[H\033[J";
+constexpr std::size_t hottest_shown = 5, findings_shown = 5;
+
+// On a terminal, unless the user wants lines there, too.
+bool wants_screen(Session& session) {
+  const char* mode = std::getenv("MCDS_OUTPUT");
+  const bool chosen =
+      session.options().output || (mode != nullptr && *mode != '\0') || session.config().output;
+  if (isatty(STDOUT_FILENO) == 0 || session.options().quiet) return false;
+  return session.output().mode() == OutputMode::text || !chosen;
+}
 
 class Observer {
  public:
-  explicit Observer(Session& session)
-      : session_(session),
-        pool_(session.placement()->pool()),
-        before_(pool_.size()),
-        redraws_(session.output().mode() == OutputMode::text && isatty(STDOUT_FILENO) != 0) {}
+  Observer(Session& session, const ServersOptions& options)
+      : session_(session), options_(options), pool_(session.placement()->pool()), before_(pool_.size()) {
+    if (wants_screen(session)) screen_.emplace();
+    pause_.watch_keys(screen_ ? screen_->keys() : -1);
+  }
+
+  // Whether to look again; waits until then, and looks at keys and for faults meanwhile if that is wanted.
+  bool wait(SteadyTime next) {
+    const auto left = [&] { return std::max<Duration>(next - session_.clock().steady(), Duration::zero()); };
+    bool goes_on = true;
+    // On a busy machine nothing may be left of the interval: what is watched is half of it at least.
+    if (options_.hot) {
+      hottest_ = watch_hottest(session_, std::max<Duration>(left(), *options_.every / 2), hottest_shown,
+                               [&] { return goes_on = pause_.wait(Duration::zero()); });
+    }
+    if (options_.find && goes_on) {
+      ConnectOptions connecting = session_.connect_options();
+      connecting.trace = nullptr;
+      seen_ = doctor::gather(session_.placement(), session_.pool().pool, session_.clock(),
+                             {.connecting = connecting,
+                              .placing = session_.placement_options(),
+                              .interval = options_.hot ? *options_.every / 2 : left(),
+                              .wait = [&](Duration time) { return goes_on = pause_.wait(time); }});
+    }
+    return goes_on && pause_.wait(left());
+  }
 
   // The worst that a server is in now.
   ExitStatus look(bool print) {
     std::vector<Condition> conditions = ask_servers(session_.cluster(), {"", "items"}, conditions_);
     const SteadyTime at = session_.clock().steady();
-    if (print && redraws_) session_.output().raw(home_and_clear);
     Rates all;
     std::size_t up = 0;
+    std::vector<ServerRow> rows;
     ExitStatus status = status_of(conditions);
     for (std::size_t i = 0; i < pool_.size(); ++i) {
       const Condition& condition = conditions[i];
@@ -36,17 +76,19 @@ class Observer {
       if (condition.up && !condition.refused) now = Sample::of(at, condition.stats[0], condition.stats[1]);
       up += condition.up ? 1 : 0;
       if (condition.refused) status = worse(status, ExitStatus::refused);
-      if (print) print_server(i, condition, now, all);
+      if (print) rows.push_back(row_of(i, condition, now, all));
       before_[i] = now;
     }
-    if (print) print_pool(up, all);
+    if (print) rows.push_back(row_of_pool(up, all));
+    if (print && screen_) show(rows, up);
+    if (print && !screen_) print_lines(rows, conditions);
     conditions_ = std::move(conditions);
     return status;
   }
 
  private:
-  void print_server(std::size_t index, const Condition& condition, const std::optional<Sample>& now,
-                    Rates& all) {
+  ServerRow row_of(std::size_t index, const Condition& condition, const std::optional<Sample>& now,
+                   Rates& all) {
     JsonObject line;
     line.bytes("server", pool_[index].address());
     line.boolean("up", condition.up).time("at", session_.clock().wall());
@@ -59,25 +101,89 @@ class Observer {
       all.add(rates);
     }
     if (!condition.error.empty()) line.bytes("error", condition.error);
-    session_.output().answer(line, condition.up ? "up" : "down");
+    return {pool_[index].name.empty() ? pool_[index].address() : pool_[index].name, line};
   }
 
-  void print_pool(std::size_t up, const Rates& all) {
+  ServerRow row_of_pool(std::size_t up, const Rates& all) {
+    JsonObject line;
+    line.bytes("server", "*").boolean("up", up > 0).time("at", session_.clock().wall());
+    all.describe(line);
+    line.number("servers", pool_.size()).number("servers_up", up);
+    return {"all", line};
+  }
+
+  void print_lines(const std::vector<ServerRow>& rows, const std::vector<Condition>& conditions) {
+    for (std::size_t i = 0; i < conditions.size(); ++i)
+      session_.output().answer(rows[i].line, conditions[i].up ? "up" : "down");
     if (session_.output().mode() != OutputMode::value) {
-      JsonObject line;
-      line.bytes("server", "*").boolean("up", up > 0).time("at", session_.clock().wall());
-      all.describe(line);
-      line.number("servers", pool_.size()).number("servers_up", up);
-      session_.output().answer(line, {});
+      session_.output().answer(rows.back().line, {});
+      for (const HotLine& hot : hottest_) {
+        JsonObject line;
+        line.bytes(hot.is_prefix ? "prefix" : "key", hot.key).raw("events_per_s", format_fixed(hot.per_s, 1));
+        if (!hot.is_prefix) line.bytes("server", hot.server);
+        session_.output().answer(line, {});
+      }
+      for (const doctor::Symptom& symptom : findings()) {
+        JsonObject line;
+        line.bytes("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
+        session_.output().answer(line.strings("servers", names_of(symptom, false)), {});
+      }
     }
     session_.output().next_table();
   }
 
+  void show(const std::vector<ServerRow>& rows, std::size_t up) {
+    const ScreenSize size = screen_size();
+    std::string time = format_time(session_.clock().wall());
+    time[10] = ' ';
+    std::vector<std::string> below;
+    for (const HotLine& hot : hottest_)
+      below.push_back(format_fixed(hot.per_s, 0) + "/s  " + visible(hot.key) +
+                      (hot.is_prefix ? "*" : "  on " + hot.server));
+    if (!hottest_.empty()) below.insert(below.begin(), {"", "hottest keys, and prefixes*"});
+    if (options_.find) below.insert(below.end(), {"", "found"});
+    for (const doctor::Symptom& symptom : findings()) {
+      std::string servers;
+      for (const std::string& name : names_of(symptom, true)) servers += ' ' + name;
+      below.push_back(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name + servers);
+    }
+    std::vector<std::string> lines{time.substr(0, 19) + "Z  " + std::to_string(up) + " of " +
+                                   std::to_string(pool_.size()) + " up, every " +
+                                   format_duration(*options_.every) + "  (q ends it)"};
+    const std::size_t room =
+        size.height > below.size() + 4 ? size.height - below.size() - 1 : size.height - 1;
+    for (std::string& line : server_lines(rows, size.width, room)) lines.push_back(std::move(line));
+    lines.insert(lines.end(), below.begin(), below.end());
+    screen_->show(lines);
+  }
+
+  // Only what is worse than a note.
+  std::vector<doctor::Symptom> findings() const {
+    if (!seen_) return {};
+    auto all = doctor::diagnose(*seen_, [](const doctor::Check&) { return true; });
+    std::erase_if(all,
+                  [](const doctor::Symptom& symptom) { return symptom.severity == doctor::Severity::note; });
+    if (all.size() > findings_shown) all.resize(findings_shown);
+    return all;
+  }
+
+  std::vector<std::string> names_of(const doctor::Symptom& symptom, bool for_people) const {
+    std::vector<std::string> names;
+    for (const std::size_t server : symptom.servers)
+      names.push_back(for_people && !pool_[server].name.empty() ? pool_[server].name
+                                                                : pool_[server].address());
+    return names;
+  }
+
   Session& session_;
+  const ServersOptions& options_;
   const Pool& pool_;
+  Pause pause_;
+  std::optional<Screen> screen_;
   std::vector<Condition> conditions_;  // at the last look
   std::vector<std::optional<Sample>> before_;
-  bool redraws_;
+  std::vector<HotLine> hottest_;
+  std::optional<doctor::Examination> seen_;
 };
 
 }  // namespace
@@ -86,14 +192,13 @@ ExitStatus servers_every(Session& session, const ServersOptions& options) {
   if (*options.every < shortest_interval) throw InvalidInput("--every must be at least 100ms");
   if (options.count == 0) throw InvalidInput("-n must be at least 1");
   session.try_always();
-  Pause pause;
-  Observer observer(session);
+  Observer observer(session, options);
   ExitStatus status = observer.look(false);
   SteadyTime next = session.clock().steady();
   for (std::uint64_t looks = 0; !options.count || looks < *options.count; ++looks) {
     // A look that takes longer than an interval is followed by the next whole one.
     next = std::max(next + *options.every, session.clock().steady());
-    if (!pause.wait(next - session.clock().steady())) break;
+    if (!observer.wait(next)) break;
     status = observer.look(true);
   }
   return status;

@@ -69,6 +69,8 @@ ExitStatus show_servers(Session& session) {
   const auto cluster = connect(session.placement(), connecting);
   std::vector<Condition> conditions = ask_servers(*cluster, {""});
   measure(*cluster, session.clock(), conditions);
+  if (session.output().mode() == OutputMode::openmetrics && !session.options().quiet)
+    session.output().raw(server_metrics(pool, conditions, ends));
   for (std::size_t i = 0; i < pool.size(); ++i)
     session.output().answer(describe(pool[i], i, conditions[i], ends), conditions[i].up ? "up" : "down");
   warn_of_certificates(session, pool, ends, session.clock().wall());
@@ -81,6 +83,9 @@ ExitStatus run(Session& session, const ServersOptions& options) {
     throw InvalidInput("'" + *options.argument +
                        "' is not expected here; --stats takes the name of statistics");
   if (options.count && !options.every) throw InvalidInput("-n needs --every");
+  if ((options.hot || options.find) && !options.every) throw InvalidInput("--hot and --find need --every");
+  if ((options.every || options.stats) && session.output().mode() == OutputMode::openmetrics)
+    throw InvalidInput("-o openmetrics prints one look; leave out --every and --stats");
   if (options.stats) return servers_stats(session, options);
   return options.every ? servers_every(session, options) : show_servers(session);
 }
@@ -92,13 +97,18 @@ void declare_servers(Command& command) {
   command.itself()
       .example("mcds servers -o text")
       .example("mcds servers --every 1s -n 2")
+      .example("mcds servers --every 1s -n 1 --hot --find")
+      .example("mcds servers -o openmetrics")
       .example("mcds servers --stats settings")
       .example("mcds -s 10.0.0.1,10.0.0.2:11212 servers --connect-timeout 100ms")
       .option("--every", "D", "print rates over each interval of this length", &options->every)
       .option("-n,--count", "N", "with --every: end after N intervals", &options->count)
+      .flag("--hot", "with --every: also the hottest keys and prefixes, as item hot", options->hot)
+      .flag("--find", "with --every: also what doctor finds", options->find)
       .flag("--stats", "print all statistics as the servers give them", options->stats)
       .optional_argument("ARG", "with --stats: which statistics: settings, items, slabs, ...",
                          &options->argument)
+      .metrics()
       .action([options](Session& session) { return run(session, *options); });
 }
 

@@ -1,7 +1,8 @@
 // mcds where --probe --live: every key that the servers list, against where it belongs.
 //
-// Where a key lies is known from the servers' lists. Only keys that several servers list are asked for, to compare their
-// values. In memory are 24 bytes for each listing, and the names of those keys that lie where they do not belong.
+// Where a key lies is known from the servers' lists. Only keys that several servers list are asked for, to
+// compare their values. In memory are 24 bytes for each listing, and the names of those keys that lie where
+// they do not belong.
 #include "tools/commands/where/audit.hpp"
 
 #include <algorithm>
@@ -86,8 +87,8 @@ ExitStatus Audit::judge(std::span<const Listing> group) {
   return probe_.judge(name->second, copies);
 }
 
-// A key of which nothing else was seen than that it is listed where it belongs is right. Not to be called when a server may
-// have listed a key twice.
+// A key of which nothing else was seen than that it is listed where it belongs is right. Not to be called
+// when a server may have listed a key twice.
 void Audit::count_those_right() {
   const auto in_doubt = [this](const Listing& listing) { return names_.contains(listing.hash); };
   const auto right = std::partition(listings_.begin(), listings_.end(), in_doubt);
@@ -99,10 +100,8 @@ void Audit::count_those_right() {
 }
 
 bool Audit::read() {
-  Progress progress(session_.clock(), "keys");
   const auto results = LiveDump::results(session_, placement_.pool(), [&](const LiveKey& key) {
     take(key);
-    progress.advance();
     return true;
   });
   const bool complete = std::all_of(results.begin(), results.end(),

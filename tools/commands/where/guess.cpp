@@ -148,7 +148,8 @@ void print_candidates(Session& session, const std::vector<Candidate>& candidates
   }
 }
 
-// A second client that wrote many of the keys again elsewhere: the first one explains every key all the same. Adds it.
+// A second client that wrote many of the keys again elsewhere: the first one explains every key all the same.
+// Adds it.
 std::vector<Writer> writer_of_others(std::vector<Candidate>& candidates, const Pool& pool,
                                      const PlacementOptions& placing, const Sightings& sightings) {
   const Sightings others = other_copies(candidates.front(), pool, placing, sightings);

@@ -15,16 +15,16 @@ class Session;
 
 using Sightings = std::vector<Sighting>;
 
-// About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws NotApplied when
-// none lists any; `warns` of those that do not.
+// About `wanted` keys, alternating between the servers, each with the server it was listed by. Throws
+// NotApplied when none lists any; `warns` of those that do not.
 Sightings live_sample(Session& session, const Pool& pool, std::uint64_t wanted, bool warns = true);
 
-// Warns that most live keys are not where the profile looks, and names the client that explains them if there is one
-// (guess.cpp).
+// Warns that most live keys are not where the profile looks, and names the client that explains them if there
+// is one (guess.cpp).
 void warn_of_another_client(Session& session, const Placement& placement);
 
-// Every key of the selection, once. What servers do not list makes the answer incomplete: each is an error and
-// worsens the status. Throws NotApplied when none lists any.
+// Every key of the selection, once. What servers do not list makes the answer incomplete: each is an error
+// and worsens the status. Throws NotApplied when none lists any.
 std::vector<std::string> all_live_keys(Session& session, const Pool& pool, const KeySelection& selection,
                                        ExitStatus& status);
 

@@ -42,8 +42,8 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 
 using TakeKey = std::function<ExitStatus(const std::string& key)>;
 using SendKeys = std::function<ExitStatus()>;
-// where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of what
-// `take` and `send` return; send is called behind each window of keys. A key that is none
+// where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of
+// what `take` and `send` return; send is called behind each window of keys. A key that is none
 // (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send);

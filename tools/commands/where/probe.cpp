@@ -28,7 +28,8 @@ struct Findings {
 
 namespace {
 
-// The keys whose values are in memory at once, from every server that has them: as many as the last ones' sizes let fit.
+// The keys whose values are in memory at once, from every server that has them: as many as the last ones'
+// sizes let fit.
 constexpr std::size_t first_trip = 16, longest_trip = 512;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
 // Those that are looked at again together, and answered in their order.
@@ -191,7 +192,8 @@ std::vector<KeyCopies> Probe::ask_once(std::span<const std::string> keys) {
   return probe_keys(*cluster_, wire_keys);
 }
 
-// Copies that are rewritten one after the other differ for a moment: those that still do after a while are divergent.
+// Copies that are rewritten one after the other differ for a moment: those that still do after a while are
+// divergent.
 void Probe::look_again(std::vector<KeyCopies>& copies) {
   for (const std::chrono::milliseconds pause : {2ms, 10ms, 50ms}) {
     std::vector<std::size_t> differing;

@@ -31,8 +31,8 @@ class Probe {
   void count_ok() { ++counts_[Verdict::ok]; }
   // Where our own copies of it are kept, or the client's.
   Owners owners_of(const Placement& placement, const PlacedKey& key);
-  // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life of its own,
-  // only elements are the same everywhere.
+  // Whether copies of it that agree may be different bytes: each copy of a journal, log or counter has a life
+  // of its own, only elements are the same everywhere.
   bool differ_by_nature(const std::string& key) const;
   // Whether more than half of what was counted is nowhere where the client looks.
   bool is_mostly_elsewhere() const;

@@ -1,0 +1,159 @@
+#include "common/cluster/flash.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Kind = ReplyFailure::Kind;
+
+constexpr const char* kept_changing =
+    "other clients keep changing this key, and the server moves it to flash in between; nothing was changed, "
+    "try again";
+
+bool appends(Op op) {
+  return op == Op::append || op == Op::append_or_create;
+}
+
+bool counts(Op op) {
+  return op == Op::incr || op == Op::decr || op == Op::incr_or_create;
+}
+
+// The item with the change; nullopt: `reply` says what is answered instead.
+std::optional<Request> changed(const Request& request, Reply item, WallTime now, Reply& reply) {
+  if (item.cas.value == 0 || !item.age.ttl) return std::nullopt;
+  const auto number = parse_padded_u64(item.value);
+  if (counts(request.op) && !number) {
+    reply = Reply::of_text(std::move(item.value), item.server);
+    return std::nullopt;
+  }
+  const Exptime exptime = item.age.ttl->count() < 0
+                              ? Exptime::never()
+                              : Exptime::after(std::max(*item.age.ttl, std::chrono::seconds(1)), now);
+  std::string value = std::move(item.value);
+  if (appends(request.op)) {
+    value += request.value;
+  } else {
+    const std::uint64_t less = *number - std::min(*number, request.delta);
+    reply.number = request.op == Op::decr ? less : *number + request.delta;
+    value = std::to_string(reply.number);
+  }
+  Request write = Request::compare_and_set(request.key, std::move(value), exptime, item.cas);
+  write.flags = item.flags;
+  return std::move(write).on(item.server);
+}
+
+}  // namespace
+
+class FlashItems::Begun final : public Pending {
+ public:
+  Begun(FlashItems& cluster, std::unique_ptr<Pending> pending)
+      : cluster_(cluster), pending_(std::move(pending)) {}
+  std::span<const Request> batch() const override { return pending_->batch(); }
+  std::vector<Reply> finish() override {
+    std::vector<Reply> replies = pending_->finish();
+    cluster_.settle(pending_->batch(), replies);
+    return replies;
+  }
+
+ private:
+  FlashItems& cluster_;
+  std::unique_ptr<Pending> pending_;
+};
+
+FlashItems::FlashItems(std::unique_ptr<Cluster> inner)
+    : Decorator(std::move(inner)), flash_(placement().pool().size()) {}
+
+std::vector<Reply> FlashItems::execute(std::span<const Request> batch) {
+  std::vector<Reply> replies = inner().execute(batch);
+  settle(batch, replies);
+  return replies;
+}
+
+std::unique_ptr<Pending> FlashItems::begin(std::vector<Request> batch) {
+  const bool changes = std::any_of(batch.begin(), batch.end(), [](const Request& request) {
+    return appends(request.op) || counts(request.op);
+  });
+  auto pending = inner().begin(std::move(batch));
+  return changes ? std::make_unique<Begun>(*this, std::move(pending)) : std::move(pending);
+}
+
+bool FlashItems::has_flash(std::size_t server) {
+  if (flash_[server]) return *flash_[server];
+  const Reply reply = inner().execute(Request::stats(server));
+  const bool has = statistic(reply.value, "extstore_limit_maxbytes").has_value();
+  if (reply.outcome == Outcome::hit || reply.is(Kind::refused)) flash_[server] = has;
+  return has;
+}
+
+bool FlashItems::may_be_on_flash(const Request& request, const Reply& reply) {
+  if (reply.protocol != Reply::Protocol::meta) return false;
+  if (appends(request.op)) return reply.outcome == Outcome::not_stored && has_flash(reply.server);
+  // The text itself, where it was seen.
+  return counts(request.op) && reply.is(Kind::not_a_number) &&
+         (reply.value.empty() || parse_padded_u64(reply.value)) && has_flash(reply.server);
+}
+
+void FlashItems::settle(std::span<const Request> batch, std::vector<Reply>& replies) {
+  Places places;
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (may_be_on_flash(batch[i], replies[i])) places.push_back(i);
+  }
+  for (int round = 0; !places.empty(); ++round) {
+    if (round == most_rounds) {
+      for (const std::size_t place : places)
+        replies[place] = Reply::failed_with(Kind::refused, kept_changing, replies[place].server);
+      return;
+    }
+    places = write_back(batch, places, replies);
+    if (places.empty()) return;
+    std::vector<Request> again;
+    for (const std::size_t place : places) again.push_back(Request(batch[place]).on(replies[place].server));
+    std::vector<Reply> answers = inner().execute(again);
+    for (std::size_t k = 0; k < places.size(); ++k) replies[places[k]] = std::move(answers[k]);
+    std::erase_if(places, [&](std::size_t place) { return !may_be_on_flash(batch[place], replies[place]); });
+  }
+}
+
+FlashItems::Places FlashItems::write_back(std::span<const Request> batch, const Places& places,
+                                          std::vector<Reply>& replies) {
+  std::vector<Request> looks;
+  for (const std::size_t place : places)
+    looks.push_back(Request::probe(batch[place].key, replies[place].server));
+  std::vector<Reply> items = inner().execute(looks);
+  Places again, written;
+  std::vector<Request> writes;
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    const std::size_t place = places[k];
+    Reply& reply = replies[place];
+    if (items[k].outcome == Outcome::miss) {
+      if (counts(batch[place].op)) again.push_back(place);
+    } else if (items[k].failed()) {
+      reply = std::move(items[k]);
+    } else if (auto write = changed(batch[place], std::move(items[k]), clock_.wall(), reply)) {
+      writes.push_back(std::move(*write));
+      written.push_back(place);
+    }
+  }
+  std::vector<Reply> answers = inner().execute(writes);
+  for (std::size_t k = 0; k < written.size(); ++k) {
+    Reply& reply = replies[written[k]];
+    Reply& answer = answers[k];
+    if (answer.outcome == Outcome::exists || answer.outcome == Outcome::not_found) {
+      again.push_back(written[k]);
+      continue;
+    }
+    // Too long, or no memory: that is what not_stored says of an append.
+    if (answer.is(Kind::refused) && appends(batch[written[k]].op)) continue;
+    answer.number = reply.number;
+    reply = std::move(answer);
+  }
+  std::sort(again.begin(), again.end());
+  return again;
+}
+
+}  // namespace mcds

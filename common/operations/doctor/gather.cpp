@@ -1,0 +1,310 @@
+#include "common/operations/doctor/gather.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/distinct.hpp"
+#include "common/cluster/name_lookup.hpp"
+#include "common/placement/ring/shares.hpp"
+
+namespace mcds::doctor {
+
+namespace {
+
+constexpr std::uint64_t idle_s = 3600;
+
+// `items:5:evicted 3` or `5:chunk_size 96`.
+void add_classes(SlabClasses& classes, std::string_view lines) {
+  for (std::string_view line : split(lines, '\n')) {
+    if (line.starts_with("items:")) line.remove_prefix(6);
+    const std::size_t colon = line.find(':'), space = line.find(' ');
+    if (colon == std::string_view::npos || space == std::string_view::npos || colon > space) continue;
+    const auto number = parse_u64(line.substr(0, colon));
+    const auto value = parse_u64(line.substr(space + 1));
+    if (number && value)
+      classes[*number].insert_or_assign(std::string(line.substr(colon + 1, space - colon - 1)), *value);
+  }
+}
+
+std::size_t idle_connections_in(std::string_view lines) {
+  std::size_t idle = 0;
+  for (const std::string_view line : split(lines, '\n')) {
+    const std::size_t space = line.find(' ');
+    if (space == std::string_view::npos || !line.substr(0, space).ends_with(":secs_since_last_cmd")) continue;
+    if (parse_u64(line.substr(space + 1)).value_or(0) >= idle_s) ++idle;
+  }
+  return idle;
+}
+
+class Gatherer {
+ public:
+  Gatherer(std::shared_ptr<const Placement> placement, const Clock& clock, GatherOptions options)
+      : clock_(clock), options_(std::move(options)) {
+    seen_.placement = std::move(placement);
+    seen_.patients.resize(seen_.pool().size());
+    seen_.interval = options_.interval;
+    peers_ = std::make_shared<Peers>();
+    ConnectOptions connecting = options_.connecting;
+    connecting.peers = peers_;
+    connecting.certificate = [this](std::size_t server, WallTime end) {
+      seen_.patients[server].certificate_ends = end;
+    };
+    cluster_ = connect(seen_.placement, connecting);
+  }
+
+  Examination run(const Pool& listed) {
+    greet();
+    const SteadyTime began = clock_.steady();
+    look(&Patient::first, {"", "settings", "items", "slabs"});
+    find_same();
+    resolve();
+    judge_ring(listed);
+    // Spread over the time, for a server may stop now and then.
+    for (int round = 0; round <= probes; ++round) {
+      const Duration left = options_.interval - (clock_.steady() - began);
+      const Duration pause = std::max<Duration>(left / (probes + 1 - round), Duration::zero());
+      if (options_.wait && !options_.wait(pause)) break;
+      if (round < probes) probe();
+    }
+    look_again();
+    if (options_.connections) count_idle();
+    seen_.now = clock_.wall();
+    return std::move(seen_);
+  }
+
+ private:
+  using Which = Look Patient::*;
+
+  std::vector<std::size_t> those_up(Which which) const {
+    std::vector<std::size_t> servers;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      if ((seen_.patients[i].*which).up) servers.push_back(i);
+    }
+    return servers;
+  }
+
+  std::vector<Reply> ask(Cluster& cluster, const std::vector<Request>& requests) {
+    if (requests.empty()) return {};
+    std::optional<std::size_t> last;
+    for (const Request& request : requests) {
+      if (last != request.server) ++seen_.patients[*request.server].trips;
+      last = request.server;
+    }
+    return cluster.execute(requests);
+  }
+
+  // Whether each server is there at all: a proxy closes on `stats`.
+  void greet() {
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < seen_.size(); ++i) requests.push_back(Request::version(i));
+    for (Reply& reply : ask(*cluster_, requests)) {
+      Patient& patient = seen_.patients[reply.server];
+      patient.first.up = !reply.failed();
+      patient.first.failure = reply.failure;
+      if (patient.first.up) patient.version = std::move(reply.value);
+    }
+  }
+
+  void look(Which which, const std::vector<std::string>& arguments) {
+    std::vector<Request> requests;
+    for (const std::size_t server : those_up(which)) {
+      for (const std::string& argument : arguments) requests.push_back(Request::stats(server, argument));
+    }
+    const WallTime asked = clock_.wall();
+    const SteadyTime at = clock_.steady();
+    const std::vector<Reply> replies = ask(*cluster_, requests);
+    const Duration all = clock_.steady() - at;
+    for (std::size_t i = 0; i < replies.size(); ++i)
+      take(seen_.patients[replies[i].server].*which, requests[i].key, replies[i], asked, at, all);
+  }
+
+  void take(Look& look, const std::string& argument, const Reply& reply, WallTime asked, SteadyTime at,
+            Duration all) {
+    if (argument.empty()) {
+      const Duration took = reply.round_trip ? Duration(*reply.round_trip) : all;
+      look.asked = asked;
+      look.answered = asked + std::chrono::duration_cast<WallTime::duration>(took);
+      look.at = at + took;
+      if (reply.failed()) look.silence = reply.failure->message, look.failure = reply.failure;
+    }
+    if (reply.failed()) return;
+    if (argument.empty()) look.stats = Figures(reply.value);
+    if (argument == "settings") look.settings = Figures(reply.value);
+    if (argument == "items" || argument == "slabs") add_classes(look.classes, reply.value);
+    if (argument == "items") look.knows_items = true;
+    if (argument == "slabs") look.knows_slabs = true;
+  }
+
+  // All servers at a time; the answer of each is timed by itself.
+  void probe() {
+    std::vector<Request> requests;
+    for (const std::size_t server : those_up(&Patient::first)) {
+      if (!seen_.patients[server].lost_probe) requests.push_back(Request::version(server));
+    }
+    for (const Reply& reply : ask(*cluster_, requests)) {
+      Patient& patient = seen_.patients[reply.server];
+      if (reply.failed()) patient.lost_probe = true;
+      if (!reply.failed() && reply.round_trip) patient.probes.push_back(*reply.round_trip);
+    }
+  }
+
+  // Who gave statistics is asked for them again, and everybody else whether it is there.
+  void look_again() {
+    std::vector<Request> requests;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      Patient& patient = seen_.patients[i];
+      patient.second.up = patient.first.up;
+      patient.second.settings = patient.first.settings;
+      if (!patient.first.stats.known()) requests.push_back(Request::version(i));
+    }
+    for (const Reply& reply : ask(*cluster_, requests)) {
+      Patient& patient = seen_.patients[reply.server];
+      patient.second.up = !reply.failed();
+      patient.second.failure = reply.failure;
+      if (patient.first.up) continue;
+      // It came up meanwhile, or did not: the first look says what it was like.
+      patient.second.at = clock_.steady();
+    }
+    std::vector<Request> all;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      if (!seen_.patients[i].first.stats.known()) continue;
+      for (const char* argument : {"", "items", "slabs"}) all.push_back(Request::stats(i, argument));
+    }
+    const WallTime asked = clock_.wall();
+    const SteadyTime at = clock_.steady();
+    const std::vector<Reply> replies = ask(*cluster_, all);
+    const Duration took = clock_.steady() - at;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+      Look& look = seen_.patients[replies[i].server].second;
+      take(look, all[i].key, replies[i], asked, at, took);
+      if (all[i].key.empty()) look.up = !replies[i].failed();
+    }
+  }
+
+  void count_idle() {
+    std::vector<Request> requests;
+    for (const std::size_t server : those_up(&Patient::second))
+      requests.push_back(Request::stats(server, "conns"));
+    for (const Reply& reply : ask(*cluster_, requests)) {
+      if (!reply.failed()) seen_.patients[reply.server].idle_connections = idle_connections_in(reply.value);
+    }
+  }
+
+  // Two connections that end at one place are one server. Entries that name the same process and start are
+  // asked whether each sees the connections that are opened to the others: in containers the first process of
+  // all servers has the same number.
+  void find_same() {
+    std::map<std::size_t, std::set<std::size_t>> groups;
+    for (const auto& [one, other] : peers_->all_of_one_place()) groups[one].insert({one, other});
+    for (const auto& [one, other] : seen_as_one()) groups[one].insert({one, other});
+    for (const auto& [first, group] : groups) seen_.same.emplace_back(group.begin(), group.end());
+  }
+
+  using Life = std::pair<std::uint64_t, std::uint64_t>;
+
+  std::map<Life, std::vector<std::size_t>> by_life() const {
+    std::map<Life, std::vector<std::size_t>> lives;
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const Figures& stats = seen_.patients[i].first.stats;
+      const auto pid = stats.number("pid"), time = stats.number("time"), uptime = stats.number("uptime");
+      if (!pid || !time || !uptime || *uptime > *time) continue;
+      // The start as two reports may differ about it by a second.
+      const std::uint64_t start = *time - *uptime;
+      const auto near = std::find_if(lives.begin(), lives.end(), [&](const auto& life) {
+        const auto [process, begun] = life.first;
+        return process == *pid && std::max(begun, start) - std::min(begun, start) <= 1;
+      });
+      if (near != lives.end()) near->second.push_back(i);
+      if (near == lives.end()) lives[{*pid, start}].push_back(i);
+    }
+    std::erase_if(lives, [](const auto& life) { return life.second.size() < 2; });
+    return lives;
+  }
+
+  std::vector<std::pair<std::size_t, std::size_t>> seen_as_one() {
+    std::vector<std::pair<std::size_t, std::size_t>> pairs;
+    const auto lives = by_life();
+    std::vector<Request> opens, asks;
+    for (const auto& [life, servers] : lives) {
+      for (const std::size_t server : servers) {
+        opens.push_back(Request::version(server));
+        asks.push_back(Request::stats(server));
+      }
+    }
+    if (asks.empty()) return pairs;
+    const auto more = connect(seen_.placement, options_.connecting);
+    ask(*more, opens);
+    std::map<std::size_t, Figures> after;
+    for (const Reply& reply : ask(*cluster_, asks)) {
+      if (!reply.failed()) after[reply.server] = Figures(reply.value);
+    }
+    for (const auto& [life, servers] : lives) {
+      for (std::size_t i = 1; i < servers.size(); ++i) {
+        for (std::size_t j = 0; j < i; ++j) {
+          if (is_one(after, servers[j], servers[i])) pairs.emplace_back(servers[j], servers[i]);
+        }
+      }
+    }
+    return pairs;
+  }
+
+  // Both saw the connections that were opened to either, and count as many in all.
+  bool is_one(const std::map<std::size_t, Figures>& after, std::size_t one, std::size_t other) const {
+    const auto total = [&](std::size_t server) {
+      const auto found = after.find(server);
+      return found == after.end() ? std::nullopt : found->second.number("total_connections");
+    };
+    const auto saw_both = [&](std::size_t server) {
+      const auto before = seen_.patients[server].first.stats.number("total_connections");
+      return before && total(server) && *total(server) >= *before + 2;
+    };
+    if (!saw_both(one) || !saw_both(other)) return false;
+    return std::max(*total(one), *total(other)) - std::min(*total(one), *total(other)) <= 1;
+  }
+
+  // The family with the most addresses: a name with one of each is one server.
+  void resolve() {
+    for (std::size_t i = 0; i < seen_.size(); ++i) {
+      const Server& server = seen_.pool()[i];
+      if (server.is_unix() || is_address(server.host)) continue;
+      const NameLookup found = look_up(server.host, std::to_string(server.port),
+                                       options_.connecting.left(clock_, options_.connecting.connect_timeout));
+      std::map<int, std::set<std::string>> families;
+      for (const addrinfo* one = found.addresses.get(); one != nullptr; one = one->ai_next) {
+        std::array<char, 64> text{};
+        if (getnameinfo(one->ai_addr, one->ai_addrlen, text.data(), text.size(), nullptr, 0,
+                        NI_NUMERICHOST) == 0)
+          families[one->ai_family].insert(text.data());
+      }
+      for (const auto& [family, addresses] : families) {
+        auto& most = seen_.patients[i].addresses;
+        if (addresses.size() > most.size()) most.assign(addresses.begin(), addresses.end());
+      }
+    }
+  }
+
+  void judge_ring(const Pool& listed) {
+    const Placement& placement = *seen_.placement;
+    seen_.ring = check_list(listed, placement, options_.placing);
+    for (Finding& finding : check_ring(placement, options_.placing)) seen_.ring.push_back(std::move(finding));
+    RingShares shares = ring_shares(placement, options_.placing.key_prefix);
+    seen_.shares = std::move(shares.shares);
+    seen_.fair = std::move(shares.fair);
+  }
+
+  const Clock& clock_;
+  GatherOptions options_;
+  Examination seen_;
+  std::shared_ptr<Peers> peers_;
+  std::unique_ptr<Cluster> cluster_;
+};
+
+}  // namespace
+
+Examination gather(std::shared_ptr<const Placement> placement, const Pool& listed, const Clock& clock,
+                   GatherOptions options) {
+  return Gatherer(std::move(placement), clock, std::move(options)).run(listed);
+}
+
+}  // namespace mcds::doctor

@@ -1,0 +1,33 @@
+// Looks at a pool twice and asks each server a few more things in between, at most 16 trips a server in all:
+// a greeting with `version`, four `stats` in one trip, ten probes, a second look of three `stats` in one
+// trip, `stats conns` if wanted; and where two entries name one process, a connection more to each and one
+// trip. Nothing is changed.
+//
+// A server that is down, refuses or closes is reported as it is and costs one timeout. No call outlasts the
+// limits of ConnectOptions::run.
+#pragma once
+
+#include <functional>
+
+#include "common/cluster/cluster.hpp"
+#include "common/operations/doctor/examination.hpp"
+
+namespace mcds::doctor {
+
+constexpr unsigned most_trips = 16;
+constexpr int probes = 10;
+
+struct GatherOptions {
+  ConnectOptions connecting = {};
+  PlacementOptions placing = {};  // those that the placement was made with
+  Duration interval{};
+  bool connections = false;  // `stats conns`, which costs a server time for each of them
+  // Between the looks; false: end now.
+  std::function<bool(Duration)> wait = {};
+};
+
+// `listed`: the servers as the list gives them, with repetitions.
+Examination gather(std::shared_ptr<const Placement> placement, const Pool& listed, const Clock& clock,
+                   GatherOptions options);
+
+}  // namespace mcds::doctor

@@ -1,0 +1,130 @@
+// What the keys show that the servers hold now.
+#include <algorithm>
+
+#include "common/operations/doctor/tests.hpp"
+
+namespace mcds::doctor {
+
+namespace {
+
+constexpr double many = 0.1, some = 0.01;
+constexpr std::size_t shown_names = 5;
+
+bool is_listed(const StructureSeen& one, std::initializer_list<std::string_view> structures) {
+  return std::find(structures.begin(), structures.end(), one.structure) != structures.end();
+}
+
+// One finding of all structures for which `bad` holds.
+template <typename Bad>
+void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity severity, const Bad& bad) {
+  if (!seen.live) return;
+  std::vector<std::string> names;
+  std::set<std::size_t> servers;
+  std::uint64_t count = 0;
+  for (const StructureSeen& one : seen.live->structures) {
+    if (!bad(one)) continue;
+    ++count;
+    servers.insert(one.servers.begin(), one.servers.end());
+    if (names.size() < shown_names) names.push_back(one.structure + ' ' + one.name);
+  }
+  if (count > 0)
+    diagnosis.add_one({servers.begin(), servers.end()},
+                      JsonObject().strings("names", names).number("count", count), severity);
+}
+
+Severity by_share(double part) {
+  if (part >= many) return Severity::problem;
+  return part >= some ? Severity::warning : Severity::note;
+}
+
+}  // namespace
+
+void misplaced(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live || seen.live->misplaced == 0) return;
+  const LiveKeysSeen& live = *seen.live;
+  std::vector<std::size_t> servers;
+  for (const auto& [server, count] : live.misplaced_on) servers.push_back(server);
+  std::stable_sort(servers.begin(), servers.end(), [&](std::size_t one, std::size_t other) {
+    return live.misplaced_on.at(one) > live.misplaced_on.at(other);
+  });
+  const double part = static_cast<double>(live.misplaced) / static_cast<double>(live.keys);
+  JsonObject evidence;
+  share(evidence.number("keys", live.keys).number("misplaced", live.misplaced), "share", part);
+  if (!live.guess.empty()) evidence.bytes("placed_by", live.guess);
+  diagnosis.add_one(servers, evidence, by_share(part));
+}
+
+void duplicated(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live || seen.live->duplicated == 0) return;
+  const double part = static_cast<double>(seen.live->duplicated) / static_cast<double>(seen.live->keys);
+  JsonObject evidence;
+  share(evidence.number("keys", seen.live->keys).number("duplicated", seen.live->duplicated), "share", part);
+  diagnosis.add_one({}, evidence, by_share(part));
+}
+
+// The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
+// any more.
+void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
+  add_structures(seen, diagnosis, Severity::warning, [&](const StructureSeen& one) {
+    const auto largest = seen.patients[one.largest_on].first.settings.number("item_size_max");
+    return is_listed(one, {"array", "table", "hash", "eventlog"}) && largest &&
+           one.largest_bytes * 10 > *largest * 9;
+  });
+}
+
+void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
+  add_structures(seen, diagnosis, Severity::warning, [](const StructureSeen& one) { return one.of_recopy; });
+}
+
+void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live) return;
+  std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
+  for (const StructureSeen& one : seen.live->structures) {
+    if (!one.of_recopy) copies[{one.structure, one.name}].insert(one.copies);
+  }
+  add_structures(seen, diagnosis, Severity::warning, [&](const StructureSeen& one) {
+    return !one.of_recopy && copies[{one.structure, one.name}].size() > 1;
+  });
+}
+
+void endless_lock(const Examination& seen, Diagnosis& diagnosis) {
+  add_structures(seen, diagnosis, Severity::warning, [](const StructureSeen& one) {
+    return one.structure == "lock" && one.ends_in && *one.ends_in < 0;
+  });
+}
+
+// A server that evicts what was idle for a shorter time than these are to live.
+void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
+  std::vector<std::optional<std::uint64_t>> idle(seen.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    for (const auto& [number, one] : seen.patients[i].second.classes) {
+      if (seen.patients[i].class_grown(number, "evicted") > 0)
+        idle[i] = std::min(idle[i].value_or(UINT64_MAX), figure_of(one, "evicted_time"));
+    }
+  }
+  add_structures(seen, diagnosis, Severity::problem, [&](const StructureSeen& one) {
+    return std::any_of(one.servers.begin(), one.servers.end(), [&](std::size_t server) {
+      return one.ends_in && idle[server] &&
+             (*one.ends_in < 0 || static_cast<std::uint64_t>(*one.ends_in) > *idle[server]);
+    });
+  });
+}
+
+void watch_off(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live) return;
+  for (const std::size_t server : seen.live->unwatched) {
+    const Patient& patient = seen.patients[server];
+    if (patient.told() && !patient.is_proxy() && release_of(patient) >= 10426)
+      diagnosis.add(server, {}, Severity::warning);
+  }
+}
+
+void unlisted(const Examination& seen, Diagnosis& diagnosis) {
+  if (!seen.live || seen.live->unlisted.empty()) return;
+  for (const std::size_t server : seen.live->unlisted) {
+    if (seen.patients[server].up() && seen.patients[server].first.settings.on("dump_enabled") != false)
+      diagnosis.add(server, {}, Severity::note);
+  }
+}
+
+}  // namespace mcds::doctor

@@ -1,0 +1,223 @@
+// Connections, requests, and who sends them.
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/units.hpp"
+#include "common/operations/doctor/tests.hpp"
+
+namespace mcds::doctor {
+
+namespace {
+
+constexpr std::uint64_t enough_requests = 1000;
+
+double ratio_of(std::uint64_t part, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// Of what was asked for between the looks, if it was enough to speak of.
+std::optional<double> hit_ratio_now(const Patient& patient) {
+  const auto gets = patient.grown("cmd_get"), hits = patient.grown("get_hits");
+  if (!gets || !hits || *gets < enough_requests) return std::nullopt;
+  return ratio_of(*hits, *gets);
+}
+
+// Of what was asked for before.
+std::optional<double> hit_ratio_before(const Patient& patient) {
+  const auto gets = patient.first.stats.number("cmd_get"), hits = patient.first.stats.number("get_hits");
+  if (!gets || !hits || *gets < enough_requests) return std::nullopt;
+  return ratio_of(*hits, *gets);
+}
+
+std::optional<double> processor_seconds(const Look& look) {
+  const auto user = look.stats.real("rusage_user"), system = look.stats.real("rusage_system");
+  if (!user || !system) return std::nullopt;
+  return *user + *system;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> requests_grown(const Patient& patient) {
+  const auto gets = patient.grown("cmd_get"), sets = patient.grown("cmd_set");
+  if (!gets || !sets) return std::nullopt;
+  std::uint64_t all = *gets + *sets;
+  for (const char* name :
+       {"cmd_touch", "incr_hits", "incr_misses", "decr_hits", "decr_misses", "delete_hits", "delete_misses"})
+    all += patient.grown(name).value_or(0);
+  return all;
+}
+
+JsonObject& per_second(JsonObject& evidence, std::string_view name, std::uint64_t count,
+                       const Patient& patient) {
+  const double seconds = patient.seconds();
+  return evidence.raw(name, format_fixed(seconds > 0 ? static_cast<double>(count) / seconds : 0, 1));
+}
+
+JsonObject& share(JsonObject& evidence, std::string_view name, double value) {
+  return evidence.raw(name, format_fixed(value, 3));
+}
+
+void connections_high(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto open = seen.patients[i].number("curr_connections"),
+               most = seen.patients[i].number("max_connections");
+    if (!open || !most || *most == 0) continue;
+    // What the server keeps for itself counts too.
+    const std::uint64_t taken = *open + seen.patients[i].number("reserved_fds").value_or(0);
+    if (taken * 10 <= *most * 8) continue;
+    JsonObject evidence;
+    evidence.number("connections", *open).number("max_connections", *most);
+    diagnosis.add(i, evidence, Severity::warning, ratio_of(*open, *most));
+  }
+}
+
+void connections_ran_out(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (!patient.told()) continue;
+    const std::uint64_t stops = patient.number("listen_disabled_num").value_or(0);
+    const std::uint64_t rejected = patient.number("rejected_connections").value_or(0);
+    const bool now =
+        patient.grown("listen_disabled_num").value_or(0) + patient.grown("rejected_connections").value_or(0) >
+        0;
+    if (stops + rejected == 0 || now) continue;
+    const std::uint64_t uptime = patient.number("uptime").value_or(0);
+    JsonObject evidence;
+    evidence.number("listen_disabled", stops).number("rejected", rejected).number("uptime_s", uptime);
+    diagnosis.add(i, evidence, uptime < day_s ? Severity::warning : Severity::note);
+  }
+}
+
+void yields(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t yielded = patient.grown("conn_yields").value_or(0);
+    if (yielded == 0) continue;
+    JsonObject evidence;
+    per_second(evidence, "yields_per_s", yielded, patient);
+    const auto often = patient.first.settings.number("reqs_per_event");
+    if (often) evidence.number("reqs_per_event", *often);
+    diagnosis.add(i, evidence, often && *often < 10 ? Severity::warning : Severity::note,
+                  static_cast<double>(yielded));
+  }
+}
+
+void idle_connections(const Examination& seen, Diagnosis& diagnosis) {
+  constexpr std::size_t many = 100;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto& idle = seen.patients[i].idle_connections;
+    if (idle && *idle >= many)
+      diagnosis.add(i, JsonObject().number("idle", *idle), Severity::warning, static_cast<double>(*idle));
+  }
+}
+
+void logins_fail(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t ever = patient.number("auth_errors").value_or(0);
+    const std::uint64_t now = patient.grown("auth_errors").value_or(0);
+    if (ever == 0) continue;
+    diagnosis.add(i, JsonObject().number("refused", ever).number("refused_meanwhile", now),
+                  now > 0 ? Severity::warning : Severity::note);
+  }
+}
+
+void handshakes_fail(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t now =
+        patient.grown("ssl_handshake_errors").value_or(0) + patient.grown("ssl_proto_errors").value_or(0);
+    if (now > 0) diagnosis.add(i, JsonObject().number("failed_meanwhile", now), Severity::warning);
+  }
+}
+
+void connects_per_request(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const auto opened = patient.grown("total_connections"), requests = requests_grown(patient);
+    if (!opened || !requests || patient.seconds() <= 0) continue;
+    const double rate = static_cast<double>(*opened) / patient.seconds();
+    if (rate < 50 || *opened * 4 < *requests) continue;
+    JsonObject evidence;
+    per_second(evidence, "connections_per_s", *opened, patient);
+    diagnosis.add(i, per_second(evidence, "requests_per_s", *requests, patient), Severity::warning, rate);
+  }
+}
+
+void busy(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const auto was = processor_seconds(patient.first), is = processor_seconds(patient.second);
+    const auto threads = patient.number("threads");
+    if (!patient.told() || patient.restarted() || !was || !is || !threads || *threads == 0 ||
+        patient.seconds() < 0.5)
+      continue;
+    const double used = (*is - *was) / patient.seconds(), part = used / static_cast<double>(*threads);
+    if (part < 0.7) continue;
+    JsonObject evidence;
+    share(evidence, "processors", used).number("threads", *threads);
+    diagnosis.add(i, evidence, Severity::warning, part);
+  }
+}
+
+// A hot key brings a server more, a client with another list brings it less, or more. Chance, and a few keys
+// that are read more often than others, do not go so far. Who has less is seen without those that have more.
+void load_uneven(const Examination& seen, Diagnosis& diagnosis) {
+  if (seen.placement->replicates() || seen.size() < 2) return;
+  std::vector<double> parts;
+  double all = 0;
+  for (const Patient& patient : seen.patients) {
+    const auto requests = requests_grown(patient);
+    if (!requests || patient.is_proxy()) return;
+    parts.push_back(static_cast<double>(*requests));
+    all += parts.back();
+  }
+  if (all < enough_requests) return;
+  const auto add = [&](std::size_t server) {
+    JsonObject evidence;
+    share(share(evidence, "share_of_requests", parts[server] / all), "share_of_keys", seen.shares[server]);
+    diagnosis.add(server, evidence, Severity::warning, parts[server] / all / seen.shares[server]);
+  };
+  double others = all, due_to_others = 1;
+  std::vector<bool> has_more(seen.size());
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const double part = parts[i] / all, due = seen.shares[i];
+    has_more[i] = due > 0 && (part > 2 * due || part - due > 0.25);
+    if (!has_more[i]) continue;
+    others -= parts[i], due_to_others -= due;
+    add(i);
+  }
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const double due = seen.shares[i] / std::max(due_to_others, 1e-9) * others;
+    if (!has_more[i] && due > 100 && parts[i] < 0.3 * due) add(i);
+  }
+}
+
+void hit_ratio_falls(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto before = hit_ratio_before(seen.patients[i]), now = hit_ratio_now(seen.patients[i]);
+    if (!before || !now || *before - *now < 0.2) continue;
+    JsonObject evidence;
+    share(share(evidence, "hit_ratio", *now), "hit_ratio_before", *before);
+    diagnosis.add(i, evidence, Severity::warning, *before - *now);
+  }
+}
+
+void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
+  std::vector<double> ratios;
+  for (const Patient& patient : seen.patients) {
+    if (const auto ratio = hit_ratio_now(patient)) ratios.push_back(*ratio);
+  }
+  if (ratios.size() < 2) return;
+  std::sort(ratios.begin(), ratios.end());
+  const double usual = ratios[ratios.size() / 2];
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto now = hit_ratio_now(seen.patients[i]);
+    if (!now || usual - *now < 0.25) continue;
+    JsonObject evidence;
+    share(share(evidence, "hit_ratio", *now), "hit_ratio_of_the_pool", usual);
+    diagnosis.add(i, evidence, Severity::warning, usual - *now);
+  }
+}
+
+}  // namespace mcds::doctor

@@ -1,0 +1,152 @@
+// What keeps clients from a server.
+#include <algorithm>
+
+#include "common/cluster/credentials.hpp"
+#include "common/operations/doctor/tests.hpp"
+
+namespace mcds::doctor {
+
+namespace {
+
+enum class Cause { none, down, silent, full, login, no_login, certificate, foreign };
+
+bool has(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+Cause cause_of(const ReplyFailure& failure) {
+  const std::string_view message = failure.message;
+  if (has(message, "connection limit")) return Cause::full;
+  if (has(message, "requires no login")) return Cause::no_login;
+  if (has(message, "certificate")) return Cause::certificate;
+  if (has(message, "login")) return Cause::login;
+  if (failure.kind == ReplyFailure::Kind::denied || has(message, "check the port") || has(message, "TLS") ||
+      has(message, "is this a memcached server") || has(message, "binary protocol"))
+    return Cause::foreign;
+  // A unix socket's queue of connections is full: nobody takes them.
+  if (has(message, "no reply within the timeout") || has(message, "Resource temporarily unavailable"))
+    return Cause::silent;
+  return Cause::down;
+}
+
+// The last look decides; a server that came up between the looks was down.
+const ReplyFailure* failure_of(const Patient& patient) {
+  if (!patient.second.up && patient.second.failure != nullptr) return patient.second.failure.get();
+  return patient.first.up ? nullptr : patient.first.failure.get();
+}
+
+void add_failures(const Examination& seen, Diagnosis& diagnosis, Cause cause, Severity severity) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const ReplyFailure* failure = failure_of(patient);
+    if (failure == nullptr || cause_of(*failure) != cause) continue;
+    JsonObject evidence;
+    evidence.bytes("error", failure->message);
+    if (patient.first.up) evidence.bytes("since", "between the looks");
+    if (patient.second.up) evidence.bytes("until", "between the looks");
+    diagnosis.add(i, evidence, severity);
+  }
+}
+
+}  // namespace
+
+void down(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::down, Severity::problem);
+}
+
+void silent(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::silent, Severity::problem);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (patient.up() && patient.lost_probe)
+      diagnosis.add(i, JsonObject().bytes("error", "a request in between got no reply"), Severity::problem);
+  }
+}
+
+void login_refused(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::login, Severity::problem);
+}
+
+void login_unused(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Figures& settings = seen.patients[i].first.settings;
+    const bool open = settings.word("auth_enabled_ascii") == "no" && settings.on("auth_enabled_sasl") != true;
+    if (open && credentials_of(seen.pool()[i]).login) diagnosis.add(i, {}, Severity::problem);
+  }
+  add_failures(seen, diagnosis, Cause::no_login, Severity::problem);
+}
+
+void certificate_refused(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::certificate, Severity::problem);
+}
+
+void wrong_service(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::foreign, Severity::problem);
+}
+
+void connections_full(const Examination& seen, Diagnosis& diagnosis) {
+  add_failures(seen, diagnosis, Cause::full, Severity::problem);
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t turned_away = patient.grown("rejected_connections").value_or(0);
+    const std::uint64_t stops = patient.grown("listen_disabled_num").value_or(0);
+    const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
+    if (turned_away + stops == 0 && !stopped) continue;
+    JsonObject evidence;
+    evidence.number("rejected", turned_away).number("listen_disabled", stops);
+    if (const auto most = patient.number("max_connections")) evidence.number("max_connections", *most);
+    diagnosis.add(i, evidence, Severity::problem, static_cast<double>(turned_away + stops));
+  }
+}
+
+void certificate_ends(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto& end = seen.patients[i].certificate_ends;
+    if (!end || *end - seen.now >= std::chrono::days(14)) continue;
+    const double days = std::chrono::duration<double, std::ratio<86400>>(*end - seen.now).count();
+    diagnosis.add(i, JsonObject().time("ends_at", *end), days < 2 ? Severity::problem : Severity::warning,
+                  -days);
+  }
+}
+
+// The median of the probes: one that met another load on the way says nothing of the server.
+void slow(const Examination& seen, Diagnosis& diagnosis) {
+  constexpr auto least = std::chrono::milliseconds(2);
+  constexpr std::size_t few = 5;
+  std::vector<std::pair<std::chrono::microseconds, std::size_t>> usual;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    auto times = seen.patients[i].probes;
+    if (times.size() < few) continue;
+    std::sort(times.begin(), times.end());
+    usual.emplace_back(times[times.size() / 2], i);
+  }
+  if (usual.size() < 2) return;
+  std::sort(usual.begin(), usual.end());
+  const auto middle = usual[(usual.size() - 1) / 2].first;
+  for (const auto& [time, server] : usual) {
+    if (time <= least || time <= 5 * middle) continue;
+    JsonObject evidence;
+    evidence.number("rtt_us", static_cast<std::uint64_t>(time.count()));
+    evidence.number("rtt_us_of_the_pool", static_cast<std::uint64_t>(middle.count()));
+    diagnosis.add(server, evidence, Severity::warning, static_cast<double>(time.count()));
+  }
+}
+
+void same_server(const Examination& seen, Diagnosis& diagnosis) {
+  for (const auto& group : seen.same) {
+    JsonObject evidence;
+    if (const auto pid = seen.patients[group.front()].first.stats.number("pid")) evidence.number("pid", *pid);
+    diagnosis.add_one(group, evidence.number("entries", group.size()), Severity::problem);
+  }
+  if (seen.same.empty()) ring_finding(seen, diagnosis);
+}
+
+void several_addresses(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto& addresses = seen.patients[i].addresses;
+    if (addresses.size() > 1)
+      diagnosis.add(i, JsonObject().strings("addresses", addresses), Severity::warning);
+  }
+}
+
+}  // namespace mcds::doctor

@@ -1,0 +1,225 @@
+// How the servers are started.
+#include <algorithm>
+#include <array>
+
+#include "common/base/bytes.hpp"
+#include "common/operations/doctor/tests.hpp"
+
+namespace mcds::doctor {
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+constexpr std::uint64_t default_memory = 64 * mebibyte, default_connections = 1024,
+                        very_few_connections = 100;
+
+struct Setting {
+  const char* name;    // in `stats settings`
+  const char* option;  // of memcached
+  // Servers of other weights may differ in what their machines have more or less of.
+  bool by_weight = false;
+  // Defaults that changed from release to release.
+  bool by_version = false;
+};
+
+constexpr std::array compared_settings{
+    Setting{"item_size_max", "-I"},
+    Setting{"cas_enabled", "-C"},
+    Setting{"evictions", "-M"},
+    Setting{"growth_factor", "-f"},
+    Setting{"chunk_size", "-n"},
+    Setting{"ssl_enabled", "-Z"},
+    Setting{"auth_enabled_ascii", "-Y"},
+    Setting{"maxconns", "-c", true},
+    Setting{"num_threads", "-t", true},
+    Setting{"flush_enabled", "-F"},
+    Setting{"idle_timeout", "-o idle_timeout"},
+    Setting{"slab_automove", "-o slab_automove", false, true},
+    Setting{"slab_reassign", "-o slab_reassign", false, true},
+    Setting{"lru_crawler", "-o lru_crawler", false, true},
+    Setting{"lru_segmented", "-o lru_segmented", false, true},
+    Setting{"maxconns_fast", "-o maxconns_fast", false, true},
+    Setting{"slab_chunk_max", "-o slab_chunk_max", false, true},
+};
+
+// The value that most have; of a tie none is usual.
+void compare(const Setting& setting, const Examination& seen, const std::vector<std::size_t>& group,
+             Diagnosis& diagnosis) {
+  std::map<std::string, std::vector<std::size_t>> values;
+  for (const std::size_t server : group) {
+    if (const auto value = seen.patients[server].first.settings.word(setting.name))
+      values[std::string(*value)].push_back(server);
+  }
+  if (values.size() < 2) return;
+  const auto more = [](const auto& one, const auto& other) {
+    return one.second.size() < other.second.size();
+  };
+  const auto usual = std::max_element(values.begin(), values.end(), more);
+  const bool tie = std::count_if(values.begin(), values.end(), [&](const auto& value) {
+                     return value.second.size() == usual->second.size();
+                   }) > 1;
+  std::vector<std::size_t> odd;
+  JsonObject counts;
+  for (const auto& [value, servers] : values) {
+    counts.number(value, servers.size());
+    if (tie || value != usual->first) odd.insert(odd.end(), servers.begin(), servers.end());
+  }
+  JsonObject evidence;
+  evidence.bytes("setting", setting.name).bytes("option", setting.option).object("values", counts);
+  if (!tie) evidence.bytes("usual", usual->first);
+  diagnosis.add_one(odd, evidence, Severity::warning);
+}
+
+bool any_on(const Examination& seen, const char* setting) {
+  return std::any_of(seen.patients.begin(), seen.patients.end(),
+                     [&](const Patient& patient) { return patient.first.settings.on(setting) == true; });
+}
+
+bool listens_here_only(const Figures& settings) {
+  const std::string_view inter = settings.word("inter").value_or("");
+  const std::string_view socket = settings.word("domain_socket").value_or("NULL");
+  return socket != "NULL" || inter.starts_with("127.") || inter == "::1" || inter == "localhost";
+}
+
+}  // namespace
+
+void drift(const Examination& seen, Diagnosis& diagnosis) {
+  for (const Setting& setting : compared_settings) {
+    std::map<std::string, std::vector<std::size_t>> groups;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      if (!seen.patients[i].first.settings.known()) continue;
+      std::string group;
+      if (setting.by_weight) group += std::to_string(seen.pool()[i].weight);
+      if (setting.by_version) group += seen.patients[i].version;
+      groups[group].push_back(i);
+    }
+    for (const auto& [key, group] : groups) compare(setting, seen, group, diagnosis);
+  }
+}
+
+void limits_low(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Figures& set = seen.patients[i].first.settings;
+    const auto memory = set.number("maxbytes"), connections = set.number("maxconns");
+    const bool few = connections && *connections < default_connections;
+    if (!few && !(memory && *memory < default_memory)) continue;
+    JsonObject evidence;
+    if (memory && *memory < default_memory) evidence.number("maxbytes", *memory);
+    if (few) evidence.number("maxconns", *connections);
+    const bool very_few = few && *connections < very_few_connections;
+    diagnosis.add(i, evidence, very_few ? Severity::warning : Severity::note);
+  }
+}
+
+void small_items_only(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto largest = seen.patients[i].first.settings.number("item_size_max");
+    if (largest && *largest < mebibyte)
+      diagnosis.add(i, JsonObject().number("item_size_max", *largest), Severity::warning,
+                    -static_cast<double>(*largest));
+  }
+}
+
+void no_cas(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen.patients[i].first.settings.on("cas_enabled") == false) diagnosis.add(i, {}, Severity::note);
+  }
+}
+
+void dump_off(const Examination& seen, Diagnosis& diagnosis) {
+  const bool elsewhere = any_on(seen, "dump_enabled");
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen.patients[i].first.settings.on("dump_enabled") == false)
+      diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), Severity::warning);
+  }
+}
+
+void stats_off(const Examination& seen, Diagnosis& diagnosis) {
+  const bool elsewhere = std::any_of(seen.patients.begin(), seen.patients.end(),
+                                     [](const Patient& patient) { return patient.first.stats.known(); });
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (!patient.first.up || patient.first.stats.known() || !elsewhere || patient.first.silence.empty())
+      continue;
+    if (!patient.second.up) continue;
+    diagnosis.add(i, JsonObject().bytes("error", patient.first.silence), Severity::warning);
+  }
+}
+
+// `oldest` counts as uptime does: what lies ahead is a flush to come.
+void flush_scheduled(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto oldest = seen.patients[i].first.settings.number("oldest");
+    const auto uptime = seen.patients[i].first.stats.number("uptime");
+    constexpr std::uint64_t inexact = 5;
+    if (!oldest || !uptime || *oldest <= *uptime + inexact) continue;
+    diagnosis.add(i, JsonObject().number("in_s", *oldest - *uptime), Severity::problem);
+  }
+}
+
+void flushed(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (const std::uint64_t times = patient.grown("cmd_flush").value_or(0); times > 0) {
+      diagnosis.add(i, JsonObject().number("flushes", times), Severity::warning);
+      continue;
+    }
+    const auto oldest = patient.first.settings.number("oldest"),
+               uptime = patient.first.stats.number("uptime");
+    if (!oldest || !uptime || *oldest == 0 || *oldest > *uptime || *uptime - *oldest >= hour_s) continue;
+    diagnosis.add(i, JsonObject().number("flushed_ago_s", *uptime - *oldest), Severity::note);
+  }
+}
+
+void udp_open(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Figures& set = seen.patients[i].first.settings;
+    const auto port = set.number("udpport");
+    if (!port || *port == 0 || set.word("domain_socket").value_or("NULL") != "NULL") continue;
+    diagnosis.add(i, JsonObject().number("udpport", *port),
+                  listens_here_only(set) ? Severity::note : Severity::warning);
+  }
+}
+
+void detail_on(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    if (seen.patients[i].first.settings.on("detail_enabled") == true) diagnosis.add(i, {}, Severity::warning);
+  }
+}
+
+void verbose(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const auto level = seen.patients[i].first.settings.number("verbosity");
+    if (level && *level > 0)
+      diagnosis.add(i, JsonObject().number("verbosity", *level),
+                    *level > 1 ? Severity::warning : Severity::note);
+  }
+}
+
+void no_crawler(const Examination& seen, Diagnosis& diagnosis) {
+  constexpr std::uint32_t on_by_default = 10500;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (patient.first.settings.on("lru_crawler") != false) continue;
+    const std::uint64_t expired =
+        patient.number("reclaimed").value_or(0) + patient.number("expired_unfetched").value_or(0);
+    const bool switched_off = release_of(patient) >= on_by_default;
+    diagnosis.add(i, JsonObject().number("reclaimed_late", expired),
+                  switched_off ? Severity::warning : Severity::note);
+  }
+}
+
+void proxy_among_servers(const Examination& seen, Diagnosis& diagnosis) {
+  std::vector<std::size_t> proxies, servers;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const bool closes = patient.first.up && patient.first.silence.find("closed") != std::string::npos;
+    if (patient.is_proxy() || (closes && patient.second.up)) proxies.push_back(i);
+    if (patient.told() && !patient.is_proxy()) servers.push_back(i);
+  }
+  if (proxies.empty()) return;
+  diagnosis.add_one(proxies, JsonObject().number("proxies", proxies.size()).number("servers", servers.size()),
+                    servers.empty() ? Severity::note : Severity::warning);
+}
+
+}  // namespace mcds::doctor

@@ -1,0 +1,289 @@
+// Servers as applications' own settings name them: DSNs, dalli's variable, Django's CACHES, oslo's sections.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/placement/mcrouter/json_tree.hpp"
+#include "common/placement/pools/entries.hpp"
+#include "common/placement/pools/files.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::string_view dsn_scheme = "memcached:";
+
+bool is_number(std::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+std::string decoded(std::string_view text) {
+  if (auto bytes = percent_decode(text)) return *std::move(bytes);
+  throw bad_configuration("a percent sign in the DSN is not followed by two hex digits");
+}
+
+// HOST, HOST:PORT, [v6]:PORT or the path of a socket, as one entry of parse_pool.
+std::string dsn_entry(std::string_view place, std::string_view weight) {
+  if (place.ends_with(':')) place.remove_suffix(1);
+  if (place.empty()) throw bad_configuration("a DSN has no host");
+  const std::string address = (place.starts_with('/') ? "unix:" : "") + std::string(place);
+  return address + (weight.empty() || weight == "0" ? "" : "/?" + std::string(weight));
+}
+
+// The login of all servers of a list: whichever of them says it.
+void take_login(std::string_view user_info, PoolFile& into) {
+  const auto colon = user_info.find(':');
+  const std::string user = decoded(user_info.substr(0, colon));
+  const std::string password = colon == std::string_view::npos ? "" : decoded(user_info.substr(colon + 1));
+  if (!into.user.empty() && (into.user != user || into.password != password))
+    throw bad_configuration("the servers have different logins; give each login a pool of its own");
+  into.user = user;
+  into.password = password;
+}
+
+// Behind the '?': `weight=33`, `host[HOST:PORT]=WEIGHT`, and options of php-memcached. Returns the weight.
+std::string dsn_options(std::string_view query, std::vector<std::string>& entries) {
+  constexpr std::array placing = {"libketama_compatible", "hash",       "distribution",      "prefix_key",
+                                  "hash_with_prefix_key", "sort_hosts", "number_of_replicas"};
+  std::string weight;
+  for (const auto option : entries_of(query, "&")) {
+    const auto equals = std::min(option.find('='), option.size());
+    std::string name = decoded(option.substr(0, equals));
+    const std::string_view value = option.substr(std::min(equals + 1, option.size()));
+    if (name.starts_with("host[") && name.ends_with(']')) {
+      entries.push_back(dsn_entry(name.substr(5, name.size() - 6), value));
+      continue;
+    }
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (name == "weight") weight = value;
+    if (std::find(placing.begin(), placing.end(), name) != placing.end())
+      throw bad_configuration("the DSN sets " + name +
+                              ", which changes where keys are; give the servers and --as");
+  }
+  return weight;
+}
+
+// memcached://[USER:PASSWORD@]HOST[:PORT][/WEIGHT][?OPTIONS], memcached:///SOCKET, memcached:?host[HOST]&…
+void read_dsn(std::string_view dsn, std::vector<std::string>& entries, PoolFile& into) {
+  if (!dsn.starts_with(dsn_scheme))
+    throw bad_configuration("a DSN begins with memcached://; give other servers with --servers");
+  dsn.remove_prefix(dsn_scheme.size());
+  if (dsn.starts_with("//")) dsn.remove_prefix(2);
+  if (const auto at = dsn.find('@'); at != std::string_view::npos) {
+    take_login(dsn.substr(0, at), into);
+    dsn.remove_prefix(at + 1);
+  }
+  const auto question = std::min(dsn.find('?'), dsn.size());
+  std::string_view place = dsn.substr(0, question);
+  std::vector<std::string> others;
+  std::string weight = dsn_options(dsn.substr(std::min(question + 1, dsn.size())), others);
+  if (const auto slash = place.rfind('/');
+      slash != std::string_view::npos && is_number(place.substr(slash + 1))) {
+    weight = place.substr(slash + 1);
+    place = place.substr(0, slash);
+  }
+  if (!place.starts_with('/') && place.ends_with('/')) place.remove_suffix(1);
+  if (!place.empty()) entries.push_back(dsn_entry(decoded(place), weight));
+  entries.insert(entries.end(), others.begin(), others.end());
+}
+
+void expect_no_scheme(std::string_view server) {
+  if (const auto end = server.find("://"); end != std::string_view::npos)
+    throw bad_configuration("a server of the list begins with " + json_quote(server.substr(0, end + 3)) +
+                            ", which its client does not read");
+}
+
+// dalli: HOST[:PORT[:WEIGHT]], /SOCKET[:WEIGHT], memcached://USER:PASSWORD@HOST:PORT
+std::string dalli_entry(std::string_view text, PoolFile& into) {
+  if (text.starts_with("memcached://")) {
+    std::vector<std::string> entries;
+    read_dsn(text, entries, into);
+    if (entries.size() != 1) throw bad_configuration("a URL in the list has no host");
+    return entries.front();
+  }
+  expect_no_scheme(text);
+  const auto host_end = text.starts_with('[') ? text.find(']') : 0;
+  const auto colon = text.find(':', host_end);
+  const auto second = colon == std::string_view::npos ? colon : text.find(':', colon + 1);
+  if (text.starts_with('/'))
+    return dsn_entry(text.substr(0, colon), colon == std::string_view::npos ? "" : text.substr(colon + 1));
+  return dsn_entry(text.substr(0, second), second == std::string_view::npos ? "" : text.substr(second + 1));
+}
+
+// What pylibmc's behaviors choose; those that place no key are left out.
+std::string pylibmc_profile(const JsonNode* behaviors) {
+  constexpr std::array placing = {"ketama",       "ketama_weighted", "ketama_hash",   "hash",
+                                  "distribution", "num_replicas",    "remove_failed", "auto_eject"};
+  std::string chosen;
+  for (const auto& [name, value] : behaviors == nullptr ? JsonNode().members : behaviors->members) {
+    if (std::find(placing.begin(), placing.end(), name) == placing.end()) continue;
+    const bool off = value.text == "false" || value.text == "0";
+    if (!off) append_all(chosen, {chosen.empty() ? "" : ",", name, "=", value.text});
+  }
+  const auto yes = [](const std::string& text) { return text == "true" || text == "1"; };
+  if (chosen.empty()) return "pylibmc-default";
+  if (chosen.starts_with("ketama=") && yes(chosen.substr(7))) return "pylibmc-ketama";
+  if (chosen.starts_with("ketama_weighted=") && yes(chosen.substr(16))) return "pylibmc-ketama-weighted";
+  throw bad_configuration("the cache's behaviors " + json_quote(chosen) +
+                          " are not read; give the servers and --as");
+}
+
+std::string django_profile(const JsonNode& cache) {
+  const std::string backend = cache.string_at("BACKEND");
+  const JsonNode* options = cache.find("OPTIONS");
+  if (backend == "django.core.cache.backends.memcached.PyMemcacheCache") {
+    for (const char* name : {"hasher", "key_prefix"}) {
+      if (options != nullptr && options->find(name) != nullptr)
+        throw bad_configuration("OPTIONS has " + std::string(name) +
+                                ", which changes where keys are; give the "
+                                "servers and --as");
+    }
+    return "pymemcache-rendezvous";
+  }
+  if (backend == "django.core.cache.backends.memcached.PyLibMCCache")
+    return pylibmc_profile(options == nullptr ? nullptr : options->find("behaviors"));
+  if (backend == "django.core.cache.backends.memcached.MemcachedCache") return "python-memcached";
+  throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
+                          ": it is not one of Django's own for memcached");
+}
+
+std::string django_entry(const JsonNode& location) {
+  if (location.is_string()) {
+    std::string_view place = location.text;
+    expect_no_scheme(place);
+    if (place.starts_with("unix:")) place.remove_prefix(5);
+    return dsn_entry(place, "");
+  }
+  const bool weighted = location.is(JsonNode::Kind::array) && location.elements.size() == 2;
+  if (!weighted || !location.elements[0].is_string())
+    throw bad_configuration("LOCATION has something that is not a server");
+  return dsn_entry(location.elements[0].text, location.elements[1].text);
+}
+
+struct OsloSection {
+  std::string name, backend = {}, user = {}, password = {};
+  std::vector<std::string> servers = {};
+  bool tls = false;
+};
+
+void read_oslo_option(const std::string& name, std::string value, OsloSection& into) {
+  if (name == "backend") into.backend = value;
+  if (name == "memcache_username") into.user = value;
+  if (name == "memcache_password") into.password = value;
+  if (name == "tls_enabled") into.tls = value == "true" || value == "True" || value == "1";
+  if (name == "backend_argument" && !value.starts_with("url:")) return;
+  if (name == "backend_argument") value = value.substr(4);
+  if (name != "backend_argument" && name != "memcache_servers" && name != "memcached_servers") return;
+  into.servers.clear();
+  for (std::string_view server : entries_of(value, ",")) {
+    if (server.starts_with("inet6:")) server.remove_prefix(6);
+    into.servers.emplace_back(server);
+  }
+}
+
+std::vector<OsloSection> oslo_sections(std::string_view ini) {
+  std::vector<OsloSection> sections;
+  for (const auto line : entries_of(ini, "\n")) {
+    if (line.starts_with('#') || line.starts_with(';')) continue;
+    if (line.starts_with('[')) {
+      const std::string name(line.substr(1, line.find(']') - 1));
+      const auto same = std::ranges::find(sections, name, &OsloSection::name);
+      if (same == sections.end())
+        sections.push_back({.name = name});
+      else
+        std::rotate(same, same + 1, sections.end());  // it goes on
+      continue;
+    }
+    const auto equals = line.find('=');
+    if (equals == std::string_view::npos || sections.empty()) continue;
+    read_oslo_option(std::string(without_quotes(line.substr(0, equals))),
+                     std::string(without_quotes(line.substr(equals + 1))), sections.back());
+  }
+  std::erase_if(sections, [](const OsloSection& section) { return section.servers.empty(); });
+  return sections;
+}
+
+std::string oslo_profile(const OsloSection& section) {
+  const std::string& backend = section.backend;
+  if (backend.empty() || backend == "dogpile.cache.memcached" || backend == "oslo_cache.memcache_pool")
+    return "python-memcached";
+  if (backend == "dogpile.cache.pymemcache") return "pymemcache-rendezvous";
+  if (backend == "dogpile.cache.pylibmc") return "pylibmc-default";
+  throw bad_configuration("the backend of [" + section.name + "] is " + json_quote(backend) +
+                          ": its keys are not placed on one of these servers");
+}
+
+}  // namespace
+
+PoolFile parse_dsn(std::string_view text) {
+  PoolFile file{.pool = {}, .profile = "php-memcached-ketama-compatible", .hash_tag = ""};
+  std::vector<std::string> entries;
+  for (const auto dsn : entries_of(text, " \t\n")) read_dsn(dsn, entries, file);
+  if (entries.empty()) throw bad_configuration("the DSN has no server");
+  file.pool = parse_pool(joined(entries));
+  return file;
+}
+
+PoolFile parse_dalli(std::string_view text) {
+  PoolFile file{.pool = {}, .profile = "dalli", .hash_tag = ""};
+  std::vector<std::string> entries;
+  for (const auto server : entries_of(text, ",")) entries.push_back(dalli_entry(server, file));
+  if (entries.empty()) throw bad_configuration("the list has no server");
+  file.pool = parse_pool(joined(entries));
+  return file;
+}
+
+PoolFile parse_django(std::string_view json, std::string_view wanted) {
+  const JsonNode all = parse_json_tree(json);
+  const JsonNode* caches = all.find("CACHES") == nullptr ? &all : all.find("CACHES");
+  const bool single = wanted.empty() && caches->members.size() == 1;
+  const JsonNode* cache =
+      single ? &caches->members.front().second : caches->find(wanted.empty() ? "default" : wanted);
+  if (cache == nullptr || !cache->is(JsonNode::Kind::object)) {
+    std::string names;
+    for (const auto& [name, value] : caches->members) append_all(names, {names.empty() ? "" : ", ", name});
+    throw bad_configuration("no such cache; the file has " + names + " (write FILE#CACHE)");
+  }
+  PoolFile file{.pool = {}, .profile = django_profile(*cache), .hash_tag = ""};
+  const JsonNode* location = cache->find("LOCATION");
+  if (location == nullptr) throw bad_configuration("the cache has no LOCATION");
+  std::vector<std::string> entries;
+  if (location->is_string()) {
+    for (const auto server : entries_of(location->text, ";,"))
+      entries.push_back(django_entry({JsonNode::Kind::string, std::string(server)}));
+  }
+  for (const JsonNode& server : location->elements) entries.push_back(django_entry(server));
+  if (entries.empty()) throw bad_configuration("the cache has no LOCATION");
+  file.pool = parse_pool(joined(entries));
+  return file;
+}
+
+PoolFile parse_oslo(std::string_view ini, std::string_view wanted) {
+  const std::vector<OsloSection> sections = oslo_sections(ini);
+  std::string names;
+  for (const OsloSection& section : sections) append_all(names, {names.empty() ? "" : ", ", section.name});
+  if (names.empty())
+    throw bad_configuration("no section of the file has memcache_servers, memcached_servers or a url");
+  const std::string_view name = wanted.empty() ? "cache" : wanted;
+  const auto named = std::ranges::find(sections, name, &OsloSection::name);
+  const bool only = wanted.empty() && sections.size() == 1;
+  if (named == sections.end() && !only)
+    throw bad_configuration("no such section; those with servers are " + names + " (write FILE#SECTION)");
+  const OsloSection& section = named == sections.end() ? sections.front() : *named;
+  PoolFile file{.pool = {}, .profile = oslo_profile(section), .hash_tag = ""};
+  std::vector<std::string> entries;
+  for (const std::string& server : section.servers) entries.push_back((section.tls ? "tls://" : "") + server);
+  file.pool = parse_pool(joined(entries));
+  file.user = section.user;
+  file.password = section.password;
+  return file;
+}
+
+}  // namespace mcds

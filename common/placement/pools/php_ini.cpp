@@ -1,0 +1,208 @@
+// PHP's session settings: php.ini, and the pools of php-fpm.
+#include <algorithm>
+#include <cctype>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/placement/pools/entries.hpp"
+#include "common/placement/pools/files.hpp"
+
+namespace mcds {
+
+namespace {
+
+// A value ends with its closing quote, or else before a comment.
+std::string_view ini_text(std::string_view rest) {
+  const auto from = rest.find_first_not_of(" \t");
+  if (from == std::string_view::npos) return {};
+  rest.remove_prefix(from);
+  if (rest.starts_with('"') || rest.starts_with('\'')) {
+    const auto end = rest.find(rest[0], 1);
+    return rest.substr(1, end == std::string_view::npos ? end : end - 1);
+  }
+  return without_quotes(rest.substr(0, rest.find(';')));
+}
+
+// What a file sets. In php-fpm's files that is `php_admin_value[NAME]`, `php_value[NAME]` and the same with
+// `flag`, in the section of a pool; an administrator's cannot be overruled. In php.ini the sections [PATH=…]
+// and [HOST=…] are for some requests only: they are left out.
+class PhpSettings {
+ public:
+  // `pool`: of php-fpm; empty is fine if only one sets where sessions are.
+  PhpSettings(std::string_view ini, std::string_view pool) : pool_(pool) {
+    std::set<std::string_view> sections, with_sessions;
+    std::string_view section;
+    while (!ini.empty()) {
+      const auto end = std::min(ini.find('\n'), ini.size());
+      const std::string_view line = without_quotes(ini.substr(0, end));
+      const std::string_view whole = ini.substr(0, end);
+      ini.remove_prefix(std::min(end + 1, ini.size()));
+      if (line.starts_with(';')) continue;
+      if (line.starts_with('[')) {
+        section = without_quotes(line.substr(1, line.find(']') - 1));
+        sections.insert(section);
+        continue;
+      }
+      const auto equals = whole.find('=');
+      if (equals == std::string_view::npos) continue;
+      Setting setting = setting_of(section, without_quotes(whole.substr(0, equals)));
+      setting.value = ini_text(whole.substr(equals + 1));
+      if (setting.rank > 0 && setting.name == "session.save_path") with_sessions.insert(section);
+      if (setting.rank > 0 || !(section.starts_with("PATH=") || section.starts_with("HOST=")))
+        settings_.push_back(setting);
+    }
+    if (!pool_.empty() && !sections.contains(pool_)) throw no_such_pool(sections);
+    if (pool_.empty() && with_sessions.size() > 1) throw no_such_pool(with_sessions);
+    if (pool_.empty() && !with_sessions.empty()) pool_ = *with_sessions.begin();
+  }
+
+  std::string value(std::string_view name) const {
+    const Setting* best = nullptr;
+    for (const Setting& setting : settings_) {
+      if (setting.name != name || (setting.rank > 0 && setting.section != pool_)) continue;
+      if (best == nullptr || setting.rank >= best->rank) best = &setting;
+    }
+    return best == nullptr ? "" : std::string(best->value);
+  }
+
+  bool yes(std::string_view name, bool otherwise) const {
+    const std::string text = value(name);
+    if (text.empty()) return otherwise;
+    return text == "1" || text == "On" || text == "on" || text == "true" || text == "yes";
+  }
+
+ private:
+  struct Setting {
+    std::string_view section, name, value;
+    int rank = 0;  // 0: php.ini's, 1: a pool's, 2: its administrator's
+  };
+
+  static Setting setting_of(std::string_view section, std::string_view name) {
+    const auto bracket = name.find('[');
+    const std::string_view kind = name.substr(0, bracket);
+    const bool admin = kind == "php_admin_value" || kind == "php_admin_flag";
+    if (bracket == std::string_view::npos || !(admin || kind == "php_value" || kind == "php_flag"))
+      return {section, name, {}, 0};
+    return {
+        section, without_quotes(name.substr(bracket + 1, name.rfind(']') - bracket - 1)), {}, admin ? 2 : 1};
+  }
+
+  static Failure no_such_pool(const std::set<std::string_view>& sections) {
+    std::string names;
+    for (const std::string_view name : sections) append_all(names, {names.empty() ? "" : ", ", name});
+    return bad_configuration("no such pool; the file has " + names + " (write FILE#POOL)");
+  }
+
+  std::string_view pool_;
+  std::vector<Setting> settings_;
+};
+
+// The session handler of php-memcached adds its prefix to the session's id after placing it.
+std::string hashing_of_sessions(const PhpSettings& php) {
+  if (!php.yes("memcached.sess_consistent_hash", true)) return "php-memcached-prefix";
+  const std::string type = php.value("memcached.sess_consistent_hash_type");
+  return type == "ketama_weighted" ? "php-memcached-ketama-compatible-prefix" : "php-memcached-session";
+}
+
+// `:copies=N` behind a profile where the file asks for another number than `usual`.
+std::string with_copies(const PhpSettings& php, std::string_view setting, std::uint64_t more,
+                        std::uint64_t usual) {
+  const std::string text = php.value(setting);
+  const auto number = text.empty() ? usual - more : parse_u64(text).value_or(usual - more);
+  const std::uint64_t copies = std::max<std::uint64_t>(number + more, 1);
+  return copies == usual ? "" : ":copies=" + std::to_string(copies);
+}
+
+// The session handler of PECL memcache hashes as the extension is configured, and keeps several copies.
+std::string memcache_profile(const PhpSettings& php) {
+  const std::string strategy = php.value("memcache.hash_strategy"),
+                    function = php.value("memcache.hash_function");
+  const std::string hashing =
+      (strategy.empty() ? "consistent" : strategy) + '-' + (function.empty() ? "crc32" : function);
+  return "php-memcache-session" + (hashing == "consistent-crc32" ? "" : '-' + hashing) +
+         with_copies(php, "memcache.session_redundancy", 0, 2);
+}
+
+std::string session_profile(const PhpSettings& php) {
+  // Replicas are written over the binary protocol only.
+  const bool binary = php.yes("memcached.sess_binary_protocol", true);
+  return hashing_of_sessions(php) +
+         (binary ? with_copies(php, "memcached.sess_number_of_replicas", 1, 1) : "");
+}
+
+// PECL memcache: `tcp://host:port?weight=2&…` or `unix:///path`.
+std::string memcache_url_entry(std::string_view url) {
+  const auto question = url.find('?');
+  std::string weight;
+  if (question != std::string_view::npos) {
+    for (const auto part : entries_of(url.substr(question + 1), "&")) {
+      if (part.starts_with("weight=")) weight = "/?" + std::string(part.substr(7));
+    }
+  }
+  std::string_view address = url.substr(0, question);
+  if (address.starts_with("unix://")) {
+    address.remove_prefix(7);
+    if (address.ends_with(":0")) address.remove_suffix(2);
+    return "unix:" + std::string(address) + weight;
+  }
+  if (address.starts_with("tcp://")) address.remove_prefix(6);
+  return std::string(address) + weight;
+}
+
+// php-memcached: `host[:port[:weight]]` or `/path[:0[:weight]]`.
+std::string memcached_session_entry(std::string_view text) {
+  const bool is_unix = text.starts_with('/');
+  const auto parts = entries_of(text, ":");
+  if (parts.empty()) throw bad_configuration("session.save_path has a server without a host");
+  std::string entry = (is_unix ? "unix:" : "") + std::string(parts[0]);
+  if (parts.size() > 1 && !is_unix) entry += ':' + std::string(parts[1]);
+  if (parts.size() > 2) entry += "/?" + std::string(parts[2]);
+  return entry;
+}
+
+// Which of the two extensions keeps the sessions. Without a handler in the file, the form of the path tells.
+bool is_memcache(const PhpSettings& php, const std::string& path) {
+  std::string handler = php.value("session.save_handler");
+  std::transform(handler.begin(), handler.end(), handler.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const bool urls = path.find("://") != std::string::npos;
+  if (handler.empty()) return urls;
+  if (handler != "memcache" && handler != "memcached")
+    throw bad_configuration("session.save_handler is " + json_quote(handler) +
+                            ": its sessions are not in memcached");
+  if (handler == "memcached" && urls)
+    throw bad_configuration(
+        "session.save_path has a scheme, which the handler memcached does not read; "
+        "write host:port, or set session.save_handler = memcache");
+  return handler == "memcache";
+}
+
+}  // namespace
+
+PoolFile parse_php_ini(std::string_view ini, std::string_view pool) {
+  const PhpSettings php(ini, pool);
+  const std::string path = php.value("session.save_path");
+  const bool memcache = is_memcache(php, path);
+  if (path.empty()) throw bad_configuration("the file has no session.save_path");
+  if (path.find("${") != std::string::npos)
+    throw bad_configuration("session.save_path takes " + path.substr(path.find("${")) +
+                            " from PHP's environment; give the servers and --as");
+  std::vector<std::string> entries;
+  if (memcache) {
+    for (const auto url : entries_of(path, ",")) entries.push_back(memcache_url_entry(url));
+    return {parse_pool(joined(entries)), memcache_profile(php), ""};
+  }
+  for (const auto text : entries_of(path, ",")) {
+    const auto space = text.rfind(' ');  // PERSISTENT=name before the first server
+    entries.push_back(
+        memcached_session_entry(space == std::string_view::npos ? text : text.substr(space + 1)));
+  }
+  const std::string prefix = php.value("memcached.sess_prefix");
+  return {parse_pool(joined(entries)), session_profile(php), "", prefix.empty() ? "memc.sess.key." : prefix};
+}
+
+}  // namespace mcds

@@ -1,0 +1,108 @@
+#include "common/primitives/several/copies.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/base/result.hpp"
+
+namespace mcds {
+
+std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
+  if (copies == 1) return {placement.server_of(key)};
+  auto servers = placement.servers_of(key, copies);
+  if (servers.size() == copies) return servers;
+  throw InvalidInput("--copies " + std::to_string(copies) +
+                     " needs as many servers that hold keys; there are " + std::to_string(servers.size()));
+}
+
+std::vector<std::size_t> copy_servers(const Context& context, std::string_view key) {
+  return copy_servers(context.cluster.placement(), context.copies, key);
+}
+
+namespace {
+
+std::vector<Request> for_copies(const Context& context, std::vector<Request> requests) {
+  // With one copy there is nothing to direct: the requests go as they are.
+  if (context.copies == 1) return requests;
+  std::vector<Request> batch;
+  batch.reserve(requests.size() * context.copies);
+  for (const Request& request : requests) {
+    for (const std::size_t server : copy_servers(context, request.placed_by()))
+      batch.push_back(Request(request).on(server));
+  }
+  return batch;
+}
+
+}  // namespace
+
+CopyReplies execute_copies(const Context& context, std::span<const Request> requests) {
+  return {context.cluster.execute(for_copies(context, {requests.begin(), requests.end()})), context.copies};
+}
+
+CopiesOnTheWay::CopiesOnTheWay(const Context& context, std::vector<Request> requests)
+    : copies_(context.copies), pending_(context.cluster.begin(for_copies(context, std::move(requests)))) {}
+
+CopyReplies CopiesOnTheWay::finish() {
+  return {pending_->finish(), copies_};
+}
+
+std::vector<Reply> execute_copies(const Context& context, const Request& request) {
+  return execute_copies(context, std::span(&request, 1)).take_all();
+}
+
+CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
+  return {.server = reply.server, .failure = attempt([&] { expect(context.cluster, reply); }).failure()};
+}
+
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies) {
+  std::vector<CopyOutcome> outcomes;
+  if (replies.size() < 2) return outcomes;
+  for (const Reply& reply : replies) {
+    CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
+    if (reply.outcome == Outcome::stored) outcome.number = reply.number;
+    if (reply.outcome == Outcome::hit)
+      outcome.number = parse_u64(reply.value.substr(0, reply.value.find(' ')));
+  }
+  return outcomes;
+}
+
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
+                                       std::span<const std::optional<Failure>> failures) {
+  std::vector<CopyOutcome> outcomes;
+  if (failures.size() < 2) return outcomes;
+  const auto servers = copy_servers(context, key);
+  for (std::size_t i = 0; i < servers.size(); ++i)
+    outcomes.push_back({.server = servers[i], .failure = failures[i]});
+  return outcomes;
+}
+
+const Reply& telling(std::span<const Reply> replies) {
+  for (const auto matches : {+[](const Reply& reply) { return reply.unknown(); },
+                             +[](const Reply& reply) { return reply.failed(); }}) {
+    const auto found = std::find_if(replies.begin(), replies.end(), matches);
+    if (found != replies.end()) return *found;
+  }
+  return replies.front();
+}
+
+std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies) {
+  const std::optional<Failure>* told = nullptr;
+  for (const auto& failure : copies) {
+    if (!failure) return std::nullopt;
+    if (told == nullptr || failure->code() == ErrorCode::unknown_outcome) told = &failure;
+  }
+  return told == nullptr ? std::nullopt : *told;
+}
+
+void expect_all(std::span<const std::optional<Failure>> copies) {
+  for (const auto& failure : copies) {
+    if (failure) raise(*failure);
+  }
+}
+
+bool enough_written(std::size_t done, std::size_t copies) {
+  return done != 0 && (copies < 3 || 2 * done > copies);
+}
+
+}  // namespace mcds

@@ -1,0 +1,93 @@
+// The copies of a key: the N distinct servers that follow it in its placement, the owner first.
+//
+// execute_copies() sends each request to all copies of its key and leaves the merging to the caller;
+// replicas.hpp runs a structure's code once per copy. A copy that fails does not keep the others from being
+// written: the outcome lists each copy, and a write that reached one copy is done.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/primitives/context.hpp"
+
+namespace mcds {
+
+// If nothing says how many copies there are, so many are looked for at most.
+constexpr std::size_t most_copies = 16;
+
+// The result for one copy, for answers that list all of them.
+struct CopyOutcome {
+  std::size_t server = 0;
+  std::optional<std::uint64_t> number = {};  // a counter's value there; nullopt: missing, or not a number
+  std::optional<Failure> failure = {};       // then it was not written, or perhaps
+  std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
+};
+
+// Throws InvalidInput when the pool has too few servers.
+std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
+std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key);
+
+// Replies of each request's copies, in the order of copy_servers.
+class CopyReplies {
+ public:
+  // Of the first request's copies, of the second's …
+  CopyReplies(std::vector<Reply> replies, std::size_t copies)
+      : replies_(std::move(replies)), copies_(copies) {}
+  std::size_t size() const { return replies_.size() / copies_; }
+  std::span<Reply> operator[](std::size_t request) {
+    return std::span(replies_).subspan(request * copies_, copies_);
+  }
+  std::span<const Reply> operator[](std::size_t request) const {
+    return std::span(replies_).subspan(request * copies_, copies_);
+  }
+  std::vector<Reply> take_all() && { return std::move(replies_); }
+
+ private:
+  std::vector<Reply> replies_;
+  std::size_t copies_;
+};
+
+// One batch.
+CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
+std::vector<Reply> execute_copies(const Context& context, const Request& request);
+
+// The same, in flight (Pending): other requests may be begun before its replies are waited for.
+class CopiesOnTheWay {
+ public:
+  CopiesOnTheWay(const Context& context, std::vector<Request> requests);
+  // Once.
+  CopyReplies finish();
+
+ private:
+  std::size_t copies_;
+  std::unique_ptr<Pending> pending_;
+};
+
+// The failure of `reply`'s copy, or nothing.
+CopyOutcome copy_outcome(const Context& context, const Reply& reply);
+// Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
+// For one key's copies after Replicas::each.
+std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
+                                       std::span<const std::optional<Failure>> failures);
+
+// The reply that stands for all copies when none did what was wanted: one that may have been applied before
+// one that was not, and a failure before a miss.
+const Reply& telling(std::span<const Reply> replies);
+
+// The failure that decides a write's outcome: nullopt if any copy was written; otherwise a copy that may have
+// been comes before those that were not.
+std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> copies);
+
+// Throws the first failure: where every copy must have been written, or read.
+void expect_all(std::span<const std::optional<Failure>> copies);
+
+// Whether a write that `done` of so many copies have counts as done: with three and more most of them, so
+// that who reads most finds it; with two, one: those that are away are told by the answer.
+bool enough_written(std::size_t done, std::size_t copies);
+
+}  // namespace mcds

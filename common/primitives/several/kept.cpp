@@ -1,0 +1,288 @@
+#include "common/primitives/several/kept.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/primitives/key_names.hpp"
+#include "common/primitives/several/copies.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr auto between_looks = std::chrono::milliseconds(50);
+constexpr auto longest_wait = std::chrono::seconds(20);
+constexpr int most_looks = 3;  // before a server counts as silent
+
+std::string in_words(std::size_t copies) {
+  return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
+}
+
+}  // namespace
+
+Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
+           SameLife same_life, Complete complete, HasLeft has_left, Unmarked unmarked)
+    : context_(context),
+      structure_(structure),
+      name_(name),
+      root_(root),
+      same_life_(std::move(same_life)),
+      key_(copied_key(context, structure, name)),
+      recopying_(context, structure, name),
+      complete_(std::move(complete)),
+      has_left_(std::move(has_left)),
+      unmarked_(unmarked) {}
+
+std::string Kept::key_for(std::size_t copies) const {
+  Context other = context_;
+  other.copies = copies;
+  return copied_key(other, structure_, name_);
+}
+
+// What is there under every number.
+struct Kept::Look {
+  SteadyTime at{};
+  std::vector<std::optional<std::string>> unmarked;  // roots, the owner's first
+  std::vector<std::size_t> marked;                   // numbers of copies
+  std::vector<std::string> left;                     // roots that do not count
+  std::optional<Recopying::Seen> change;
+  std::optional<std::uint32_t> done;              // the last change that is
+  std::optional<Failure> silent;                  // a server that may have a root
+  std::map<std::size_t, Failure> silent_servers;  // all of them
+
+  bool has(std::size_t copies) const {
+    return std::find(marked.begin(), marked.end(), copies) != marked.end();
+  }
+};
+
+Kept::Look Kept::look(bool everywhere) const {
+  const Placement& placement = context_.cluster.placement();
+  Look look;
+  look.at = context_.clock.steady();
+  std::vector<Request> batch = recopying_.asks();
+  const std::size_t marks = batch.size();
+  std::vector<std::size_t> asked;  // 1: unmarked
+  const auto ask = [&](std::size_t copies, std::size_t servers) {
+    const std::string key = key_for(copies) + root_;
+    for (const std::size_t server : placement.servers_of(key, servers)) {
+      batch.push_back(Request::get(key).on(server));
+      asked.push_back(copies);
+    }
+  };
+  const std::size_t most = std::min(placement.pool().size(), most_copies);
+  // Of several copies those that are not on the first server.
+  ask(1, context_.copies == 1 && !everywhere ? 1 : most);
+  for (std::size_t copies = 2; copies <= most; ++copies) ask(copies, 2);
+  std::vector<Reply> replies = context_.cluster.execute(batch);
+  look.change = recopying_.seen(std::span(replies).first(marks));
+  look.done = recopying_.last_done(std::span(replies).first(marks));
+  // All of one number, because a copy may have missed what the others say.
+  std::vector<std::vector<std::string>> roots(most + 1);
+  for (std::size_t i = 0; has_left_ && i < asked.size(); ++i) {
+    if (replies[marks + i].outcome == Outcome::hit) roots[asked[i]].push_back(replies[marks + i].value);
+  }
+  std::vector<char> has_left;
+  for (std::size_t copies = 0; copies < roots.size(); ++copies)
+    has_left.push_back(!roots[copies].empty() && has_left_(roots[copies], copies) ? 1 : 0);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    Reply& reply = replies[marks + i];
+    bool hit = reply.outcome == Outcome::hit;
+    if (reply.failed()) {
+      const Failure failure(error_code_of_silence(*reply.failure), reply.failure->message,
+                            context_.cluster.address_of(reply.server));
+      if (!look.silent) look.silent = failure;
+      look.silent_servers.emplace(reply.server, failure);
+    }
+    // Unmarked, one may be of several copies, and another of the single one that it is now.
+    if (hit && has_left_ && (has_left[asked[i]] != 0 || has_left_(std::span(&reply.value, 1), asked[i]))) {
+      look.left.push_back(std::move(reply.value));
+      hit = false;
+    }
+    if (asked[i] == 1)
+      look.unmarked.push_back(hit ? std::optional(std::move(reply.value)) : std::nullopt);
+    else if (hit && !look.has(asked[i]))
+      look.marked.push_back(asked[i]);
+  }
+  return look;
+}
+
+bool Kept::elsewhere(bool certainly) {
+  if (!certainly && looked_at_ && context_.clock.steady() - *looked_at_ < look_holds) return false;
+  // A look that refuses, or fails, allows nothing: whoever goes on all the same looks again.
+  looked_at_.reset();
+  const auto [now, waited] = settled_look(false);
+  const bool moved = act_upon(now);
+  looked_at_ = now.at;
+  silent_.clear();
+  for (const auto& [server, failure] : now.silent_servers) silent_.insert(server);
+  return moved || waited;
+}
+
+std::optional<Failure> Kept::newly_silent(const Look& look) const {
+  for (const auto& [server, failure] : look.silent_servers) {
+    if (!silent_.contains(server)) return failure;
+  }
+  return std::nullopt;
+}
+
+void Kept::confirm(const std::function<bool()>& take_back) {
+  if (is_unmarked()) return;
+  const std::string what =
+      "the " + structure_ + " '" + name_ + "' was created in " + in_words(context_.copies);
+  const auto looked = attempt([&] {
+    Look seen = look();
+    for (int again = 1; again < most_looks && newly_silent(seen); ++again) seen = look();
+    return seen;
+  });
+  // It is there, whatever the look failed with.
+  if (looked.failure()) {
+    throw UnknownOutcome(what + ", and the servers that may have it in another number do not answer",
+                         looked.failure()->server());
+  }
+  const Look& now = looked.value();
+  // What was created before somebody began to change its number goes along.
+  if (now.change && now.change->mark.from == context_.copies && !now.change->mark.from_unmarked) return;
+  std::optional<std::size_t> other;
+  for (const Place& place : places_of(now)) {
+    if (place != Place{context_.copies}) other = place.copies;
+  }
+  if (!other && now.change) other = now.change->mark.from;
+  const auto silent = newly_silent(now);
+  if (!other && !silent) return;
+  if (!other)
+    throw UnknownOutcome(what + ", and a server that may have it in another number does not answer",
+                         silent->server());
+  const auto taken = attempt(take_back);
+  if (taken.failure() || !taken.value()) {
+    throw UnknownOutcome(what + ", and another is kept in " + in_words(*other) +
+                         "; fetch each with --copies" +
+                         (taken.failure() ? std::string(": ") + taken.failure()->what() : std::string()));
+  }
+  if (now.change)
+    throw Contention("the " + structure_ + " '" + name_ + "' is being put elsewhere; try again");
+  refuse(*other);
+}
+
+// What is there while nothing is being changed; and whether something was, so that what was asked for before
+// may be there now.
+std::pair<Kept::Look, bool> Kept::settled_look(bool everywhere) {
+  std::optional<std::uint32_t> gone;
+  for (bool waited = false;; waited = true) {
+    Look now = look(everywhere);
+    if (now.change && now.change->number != gone)
+      gone = wait_for_change(*now.change);
+    else if (std::exchange(done_, now.done) == now.done)
+      return {std::move(now), waited};
+  }
+}
+
+bool Kept::act_upon(const Look& look) {
+  left_.clear();
+  const auto use = [&](const std::string& key) { return std::exchange(key_, key) != key; };
+  const std::vector<Place> places = places_of(look);
+  if (std::find(places.begin(), places.end(), Place{context_.copies}) != places.end())
+    return use(key_for(context_.copies));
+  if (places.empty()) {
+    left_ = look.left;
+    return false;
+  }
+  if (places.front().unmarked && unmarked_ == Unmarked::refused) refuse_unmarked();
+  if (!places.front().unmarked || places.front().copies != context_.copies) refuse(places.front().copies);
+  return use(unmarked_key());
+}
+
+std::vector<Kept::Place> Kept::places_of(const Look& look) const {
+  std::vector<Place> places;
+  if (const std::size_t copies = unmarked_copies(look.unmarked); copies > 1)
+    places.push_back({copies, true});
+  else if (look.unmarked.front())
+    places.push_back({});
+  for (const std::size_t copies : look.marked) places.push_back({copies});
+  return places;
+}
+
+// Until the mark is gone or says something else; the number that it had last.
+std::uint32_t Kept::wait_for_change(const Recopying::Seen& seen) {
+  const SteadyTime begun = context_.clock.steady();
+  SteadyTime since = begun;
+  std::uint32_t number = seen.number;
+  for (;;) {
+    context_.clock.sleep_for(between_looks);
+    const auto now = recopying_.look();
+    if (!now) return number;
+    const SteadyTime time = context_.clock.steady();
+    if (now->number != number) since = time;
+    number = now->number;
+    std::string why;
+    if (complete_ && time - since > recopy_lease) {
+      const auto completed = attempt([&] { complete_(*now); });
+      if (!completed.failure()) return number;
+      // Others may be completing it.
+      if (completed.failure()->code() != ErrorCode::try_again)
+        why = std::string(": ") + completed.failure()->what();
+      since = context_.clock.steady();
+    }
+    if (time - begun > longest_wait || !why.empty()) {
+      const std::size_t to = now->mark.to;
+      std::string what = to == 0 ? "dropped" : "put into ";
+      if (to != 0) what += in_words(to);
+      throw Contention("the " + structure_ + " '" + name_ + "' is being " + what + "; try again" + why);
+    }
+  }
+}
+
+std::vector<Kept::Place> Kept::places(bool ours) {
+  Look now = ours ? look(true) : settled_look(true).first;
+  std::vector<Place> places = places_of(now);
+  if (places.empty() && now.left.empty() && now.silent) raise(*now.silent);
+  left_ = places.empty() ? std::move(now.left) : std::vector<std::string>();
+  return places;
+}
+
+std::optional<Kept::Place> Kept::only_place() {
+  return only(places());
+}
+
+std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
+  if (places.empty()) return std::nullopt;
+  if (places.size() > 1) {
+    throw Failure(ErrorCode::bad_data, "there is one " + structure_ + " '" + name_ + "' in " +
+                                           in_words(places[0].copies) + " and another in " +
+                                           in_words(places[1].copies) +
+                                           "; fetch each with --copies, and empty one of them");
+  }
+  if (places.front().unmarked && !may_be_unmarked() && unmarked_ == Unmarked::continues) {
+    throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ +
+                                           "' was written before 0.2, which is changed to one copy in two "
+                                           "steps: to another number first");
+  }
+  return places.front();
+}
+
+// How many there are at least; some may be lost.
+std::size_t Kept::unmarked_copies(const std::vector<std::optional<std::string>>& roots) const {
+  std::size_t copies = 1;
+  for (std::size_t i = 1; i < roots.size(); ++i) {
+    if (roots[i] && (!roots.front() || same_life_(*roots.front(), *roots[i]))) copies = i + 1;
+  }
+  return copies;
+}
+
+void Kept::refuse(std::size_t copies) const {
+  throw Failure(ErrorCode::bad_data, "the " + structure_ + " '" + name_ + "' is kept in " + in_words(copies) +
+                                         "; give --copies " + std::to_string(copies) +
+                                         ", or change the number with recopy");
+}
+
+void Kept::refuse_unmarked() const {
+  throw Failure(ErrorCode::bad_data,
+                "the " + structure_ + " '" + name_ +
+                    "' was kept in several copies by an earlier version; convert it with: mcds " +
+                    structure_ + " recopy " + name_ + " --copies " + std::to_string(context_.copies));
+}
+
+}  // namespace mcds

@@ -1,0 +1,342 @@
+#include "common/primitives/several/versions.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "common/base/bytes.hpp"
+#include "common/primitives/cas_update.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr std::uint32_t removed_flag = 0x80000000;
+constexpr std::uint32_t removed_before_versions = 0x6d636473;
+constexpr std::uint32_t highest = removed_flag - 1;
+constexpr std::uint32_t number_mask = highest;
+constexpr auto removed_for = std::chrono::hours(1);
+constexpr std::string_view removed_by = "removed by ";
+constexpr int most_rounds = 50;
+
+struct Rank {
+  bool found;
+  std::uint32_t number;
+  bool removed;
+  std::string_view value;
+};
+
+Rank rank_of(const VersionedCopy& copy) {
+  return {copy.found, copy.number, copy.removed, copy.value};
+}
+
+// Whether the other counts for sure; of two that are alike, or that nothing decides between, none does.
+bool older(const Rank& one, const Rank& other) {
+  if (one.found != other.found) return other.found;
+  if (one.number != other.number) return one.number < other.number;
+  if (one.removed != other.removed) return other.removed;
+  // The word of a removal says whose it is, and stays: it is counted.
+  return one.number != 0 && !one.removed && one.value < other.value;
+}
+
+}  // namespace
+
+const VersionedCopy* VersionedItem::newest() const {
+  const VersionedCopy* newest = nullptr;
+  for (const VersionedCopy& copy : copies) {
+    if (copy.failure || !copy.found) continue;
+    if (newest == nullptr || older(rank_of(*newest), rank_of(copy))) newest = &copy;
+  }
+  return newest;
+}
+
+bool VersionedItem::live_everywhere() const {
+  return live() && std::all_of(copies.begin(), copies.end(),
+                               [](const VersionedCopy& copy) { return copy.failure || copy.live(); });
+}
+
+bool VersionedItem::lost_somewhere() const {
+  return newest() != nullptr && std::any_of(copies.begin(), copies.end(), [](const VersionedCopy& copy) {
+           return !copy.failure && !copy.found;
+         });
+}
+
+bool VersionedItem::any_failed() const {
+  return std::any_of(copies.begin(), copies.end(), [](const auto& copy) { return copy.failure.has_value(); });
+}
+
+std::optional<std::uint32_t> VersionedItem::next_number() const {
+  const VersionedCopy* copy = newest();
+  if (copy == nullptr) return any_failed() ? first_in_doubt : 1;
+  return copy->number < highest ? std::optional(copy->number + 1) : std::nullopt;
+}
+
+CorruptData no_version_left(const std::string& key) {
+  return CorruptData(key +
+                     " has flags of another program, above every version; remove the key from its servers");
+}
+
+template <typename Has>
+std::optional<Failure> VersionedItem::failure_of(Part part, const Has& has) const {
+  std::vector<CopyState> states;
+  for (const VersionedCopy& copy : copies) states.push_back({.failure = copy.failure, .has = has(copy)});
+  return mcds::failure_of(part, states);
+}
+
+std::optional<Failure> VersionedItem::failure_of_read() const {
+  return failure_of(Part::reading, [](const VersionedCopy& copy) { return copy.found; });
+}
+
+// A copy without a failure has what was written, or something newer.
+std::optional<Failure> VersionedItem::failure_of_write() const {
+  return failure_of(Part::changing, [](const VersionedCopy&) { return true; });
+}
+
+std::optional<Failure> VersionedItem::failure_of_answer() const {
+  return failure_of(Part::answering, [](const VersionedCopy&) { return true; });
+}
+
+bool VersionedItem::divergent() const {
+  const VersionedCopy* first = newest();
+  return first != nullptr && first->number == 0 && !first->removed &&
+         std::any_of(copies.begin(), copies.end(), [&](const VersionedCopy& copy) {
+           return copy.live() && copy.number == 0 && copy.value != first->value;
+         });
+}
+
+std::vector<CopyOutcome> VersionedItem::outcomes() const {
+  std::vector<CopyOutcome> list;
+  for (std::size_t i = 0; copies.size() > 1 && i < copies.size(); ++i)
+    list.push_back({copies[i].server, {}, copies[i].failure});
+  return list;
+}
+
+bool VersionedWrite::lacks(const VersionedCopy& copy) const {
+  if (copy.failure) return false;
+  return older(rank_of(copy), {true, number, removed, value});
+}
+
+bool VersionedRemoval::is_ours(const VersionedCopy& copy) const {
+  return !copy.failure && copy.removed && copy.number == number && copy.value == value;
+}
+
+// Who finds its own word on most copies removed it: no other word of this version can be on as many. Who has
+// written none may read again what another has done.
+void VersionedRemoval::judge() {
+  const auto& copies = item->copies;
+  const auto count = [&](const auto& test) {
+    return static_cast<std::size_t>(std::count_if(copies.begin(), copies.end(), test));
+  };
+  const auto own = count([this](const VersionedCopy& copy) { return is_ours(copy); });
+  const auto others = count([this](const VersionedCopy& copy) { return !copy.failure && !is_ours(copy); });
+  const auto unknown = count([](const VersionedCopy& copy) {
+    return copy.failure && copy.failure->code() == ErrorCode::unknown_outcome;
+  });
+  overtaken = own + unknown == 0 && others != 0;
+  if (overtaken) return;
+  failure = item->failure_of(Part::changing, [this](const VersionedCopy& copy) { return is_ours(copy); });
+  // With two copies one is enough, but each of two removers may have one.
+  const auto met = count([this](const VersionedCopy& copy) {
+    return !copy.failure && copy.removed && copy.number == number && !is_ours(copy);
+  });
+  if (!failure && met != 0 && 2 * own <= copies.size())
+    failure =
+        UnknownOutcome("another client changed it at the same time; it was removed, perhaps by that one");
+}
+
+std::vector<Request> Versions::gets(std::span<const std::string> keys) const {
+  std::vector<Request> batch;
+  batch.reserve(keys.size() * context_.copies);
+  for (const std::string& key : keys) {
+    if (!in_use()) {
+      batch.push_back(Request::get(key));
+      continue;
+    }
+    for (const std::size_t server : copy_servers(context_, key))
+      batch.push_back(Request::gets(key).on(server));
+  }
+  return batch;
+}
+
+std::unique_ptr<Pending> Versions::begin_read(std::span<const std::string> keys) const {
+  return context_.cluster.begin(gets(keys));
+}
+
+std::vector<VersionedItem> Versions::read(std::span<const std::string> keys) const {
+  return finish_read(*begin_read(keys));
+}
+
+std::vector<VersionedItem> Versions::finish_read(Pending& pending) const {
+  std::vector<Reply> replies = pending.finish();
+  const std::span<const Request> batch = pending.batch();
+  std::vector<VersionedItem> items(replies.size() / context_.copies);
+  for (std::size_t i = 0; i < replies.size(); ++i) {
+    VersionedItem& item = items[i / context_.copies];
+    if (item.copies.empty()) item.key = batch[i].key;
+    take(item.copies.emplace_back(), std::move(replies[i]));
+  }
+  return items;
+}
+
+VersionedItem Versions::item_of(std::string key, std::span<const Reply> replies) const {
+  VersionedItem item{.key = std::move(key), .copies = {}};
+  for (const Reply& reply : replies) take(item.copies.emplace_back(), reply);
+  return item;
+}
+
+bool is_removal(std::string_view value, std::uint32_t flags) {
+  if (flags == removed_before_versions && value.empty()) return true;
+  return flags >= removed_flag && (value.empty() || value == "0" || value.starts_with(removed_by));
+}
+
+void Versions::take(VersionedCopy& copy, Reply reply) const {
+  const bool written = copy.written;
+  copy = {.server = reply.server, .written = written};
+  copy.failure = attempt([&] { expect_read(context_.cluster, reply); }).failure();
+  if (copy.failure) {
+    copy.flood = reply.failure != nullptr && reply.failure->flood;
+    return;
+  }
+  copy.found = reply.outcome == Outcome::hit;
+  copy.cas = reply.cas;
+  if (!in_use()) copy.flags = reply.flags;
+  if (in_use() && copy.found) {
+    const bool before = reply.flags == removed_before_versions && reply.value.empty();
+    copy.removed = is_removal(reply.value, reply.flags);
+    copy.number = before ? 0 : reply.flags & number_mask;
+  }
+  copy.value = std::move(reply.value);
+}
+
+Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& copy) const {
+  if (copy.found && copy.cas.value == 0) {
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     context_.cluster.address_of(copy.server));
+  }
+  const Exptime exptime = write.exptime.value_or(
+      write.removed ? Exptime::after(removed_for, context_.clock.wall()) : Exptime::never());
+  const std::string& key = write.item->key;
+  Request request = copy.found ? Request::compare_and_set(key, write.value, exptime, copy.cas)
+                               : Request::add(key, write.value, exptime).relying_on_cas();
+  request.flags = write.number + (write.removed ? removed_flag : 0);
+  return std::move(request).on(copy.server);
+}
+
+// What a copy is to be sent now; nullopt: nothing, or its failure says why.
+std::optional<Request> Versions::due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
+  if (!write.lacks(copy)) return std::nullopt;
+  if (write.only_over_live && !copy.live()) {
+    write.blocked = true;
+    return std::nullopt;
+  }
+  if (too_often) {
+    copy.failure =
+        Contention("other clients kept changing it; try again", context_.cluster.address_of(copy.server));
+    return std::nullopt;
+  }
+  auto request = attempt([&] { return request_for(write, copy); });
+  copy.failure = request.failure();
+  return copy.failure ? std::nullopt : std::optional(std::move(request.value()));
+}
+
+void Versions::remove(std::span<VersionedRemoval> removals) const {
+  std::vector<VersionedWrite> writes;
+  for (VersionedRemoval& removal : removals) {
+    removal.value = std::string(removed_by) + hex64(context_.random.bits());
+    writes.push_back(removal.write());
+    writes.back().only_first = true;
+  }
+  write(writes);
+  std::vector<VersionedWrite> others;
+  for (std::size_t i = 0; i < removals.size(); ++i) {
+    removals[i].blocked = writes[i].blocked;
+    const auto& copies = removals[i].item->copies;
+    const bool first = std::any_of(copies.begin(), copies.end(),
+                                   [&](const auto& copy) { return removals[i].is_ours(copy); });
+    if (first) others.push_back(removals[i].write());
+  }
+  write(others);
+  for (VersionedRemoval& removal : removals) removal.judge();
+}
+
+void Versions::write(std::span<VersionedWrite> writes) const {
+  struct Sent {
+    VersionedWrite* write;
+    VersionedCopy* copy;
+  };
+  for (int round = 0;; ++round) {
+    std::vector<Request> batch;
+    std::vector<Sent> sent;
+    for (VersionedWrite& write : writes) {
+      write.blocked = false;
+      for (VersionedCopy& copy : write.item->copies) {
+        if (auto request = due(write, copy, round == most_rounds)) {
+          batch.push_back(std::move(*request));
+          sent.push_back({&write, &copy});
+        }
+        if (write.only_first && !copy.failure) break;
+      }
+    }
+    if (batch.empty()) return;
+    back_off(context_, round);
+    const std::vector<Reply> replies = context_.cluster.execute(batch);
+    std::vector<Request> again;
+    std::vector<Sent> overtaken;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      const auto& [write, copy] = sent[i];
+      if (replies[i].outcome == Outcome::stored) {
+        *copy = {.server = copy->server,
+                 .found = true,
+                 .removed = write->removed,
+                 .written = true,
+                 .number = write->number,
+                 .value = write->value};
+      } else if (replies[i].failed()) {
+        copy->failure = copy_outcome(context_, replies[i]).failure;
+      } else if (write->once) {
+        copy->failure = Contention("it changed meanwhile", context_.cluster.address_of(copy->server));
+      } else {
+        again.push_back(Request::gets(write->item->key).on(copy->server));
+        overtaken.push_back(sent[i]);
+      }
+    }
+    if (again.empty()) continue;
+    std::vector<Reply> looked = context_.cluster.execute(again);
+    for (std::size_t i = 0; i < looked.size(); ++i) take(*overtaken[i].copy, std::move(looked[i]));
+  }
+}
+
+std::vector<std::optional<Failure>> Versions::settle(std::span<VersionedItem> items,
+                                                     const Which& which) const {
+  std::vector<std::optional<Failure>> failures;
+  for (const VersionedItem& item : items) failures.push_back(item.failure_of_read());
+  // Nothing is written where too little is known: it would make an empty copy count.
+  std::vector<char> settled;
+  for (std::size_t i = 0; i < items.size(); ++i)
+    settled.push_back(!failures[i] && (!which || which(items[i])) ? 1 : 0);
+  std::vector<VersionedWrite> writes = owed(items);
+  std::erase_if(writes, [&](const VersionedWrite& one) {
+    return settled[static_cast<std::size_t>(one.item - items.data())] == 0;
+  });
+  write(writes);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (settled[i] != 0) failures[i] = items[i].failure_of_answer();
+  }
+  return failures;
+}
+
+std::vector<VersionedWrite> Versions::owed(std::span<VersionedItem> items) {
+  std::vector<VersionedWrite> writes;
+  for (VersionedItem& item : items) {
+    const VersionedCopy* newest = item.newest();
+    const auto is_older = [&](const VersionedCopy& copy) {
+      return !copy.failure && older(rank_of(copy), rank_of(*newest));
+    };
+    if (newest == nullptr || std::none_of(item.copies.begin(), item.copies.end(), is_older)) continue;
+    writes.push_back(
+        {.item = &item, .number = newest->number, .removed = newest->removed, .value = newest->value});
+  }
+  return writes;
+}
+
+}  // namespace mcds

@@ -1,0 +1,190 @@
+// One value per key in N copies: all clients read what was acknowledged last, whichever copies missed it.
+//
+// Key layout
+//   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or
+//                                 before 0.2
+//   <key> = removed by <16 hex digits>   flags: 0x80000000 + version: removed, by whom; lives for an hour.
+//                                        Before 0.3 empty
+//                                 (0x6d636473: removed, before 0.2)
+//   <key> = 0                     the same for counters, which any program may increment: then it exists
+//                                 again
+//   A single copy has no version: its flags are its user's.
+// The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
+//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
+//           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
+//           if it is newer by now.
+//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
+//           there before it answers. Two values of one version were written at the same time: a removal wins
+//           over the larger value, and the larger over the smaller. Of values without version the first
+//           copy's counts, and none overwrites another.
+//   remove  writes a word that says whose it is to the first copy that answers, then to the others. No word
+//           is replaced by another of its version. Who finds its own on most copies removed it; who meets
+//           another's reads again if it has written nothing, else the outcome is unknown. So at most one
+//           remover is told that it did it. (A reader may spread the word, and a setter overtake it: then the
+//           remover's outcome is unknown.)
+//   When a write is done, what a reader may answer, and when nothing may be written: several/quorum.hpp.
+//   No decision depends on clocks.
+// Invariants
+//   Nothing older ever replaces something newer, because every writer compares. A request that is executed
+//   late meets another cas unique, an existing item, or a higher version.
+//   A copy that forgot has version 0 and outvotes no other.
+// What memcached cannot promise
+//   A copy that was unreachable for more than an hour and returns with old data restores an element that was
+//   removed meanwhile, if no one asked for the element within an hour of its return. A copy that returns
+//   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
+//   missed a write reads the value before it. A write while some copies are unreachable and all others have
+//   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
+//   With two copies, of two writes that reached one copy each, and not the same one, either may count, unless
+//   both copies were read in between.
+// Round trips
+//   read 1, 1 more if copies differ; write 2, remove 3, 2 more per rival.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/several/copies.hpp"
+#include "common/primitives/several/quorum.hpp"
+
+namespace mcds {
+
+// What is written while some copies are unreachable and all others have forgotten, so that those do not count
+// as newer.
+constexpr std::uint32_t first_in_doubt = 1U << 20;
+
+// What a copy held when it was read, or was written since.
+struct VersionedCopy {
+  std::size_t server = 0;
+  bool found = false;  // live or removed
+  bool removed = false;
+  bool written = false;  // by us
+  std::uint32_t number = 0;
+  std::uint32_t flags = 0;  // of a single copy
+  std::string value = {};
+  CasUnique cas = {};
+  std::optional<Failure> failure = {};  // it did not answer, or was perhaps written
+  bool flood = false;                   // with `failure`: too much was asked for at once
+
+  bool live() const { return found && !removed && !failure; }
+};
+
+struct VersionedItem {
+  std::string key;
+  std::vector<VersionedCopy> copies;  // as copy_servers() has them
+
+  // Of those that answered; nullptr: no copy has anything.
+  const VersionedCopy* newest() const;
+  bool live() const {
+    const VersionedCopy* copy = newest();
+    return copy != nullptr && !copy->removed;
+  }
+  // Every copy that answered has it.
+  bool live_everywhere() const;
+  // One that answered has nothing at all, and another has something.
+  bool lost_somewhere() const;
+  bool any_failed() const;
+  // The version of the next write; nullopt if the flags are another program's.
+  std::optional<std::uint32_t> next_number() const;
+  // By several/quorum.hpp: why nothing is known, so that nothing is to be written; why a write is not done;
+  // and why what was read, and written back where it was missing, is no answer.
+  std::optional<Failure> failure_of_read() const;
+  std::optional<Failure> failure_of_write() const;
+  std::optional<Failure> failure_of_answer() const;
+  template <typename Has>
+  std::optional<Failure> failure_of(Part part, const Has& has) const;
+  // Whether two copies hold values that no version decides between.
+  bool divergent() const;
+  std::vector<CopyOutcome> outcomes() const;
+};
+
+// Whether what is found says that there is nothing any more.
+bool is_removal(std::string_view value, std::uint32_t flags);
+
+// Of an item without next_number().
+CorruptData no_version_left(const std::string& key);
+
+// What is to be in all copies of an item, or something newer.
+struct VersionedWrite {
+  VersionedItem* item;
+  std::uint32_t number = 0;
+  bool removed = false;
+  std::string value = {};
+  // It is not known to be listed anywhere: a copy where it turns out to be missing is not written.
+  bool only_over_live = false;
+  bool blocked = false;  // the answer to only_over_live
+  // A copy that changed meanwhile is left as it is.
+  bool once = false;
+  // The first copy that answers.
+  bool only_first = false;
+  // Otherwise a value never expires, and the record of a removal expires after an hour.
+  std::optional<Exptime> exptime = {};
+
+  bool lacks(const VersionedCopy& copy) const;
+};
+
+// The removal of something that is there. At most one of several removers at a time is told that it did it.
+struct VersionedRemoval {
+  VersionedItem* item;
+  std::uint32_t number = 0;
+  bool only_over_live = false;  // as for writes
+  // The answers.
+  bool blocked = false;
+  bool overtaken = false;  // another changed it, and nothing was written: it is to be read again
+  std::optional<Failure> failure = {};
+  std::string value = {};  // our word
+
+  VersionedWrite write() const {
+    return {
+        .item = item, .number = number, .removed = true, .value = value, .only_over_live = only_over_live};
+  }
+  bool is_ours(const VersionedCopy& copy) const;
+  void judge();
+};
+
+class Versions {
+ public:
+  // Whether a single copy has versions, too.
+  enum class Single { plain, versioned };
+  explicit Versions(const Context& context, Single single = Single::plain)
+      : context_(context), single_(single) {}
+
+  // False: there is one copy, which is what it says and no more. Who writes then need not read before.
+  bool in_use() const { return context_.copies > 1 || single_ == Single::versioned; }
+
+  std::vector<VersionedItem> read(std::span<const std::string> keys) const;
+  // read in two steps.
+  std::unique_ptr<Pending> begin_read(std::span<const std::string> keys) const;
+  std::vector<VersionedItem> finish_read(Pending& pending) const;
+
+  void write(std::span<VersionedWrite> writes) const;
+  void remove(std::span<VersionedRemoval> removals) const;
+
+  // What was read elsewhere: the replies to one key's gets, one per copy.
+  VersionedItem item_of(std::string key, std::span<const Reply> replies) const;
+
+  // What a reader writes to the copies that differ.
+  static std::vector<VersionedWrite> owed(std::span<VersionedItem> items);
+  // Writes that, and says of each item why what was read is no answer. `which`: only of these, the others are
+  // only judged as read.
+  using Which = std::function<bool(const VersionedItem& item)>;
+  std::vector<std::optional<Failure>> settle(std::span<VersionedItem> items, const Which& which = {}) const;
+
+ private:
+  std::vector<Request> gets(std::span<const std::string> keys) const;
+  void take(VersionedCopy& copy, Reply reply) const;
+  Request request_for(const VersionedWrite& write, const VersionedCopy& copy) const;
+  std::optional<Request> due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const;
+
+  Context context_;
+  Single single_;
+};
+
+}  // namespace mcds

@@ -1,0 +1,67 @@
+"""What works on which servers: the rows of mcds-engines(7), and the runs of the suite that each of them stands for.
+
+A run is a set of flags of the memcached that is installed, or what speaks as another server does (tests/dialects).
+"""
+import re
+from dataclasses import dataclass
+
+# What is refused there, and nothing else is anywhere: what needs cas uniques, what needs an end.
+WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "hash clear", "table clear"})
+WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl"}
+
+
+@dataclass(frozen=True)
+class Engine:
+    name: str  # as in the page
+    says: str
+    runs: tuple = ()  # none: of a server that is not installed, seen by hand
+    refused: frozenset = frozenset()
+
+
+ALL = "everything works"
+UNLISTED = "everything works, except listing live keys"
+ENGINES = [
+    Engine("memcached 1.4.31, 1.4.39, 1.5.19, 1.5.22", ALL, ("memcached-1.4", "memcached-1.5.22")),
+    Engine("memcached 1.6.0, 1.6.9, 1.6.10, 1.6.12, 1.6.14", ALL, ("memcached-1.6.0", "memcached-1.6.12", "memcached-1.6.14")),
+    Engine("memcached 1.6.18, 1.6.27, 1.6.40, 1.6.43, 1.6.45", ALL, ("-R 1 -t 1", "memcached-1.6.45")),
+    Engine("memcached -M, -X, -F, -B ascii", ALL, ("-M -m 8", "-X", "-F", "-B ascii", "-I 8m")),
+    Engine("memcached -I 8k (with -o slab_chunk_max=8192)",
+           "everything works; batches are divided, and structures can grow less: "
+           "an array to about 1 MiB, 32 chunks of an event log to some 150 items"),
+    Engine("memcached -o ext_path=FILE (items on flash)",
+           "everything works from 1.6.0 on; adding to an item on flash takes up to three more round trips. "
+           "Before 1.6.0 such an item cannot be added to: a counter there is refused as no number, a journal or event log as full",
+           ("ext_path",)),
+    Engine("memcached's own proxy 1.6.45, twemproxy 0.5", UNLISTED, ("twemproxy",)),
+    Engine("proxies that close the connection on a command they do not know, as mcrouter does", UNLISTED, ("mcrouter", "fatcache")),
+    Engine("ARCUS 1.15, pogocache 1.3.1 with --cas", UNLISTED, ("arcus", "pogocache")),
+    Engine("memcached -C, pogocache without --cas",
+           "everything except locks, cached output, exact counters, counter set, clear, and tables, hashes and counters in several "
+           "copies. An array, or the index of a table or hash, that has filled its item is refused more",
+           ("-C", "pogocache-without-cas"), WITHOUT_CAS),
+    Engine("MemcacheDB 1.2.1 and 2.0",
+           "as with -C; commands with a ttl do not work either. Nothing expires there: visitors and event logs stay for ever",
+           ("memcachedb",), WITHOUT_EXPIRY),
+    Engine("memcached -B binary", "nothing works"),
+]
+
+
+def refused_by(run):
+    """What is refused in that run; each is of one row."""
+    rows = [engine for engine in ENGINES if run in engine.runs]
+    assert len(rows) == 1, f"{run} is of {len(rows)} rows"
+    return rows[0].refused
+
+
+def rows_of_page(text):
+    """(name, what it says) of each row, as far as words go."""
+    section = text.split(".Bl -tag", 1)[1].split("\n.El\n", 1)[0]
+    rows = []
+    for line in section.splitlines():
+        if line.startswith(".It "):
+            rows.append((line.removeprefix(".It "), ""))
+        elif rows and line.startswith(".Pq "):
+            rows[-1] = (f"{rows[-1][0]} ({line.removeprefix('.Pq ')})", rows[-1][1])
+        elif rows:
+            rows[-1] = (rows[-1][0], f"{rows[-1][1]} {re.sub(r'^[.](Cm|Ql|Fl) ', '', line)}".strip())
+    return rows

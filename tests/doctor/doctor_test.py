@@ -1,0 +1,885 @@
+#!/usr/bin/env python3
+"""mcds doctor on sick pools, each of which must be found under its own name on the right servers, and on healthy ones, of which none
+may have a problem or a warning.
+
+Usage: doctor_test.py BUILD_DIR [CASE…]
+"""
+import concurrent.futures
+import contextlib
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from certificates import Authority
+from checks import check, finish
+from pools import Client, Ward, store
+from real_servers import start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+SICK, HEALTHY = {}, {}
+MANY_KEYS = [f"key:{number}" for number in range(300)]
+
+
+def sick(finding, interval="1s"):
+    """`case(ward)` returns the pool, and the numbers of the servers that are to be found; None: the pool as a whole."""
+    def add(case):
+        SICK[case.__name__] = (case, finding, interval)
+        return case
+    return add
+
+
+def healthy(case):
+    HEALTHY[case.__name__] = case
+    return case
+
+
+def pool(ward, *numbers):
+    return ",".join(ward.names(*numbers))
+
+
+def faked(*words):
+    return ["faketime", *words, "memcached", "-t", "1"]
+
+
+def free_ports(count):
+    with contextlib.ExitStack() as stack:
+        return [stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1] for _ in range(count)]
+
+
+# Reach.
+
+@sick("down")
+def one_is_dead(ward):
+    ward.servers(2)
+    return pool(ward) + ",unix:/nowhere/m", {"unix:/nowhere/m"}
+
+
+@sick("down")
+def one_dies_between_the_looks(ward):
+    ward.servers(3)
+    ward.once(ward.processes[1].kill)
+    return pool(ward), {1}
+
+
+@sick("silent")
+def one_is_stopped(ward):
+    ward.servers(3)
+    ward.processes[2].send_signal(signal.SIGSTOP)
+    return pool(ward), {2}
+
+
+@sick("silent")
+def one_is_stopped_between_the_looks(ward):
+    ward.servers(3)
+    ward.once(lambda: ward.processes[0].send_signal(signal.SIGSTOP))
+    return pool(ward), {0}
+
+
+@sick("wrong_service")
+def redis_in_the_list(ward):
+    ward.servers(2)
+
+    def serve(connection):
+        while connection.recv(1000):
+            connection.sendall(b"-ERR unknown command\r\n")
+    ward.stub(serve)
+    return pool(ward), {2}
+
+
+@sick("login_refused")
+def login_not_given(ward):
+    with open(ward.directory + "/users", "w", encoding="utf-8") as file:
+        file.write("me:secret\n")
+    ward.server("-Y", ward.directory + "/users")
+    ward.server("-Y", ward.directory + "/users")
+    return pool(ward), {0, 1}
+
+
+def passwords(ward, written, used):
+    for name, text in (("users", f"me:{written}\n"), ("password", used + "\n")):
+        path = os.path.join(ward.directory, name)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(path, 0o600)
+    ward.options += ["--user", "me", "--password-file", ward.directory + "/password"]
+
+
+@sick("login_refused")
+def wrong_password(ward):
+    passwords(ward, "secret", "other")
+    ward.servers(2, "-Y", ward.directory + "/users")
+    return pool(ward), {0, 1}
+
+
+@sick("login_unused")
+def one_without_login(ward):
+    passwords(ward, "secret", "secret")
+    ward.server("-Y", ward.directory + "/users")
+    ward.server()
+    return pool(ward), {1}
+
+
+@sick("logins_fail")
+def another_client_has_the_old_password(ward):
+    passwords(ward, "secret", "secret")
+    ward.servers(2, "-Y", ward.directory + "/users")
+
+    def act():
+        client = Client(ward.paths[0])
+        client.ask("set x 0 0 7\r\nme wron\r\n")
+        client.close()
+        time.sleep(0.05)
+    ward.meanwhile(act)
+    return pool(ward), {0}
+
+
+def tls_server(ward, files):
+    port = free_ports(1)[0]
+    ward.program(["memcached", "-t", "1", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-Z", "-o",
+                  f"ssl_chain_cert={files[0]},ssl_key={files[1]}"], port)
+    return port
+
+
+@sick("certificate_refused")
+def certificate_for_another_name(ward):
+    authority = Authority(ward.directory, "ca")
+    ports = [tls_server(ward, authority.certificate(f"s{n}", name, days=90)) for n, name in enumerate(("IP:127.0.0.1", "DNS:elsewhere"))]
+    ward.options += ["--tls-ca", authority.file]
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[1]}"}
+
+
+@sick("certificate_refused")
+def certificate_of_another_authority(ward):
+    ours, theirs = Authority(ward.directory, "ours"), Authority(ward.directory, "theirs")
+    ports = [tls_server(ward, authority.certificate("s", "IP:127.0.0.1", days=90)) for authority in (theirs, ours)]
+    ward.options += ["--tls-ca", ours.file]
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[0]}"}
+
+
+@sick("certificate_ends")
+def certificate_ends_soon(ward):
+    authority = Authority(ward.directory, "ca")
+    ports = [tls_server(ward, authority.certificate(f"s{days}", "IP:127.0.0.1", days=days)) for days in (90, 5)]
+    ward.options += ["--tls-ca", authority.file]
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[1]}"}
+
+
+@sick("wrong_service")
+def tls_not_asked_for(ward):
+    authority = Authority(ward.directory, "ca")
+    port = tls_server(ward, authority.certificate("s", "IP:127.0.0.1", days=90))
+    return f"127.0.0.1:{port}", {f"127.0.0.1:{port}"}
+
+
+@sick("slow")
+def one_answers_late(ward):
+    ward.servers(3)
+    late = ward.relay(2, delay=0.03)
+    return pool(ward, 0, 1, late), {late}
+
+
+@sick("slow")
+def one_is_late_most_of_the_time(ward):
+    ward.servers(3)
+    answers = []
+
+    def change(data):
+        answers.append(len(data))
+        time.sleep(0 if len(answers) % 3 == 0 else 0.03)
+        return data
+    late = ward.relay(1, change)
+    return pool(ward, 0, 2, late), {late}
+
+
+@sick("silent")
+def connections_are_not_taken(ward):
+    ward.servers(2)
+
+    def serve(connection):
+        while connection.recv(1000):
+            pass
+    ward.stub(serve)
+    return pool(ward), {2}
+
+
+@sick("same_server")
+def one_socket_under_two_names(ward):
+    ward.servers(2)
+    os.symlink(ward.paths[0], ward.directory + "/again")
+    return pool(ward) + f",unix:{ward.directory}/again", {0, f"unix:{ward.directory}/again"}
+
+
+@sick("same_server")
+def one_server_on_two_ports(ward):
+    first, second, other = free_ports(3)
+    for ports in ((first, second), (other,)):
+        ward.program(["memcached", "-t", "1", "-l", ",".join(f"127.0.0.1:{port}" for port in ports), "-U", "0"], ports[-1])
+    return f"127.0.0.1:{first},127.0.0.1:{other},127.0.0.1:{second}", {f"127.0.0.1:{first}", f"127.0.0.1:{second}"}
+
+
+@sick("same_server")
+def one_server_behind_a_relay(ward):
+    ward.servers(2)
+    return pool(ward, 0, 1, ward.relay(0)), {0, 2}
+
+
+# Versions and clocks.
+
+@sick("restarted")
+def restarts_between_the_looks(ward):
+    ward.servers(3)
+
+    def restart():
+        ward.processes[1].kill()
+        ward.processes[1].wait()
+        process = start_memcached(ward.paths[1])
+        ward.stack.callback(ward.stop, process)
+    ward.once(restart, 0.3)
+    return pool(ward), {1}
+
+
+def as_version(version):
+    return lambda data: data.replace(b"VERSION 1.6.18", b"VERSION " + version).replace(b"STAT version 1.6.18", b"STAT version " + version)
+
+
+@sick("known_fault")
+def old_release(ward):
+    ward.server()
+    return pool(ward, ward.relay(0, as_version(b"1.6.2"))), {1}
+
+
+@sick("mixed_abilities")
+def one_is_of_2014(ward):
+    ward.servers(3)
+    return pool(ward, 0, 1, ward.relay(2, as_version(b"1.4.20"))), {3}
+
+
+@sick("clock_off")
+def clock_is_behind(ward):
+    ward.servers(2)
+    ward.server(command=faked("-f", "-30s"))
+    return pool(ward), {2}
+
+
+@sick("clock_off")
+def clock_is_ahead(ward):
+    ward.server(command=faked("-f", "+1h"))
+    return pool(ward), {0}
+
+
+@sick("clock_here")
+def all_but_we_agree(ward):
+    for _ in range(3):
+        ward.server(command=faked("-f", "+2h"))
+    return pool(ward), None
+
+
+@sick("clock_stands", interval="3s")
+def clock_stands_still(ward):
+    ward.servers(2)
+    stamp = {}
+
+    def change(data):
+        at = data.find(b"STAT time ")
+        if at >= 0:
+            stamp.setdefault("time", data[at + 10:at + 20])
+            data = data[:at + 10] + stamp["time"] + data[at + 20:]
+        return data
+    return pool(ward, 0, ward.relay(1, change)), {2}
+
+
+# Settings.
+
+@sick("drift")
+def item_size_differs(ward):
+    ward.servers(2)
+    ward.server("-I", "4m")
+    return pool(ward), {2}
+
+
+@sick("drift")
+def one_refuses_instead_of_evicting(ward):
+    ward.server("-M")
+    ward.servers(2)
+    return pool(ward), {0}
+
+
+@sick("drift")
+def one_without_cas(ward):
+    ward.servers(2)
+    ward.server("-C")
+    return pool(ward), {2}
+
+
+@sick("drift")
+def connections_differ(ward):
+    ward.servers(2, "-c", "2048")
+    ward.server()
+    return pool(ward), {2}
+
+
+@sick("limits_low")
+def few_connections_allowed(ward):
+    ward.servers(2, "-c", "50")
+    return pool(ward), {0, 1}
+
+
+@sick("small_items_only")
+def small_items(ward):
+    ward.servers(2, "-I", "512k")
+    return pool(ward), {0, 1}
+
+
+@sick("dump_off")
+def one_lists_nothing(ward):
+    ward.servers(2)
+    ward.server("-X")
+    return pool(ward), {2}
+
+
+@sick("stats_off")
+def one_hides_its_statistics(ward):
+    ward.servers(2)
+    hidden = b"SERVER_ERROR not allowed\r\n"
+
+    def serve(connection):
+        with connection.makefile("rb") as file:
+            for line in file:
+                word = line.split()[0]
+                connection.sendall({b"mn": b"MN\r\n", b"version": b"VERSION 1.6.18\r\n", b"stats": hidden}.get(word, b"ERROR\r\n"))
+    ward.stub(serve)
+    return pool(ward), {2}
+
+
+@sick("flush_scheduled")
+def everything_will_be_gone(ward):
+    ward.servers(2)
+    ward.client(1).ask("flush_all 3000\r\n")
+    return pool(ward), {1}
+
+
+@sick("flushed")
+def somebody_flushes(ward):
+    ward.servers(2)
+    client = ward.client(0)
+    ward.once(lambda: client.ask("flush_all\r\n"))
+    return pool(ward), {0}
+
+
+@sick("detail_on")
+def statistics_by_prefix(ward):
+    ward.servers(2)
+    ward.client(1).ask("stats detail on\r\n")
+    return pool(ward), {1}
+
+
+@sick("verbose")
+def writes_each_request(ward):
+    ward.server()
+    path = ward.directory + "/m2"
+    ward.program(["memcached", "-t", "1", "-vv", "-s", path], path)
+    ward.paths.append(path)
+    return pool(ward), {1}
+
+
+@sick("no_crawler")
+def crawler_is_off(ward):
+    ward.servers(2, "-o", "no_lru_crawler")
+    return pool(ward), {0, 1}
+
+
+@sick("udp_open")
+def answers_udp(ward):
+    port, = free_ports(1)
+    ward.program(["memcached", "-t", "1", "-p", str(port), "-U", str(port)], port)
+    return f"127.0.0.1:{port}", {f"127.0.0.1:{port}"}
+
+
+@sick("proxy_among_servers")
+def a_proxy_beside_servers(ward):
+    ward.servers(2)
+    ports = twemproxy(ward)
+    return pool(ward) + f",127.0.0.1:{ports[0]}", {f"127.0.0.1:{ports[0]}"}
+
+
+# Memory.
+
+@sick("weights_against_memory")
+def less_memory_than_its_weight(ward):
+    ward.server("-m", "64")
+    ward.servers(2, "-m", "256")
+    return pool(ward), {0, 1, 2}
+
+
+@sick("class_starves")
+def pages_lie_idle(ward):
+    ward.server()
+    number = ward.server("-m", "8", "-o", "slab_automove=0,no_slab_reassign")
+    client = ward.client(number)
+    for at in range(0, 80000, 1000):
+        client.ask(b"".join(store(f"small{at + n}", 40) for n in range(1000)), 1000)
+    ward.load(number, lambda: b"".join(store(f"large{random.randrange(100000)}", 5000) for _ in range(20)), 20)
+    return pool(ward), {number}
+
+
+@sick("evicts_young")
+def evicts_what_is_in_use(ward):
+    ward.servers(2, "-m", "4")
+    fill(ward.client(1), 1000, 5000)
+    ward.load(1, lambda: b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)), 20)
+    return pool(ward), {1}
+
+
+@sick("evicts_unfetched")
+def evicts_what_was_never_read(ward):
+    ward.servers(2, "-m", "4")
+    fill(ward.client(0), 1000, 5000)
+    ward.load(0, lambda: b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)), 20)
+    return pool(ward), {0}
+
+
+def fill(client, count, size, prefix="fill"):
+    for at in range(0, count, 100):
+        client.ask(b"".join(store(f"{prefix}{at + n}", size) for n in range(100)), 100)
+
+
+@sick("refuses_stores")
+def full_and_refusing(ward):
+    ward.servers(2, "-M", "-m", "4")
+    fill(ward.client(0), 1500, 5000)
+    ward.load(0, lambda: store(f"more{random.randrange(100000)}", 5000), 1)
+    return pool(ward), {0}
+
+
+@sick("full")
+def nearly_full(ward):
+    ward.servers(2, "-M", "-m", "8")
+    fill(ward.client(1), 1500, 5000)
+    return pool(ward), {1}
+
+
+@sick("refused_before")
+def was_full_once(ward):
+    ward.servers(2, "-M", "-m", "8")
+    fill(ward.client(1), 2000, 5000)
+    return pool(ward), {1}
+
+
+@sick("too_large")
+def stores_more_than_is_taken(ward):
+    ward.servers(2)
+    ward.load(0, store("big", 2 << 20), 1, pause=0.1)
+    return pool(ward), {0}
+
+
+# Connections.
+
+@sick("connections_full")
+def nobody_gets_in(ward):
+    ward.server()
+    number = ward.server("-c", "20")
+    crowd(ward, number)
+    return pool(ward), {number}
+
+
+def crowd(ward, number):
+    """Takes every connection that the server has."""
+    turned_away = 0
+    while turned_away < 5:
+        try:
+            ward.client(number).ask("version\r\n")
+            turned_away = 0
+        except OSError:
+            turned_away += 1
+
+
+@sick("connections_full")
+def clients_are_turned_away(ward):
+    ward.server()
+    number = ward.server("-c", "20")
+    held = [ward.client(number) for _ in range(12)]
+
+    def act():
+        more = []
+        for _ in range(12):
+            with contextlib.suppress(OSError):
+                more.append(Client(ward.paths[number]))
+        time.sleep(0.02)
+        for client in more:
+            client.close()
+        time.sleep(0.1)
+    ward.once(act)
+    assert held
+    return pool(ward), {number}
+
+
+@sick("connections_high")
+def few_connections_left(ward):
+    ward.server("-c", "120")
+    ward.server("-c", "120")
+    for _ in range(105):
+        ward.client(1)
+    return pool(ward), {1}
+
+
+@sick("connections_ran_out")
+def ran_out_before(ward):
+    ward.servers(2, "-c", "20")
+    clients = [Client(ward.paths[0]) for _ in range(30)]
+    for client in clients:
+        client.close()
+    return pool(ward), {0}
+
+
+@sick("connects_per_request")
+def a_connection_for_each_request(ward):
+    ward.servers(2)
+
+    def act():
+        client = Client(ward.paths[0])
+        client.ask("get a\r\n")
+        client.close()
+        time.sleep(0.002)
+    ward.meanwhile(act)
+    return pool(ward), {0}
+
+
+# Load.
+
+@sick("busy")
+def threads_are_busy(ward):
+    """A real one gets no more of a processor than others on this machine leave it."""
+    ward.servers(2)
+
+    def change(data):
+        at = data.find(b"STAT rusage_user ")
+        if at >= 0:
+            end = data.index(b"\r", at)
+            data = data[:at] + b"STAT rusage_user %.6f" % time.monotonic() + data[end:]
+        return data
+    return pool(ward, 0, ward.relay(1, change)), {2}
+
+
+@sick("load_uneven")
+def one_key_is_hot(ward):
+    ward.servers(3)
+    for number in range(3):
+        ward.load(number, "get a\r\n" * (40 if number == 1 else 4), 40 if number == 1 else 4)
+    return pool(ward), {1}
+
+
+@sick("load_uneven")
+def one_is_in_no_client_s_list(ward):
+    ward.servers(4)
+    for number in range(3):
+        ward.load(number, "get a\r\n" * 20, 20)
+    return pool(ward), {3}
+
+
+@sick("hit_ratio_falls")
+def everything_misses_suddenly(ward):
+    ward.servers(2)
+    client = ward.client(0)
+    client.ask(store("a"))
+    client.ask("get a\r\n" * 3000, 3000)
+    ward.load(0, "get gone\r\n" * 40, 40)
+    return pool(ward), {0}
+
+
+@sick("hit_ratio_differs")
+def one_misses_more(ward):
+    ward.servers(3)
+    for number in range(3):
+        ward.client(number).ask(store("a"))
+        ward.load(number, ("get gone\r\n" if number == 2 else "get a\r\n") * 40, 40)
+    return pool(ward), {2}
+
+
+# Placement, and keys.
+
+@sick("weights_ignored")
+def weights_that_the_client_ignores(ward):
+    ward.servers(2)
+    ward.options += ["--as", "gomemcache"]
+    return f"unix:{ward.paths[0]}/?3,unix:{ward.paths[1]}/?1", None
+
+
+@sick("repeated_server")
+def listed_twice(ward):
+    ward.servers(2)
+    return pool(ward, 0, 1, 0), {0}
+
+
+def keys_of(ward, place):
+    clients = [ward.client(number) for number in range(len(ward.paths))]
+    for at, key in enumerate(MANY_KEYS):
+        for number in place(at):
+            clients[number].ask(store(key))
+
+
+@sick("misplaced")
+def another_client_s_keys(ward):
+    ward.servers(3)
+    keys_of(ward, lambda at: [at % 3])
+    ward.options += ["--live"]
+    return pool(ward), {0, 1, 2}
+
+
+@sick("duplicated")
+def keys_in_two_places(ward):
+    ward.servers(2)
+    keys_of(ward, lambda at: [0, 1])
+    ward.options += ["--live"]
+    return pool(ward), None
+
+
+@sick("watch_off")
+def one_cannot_be_watched(ward):
+    ward.servers(1)
+    ward.server("-W")
+    ward.options += ["--live"]
+    return pool(ward), {1}
+
+
+@sick("endless_lock")
+def a_lock_for_ever(ward):
+    ward.server()
+    ward.client().ask(store("lock:nightly", 30))
+    ward.options += ["--live"]
+    return pool(ward), {0}
+
+
+@sick("two_numbers_of_copies")
+def copies_of_two_kinds(ward):
+    ward.servers(2)
+    for key in ("hash:cfg:i", "hash2:cfg:i"):
+        ward.client(1).ask(store(key, 30))
+    ward.options += ["--live"]
+    return pool(ward), {1}
+
+
+@sick("evicts_structures")
+def a_lock_that_may_be_evicted(ward):
+    ward.server("-m", "4")
+    run(("lock", "acquire", "nightly", "--ttl", "1h"), pool(ward))
+    fill(ward.client(), 1000, 5000)
+    client = ward.client()
+
+    def page():
+        return b"".join(store(f"page{random.randrange(100000)}", 5000) for _ in range(20)) + b"get lock:nightly\r\n"
+    ward.load(0, page, 21)
+    assert client
+    ward.options += ["--live"]
+    return pool(ward), {0}
+
+
+def run(words, pool_of):
+    subprocess.run([mcds, "-s", pool_of, *words], capture_output=True, check=False, timeout=60)
+
+
+# Healthy.
+
+@healthy
+def three_plain(ward):
+    ward.servers(3)
+    return pool(ward)
+
+
+@healthy
+def one_alone(ward):
+    ward.server()
+    return pool(ward)
+
+
+@healthy
+def refuse_on_purpose(ward):
+    ward.servers(2, "-M", "-m", "64")
+    fill(ward.client(0), 1000, 1000)
+    return pool(ward)
+
+
+@healthy
+def weights_on_purpose(ward):
+    ward.server("-m", "64")
+    ward.server("-m", "128", "-c", "2048")
+    return f"unix:{ward.paths[0]}/?1,unix:{ward.paths[1]}/?2"
+
+
+@healthy
+def all_by_tls(ward):
+    authority = Authority(ward.directory, "ca")
+    ports = [tls_server(ward, authority.certificate(f"s{n}", "IP:127.0.0.1,DNS:localhost", days=90)) for n in range(2)]
+    ward.options += ["--tls-ca", authority.file]
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports)
+
+
+def twemproxy(ward, count=1):
+    ports = free_ports(count)
+    with open(ward.directory + "/nutcracker.yml", "w", encoding="utf-8") as file:
+        for number, port in enumerate(ports):
+            file.write(f"p{number}:\n  listen: 127.0.0.1:{port}\n  hash: md5\n  distribution: ketama\n  servers:\n")
+            file.writelines(f"   - {path}:1 m{at}\n" for at, path in enumerate(ward.paths))
+    if not ward.paths:
+        raise AssertionError("twemproxy needs servers")
+    ward.program([shutil.which("nutcracker") or "/usr/sbin/nutcracker", "-c", ward.directory + "/nutcracker.yml", "-a", "127.0.0.1", "-s",
+                  str(free_ports(1)[0])], ports[0])
+    return ports
+
+
+@healthy
+def behind_twemproxy(ward):
+    ward.servers(2)
+    return f"127.0.0.1:{twemproxy(ward)[0]}"
+
+
+@healthy
+def two_patch_versions(ward):
+    ward.servers(3)
+    return pool(ward, 0, 1, ward.relay(2, as_version(b"1.6.31")))
+
+
+@healthy
+def full_but_quiet(ward):
+    ward.servers(2, "-m", "4")
+    for number in range(2):
+        fill(ward.client(number), 2000, 5000)
+    return pool(ward)
+
+
+@healthy
+def logged_in(ward):
+    passwords(ward, "secret", "secret")
+    ward.servers(2, "-Y", ward.directory + "/users")
+    return pool(ward)
+
+
+@healthy
+def large_items_everywhere(ward):
+    ward.servers(2, "-I", "8m", "-c", "4096")
+    return pool(ward)
+
+
+@healthy
+def under_a_fair_load(ward):
+    ward.servers(3)
+    for number in range(3):
+        ward.client(number).ask(store("a"))
+        ward.load(number, b"get a\r\n" * 18 + b"get b\r\n" * 2 + store("c"), 21)
+    return pool(ward)
+
+
+@healthy
+def our_own_structures(ward):
+    ward.servers(3)
+    all_of_it = pool(ward)
+    for words in (("lock", "acquire", "a", "--ttl", "1m"), ("counter", "incr", "hits"), ("hash", "set", "cfg", "a", "b"),
+                  ("array", "add", "jobs", "x"), ("eventlog", "put", "log", "e"), ("table", "add", "t", "m"),
+                  ("visitors", "hit", "site"), ("--copies", "3", "hash", "set", "three", "a", "b")):
+        run(words, all_of_it)
+    for number in range(0, 300, 30):
+        run(("item", "set", f"key:{number}", "x"), all_of_it)
+    ward.options += ["--live"]
+    return all_of_it
+
+
+@healthy
+def items_that_expire(ward):
+    ward.servers(2)
+    ward.client(0).ask(b"".join(store(key, ttl=1) for key in MANY_KEYS), len(MANY_KEYS))
+    return pool(ward)
+
+
+@healthy
+def in_the_classic_protocol(ward):
+    ward.servers(2)
+    ward.options += ["--protocol", "classic"]
+    return pool(ward)
+
+
+def bad(finding):
+    return finding["severity"] != "note"
+
+
+def try_sick(name, directory):
+    case, wanted, interval = SICK[name]
+    with Ward(mcds, directory) as ward:
+        servers, expected = case(ward)
+        status, findings, last, said = ward.doctor(servers, interval=interval)
+        own = [finding for finding in findings if finding["finding"] == wanted and bad(finding)]
+        shown = "\n  ".join([str(finding) for finding in findings] + [str(last), said])
+        check(bool(own) and status == 2, f"{name}: {wanted} is not found, exit {status}\n  {shown}")
+        if own and expected is not None:
+            addresses = {"unix:" + ward.paths[one] if isinstance(one, int) else one for one in expected}
+            check(set().union(*(finding["servers"] for finding in own)) == addresses, f"{name}: {wanted} elsewhere\n  {shown}")
+        check(last.get("trips", 99) <= 16, f"{name}: {last.get('trips')} trips\n  {shown}")
+
+
+def try_healthy(name, directory):
+    with Ward(mcds, directory) as ward:
+        servers = HEALTHY[name](ward)
+        status, findings, last, said = ward.doctor(servers)
+        check(status == 0 and not any(map(bad, findings)) and said == "",
+              f"{name}: exit {status}\n  " + "\n  ".join(map(str, [*findings, last, said])))
+        check(last.get("trips", 99) <= 16, f"{name}: {last.get('trips')} trips")
+
+
+def a_server_is_asked_no_more_than_16_times(directory):
+    """Counted where the requests arrive, with everything that can be asked for."""
+    with Ward(mcds, directory) as ward:
+        ward.servers(2)
+        ward.options += ["--connections"]
+        _, _, last, _ = ward.doctor(pool(ward, 0, ward.relay(1)))
+        check(0 < ward.bursts <= 16 and last["trips"] <= 16, f"{ward.bursts} trips arrived, {last}")
+
+
+def metrics_are_well_formed(directory):
+    """Each family once, with its help and type before its samples, counters called so, no sample twice, labels in quotes."""
+    sample = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\[\\"n])*",?)*)\})? (-?[0-9.e+-]+)')
+    with Ward(mcds, directory) as ward:
+        ward.servers(2)
+        for words in (("servers",), ("doctor", "--for", "100ms")):
+            command = [mcds, "-s", pool(ward) + ",unix:/nowhere/a\"b\\c", *words, "-o", "openmetrics"]
+            text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
+            lines, family, known, seen = text.splitlines(), None, set(), set()
+            check(bool(lines) and lines[-1] == "# EOF" and text.endswith("\n"), f"{words}: ends with {lines[-1:]}")
+            for line, after in zip(lines[:-1], lines[1:]):
+                if line.startswith("# HELP "):
+                    family = line.split()[2]
+                    check(family not in known and re.fullmatch(rf"# TYPE {family} (gauge|counter)", after) is not None, f"{words}: {line} / {after}")
+                    check(after.endswith("counter") == family.endswith("_total"), f"{words}: {after}")
+                    known.add(family)
+                elif not line.startswith("# TYPE "):
+                    found = sample.fullmatch(line)
+                    check(found is not None and found[1] == family and (found[1], found[2]) not in seen, f"{words}: {line}")
+                    seen.add(found and (found[1], found[2]))
+
+
+def attempt(name):
+    with tempfile.TemporaryDirectory() as directory:
+        try:
+            (try_sick if name in SICK else try_healthy)(name, directory)
+        except Exception as error:  # of the case: the others go on
+            check(False, f"{name}: {type(error).__name__}: {error}")
+
+
+def main():
+    names = sys.argv[2:] or [*SICK, *HEALTHY]
+    with concurrent.futures.ThreadPoolExecutor(6) as threads:
+        list(threads.map(attempt, names))
+    for test in (a_server_is_asked_no_more_than_16_times, metrics_are_well_formed):
+        with tempfile.TemporaryDirectory() as directory:
+            test(directory)
+    check(len(SICK) >= 30 and len(HEALTHY) >= 12, "fewer pools than there were")
+    finish()
+
+
+if __name__ == "__main__":
+    main()

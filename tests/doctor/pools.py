@@ -1,0 +1,184 @@
+"""Pools of real servers for the doctor, and what is done to them while it looks."""
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from real_servers import start_memcached
+from stub import Stub
+
+PATIENCE_S = 20
+
+
+class Client:
+    """One connection, and how much of a reply is read is said by the caller."""
+
+    def __init__(self, where):
+        self.socket = socket.socket(socket.AF_UNIX) if isinstance(where, str) else socket.socket()
+        self.socket.settimeout(PATIENCE_S)
+        self.socket.connect(where if isinstance(where, str) else ("127.0.0.1", where))
+        self.file = self.socket.makefile("rb")
+
+    def ask(self, text, replies=1):
+        """The first words of so many replies of one line; a VALUE is read to its END."""
+        self.socket.sendall(text if isinstance(text, bytes) else text.encode())
+        return [self.reply() for _ in range(replies)]
+
+    def reply(self):
+        line = self.file.readline()
+        if not line or line.startswith(b"ERROR Too many"):
+            raise OSError("closed")
+        found = line
+        while line.startswith(b"VALUE "):
+            self.file.read(int(line.split()[3]) + 2)
+            line = self.file.readline()
+        return found.strip()
+
+    def stats(self, argument=""):
+        self.socket.sendall(f"stats {argument}".strip().encode() + b"\r\n")
+        return {line.split()[1].decode(): line.split(b" ", 2)[2].strip().decode() for line in iter(self.file.readline, b"END\r\n")}
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+def store(key, size=10, ttl=0):
+    return f"set {key} 0 {ttl} {size}\r\n".encode() + b"x" * size + b"\r\n"
+
+
+class Ward:
+    """The servers of one case, in a directory of its own; all of it is gone at the end."""
+
+    def __init__(self, mcds, directory):
+        self.mcds, self.directory = mcds, directory
+        self.stack = contextlib.ExitStack()
+        self.paths, self.processes = [], []
+        self.ended = threading.Event()
+        self.bursts = 0  # of what was sent through relays
+        self.options, self.environment = [], {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended.set()
+        self.stack.close()
+
+    def server(self, *flags, command=None):
+        """A memcached on a unix socket; its number."""
+        path = os.path.join(self.directory, f"m{len(self.paths) + 1}")
+        process = start_memcached(path, *flags) if command is None else self.started([*command, "-s", path, *flags], path)
+        self.stack.callback(self.stop, process)
+        self.paths.append(path)
+        self.processes.append(process)
+        return len(self.paths) - 1
+
+    def started(self, command, where, **more):
+        """Any other program, once it listens at a path or on a port."""
+        user = ["-u", "root"] if os.geteuid() == 0 and "memcached" in " ".join(command[:6]) else []
+        process = subprocess.Popen([*command, *user], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        for _ in range(PATIENCE_S * 100):
+            with contextlib.suppress(OSError):
+                Client(where).close()
+                return process
+            assert process.poll() is None, f"{command} does not start"
+            time.sleep(0.01)
+        raise AssertionError(f"{command} does not listen")
+
+    def program(self, command, where, **more):
+        process = self.started(command, where, **more)
+        self.stack.callback(self.stop, process)
+        return process
+
+    def servers(self, count, *flags):
+        return [self.server(*flags) for _ in range(count)]
+
+    @staticmethod
+    def stop(process):
+        with contextlib.suppress(ProcessLookupError):
+            process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+    def client(self, number=0):
+        client = Client(self.paths[number])
+        self.stack.callback(client.close)
+        return client
+
+    def stub(self, serve):
+        """A stand-in; its number."""
+        path = os.path.join(self.directory, f"m{len(self.paths) + 1}")
+        self.stack.enter_context(Stub(serve, path))
+        self.paths.append(path)
+        self.processes.append(None)
+        return len(self.paths) - 1
+
+    def relay(self, number, change=lambda data: data, delay=0.0):
+        """A stand-in before a real server: what that says is changed, or comes late. Its number."""
+        upstream = self.paths[number]
+
+        def serve(connection):
+            with socket.socket(socket.AF_UNIX) as server:
+                server.connect(upstream)
+
+                def back():
+                    with contextlib.suppress(OSError):
+                        while data := server.recv(1 << 16):
+                            time.sleep(delay)
+                            connection.sendall(change(data))
+                        connection.shutdown(socket.SHUT_RDWR)
+
+                thread = threading.Thread(target=back, daemon=True)
+                thread.start()
+                with contextlib.suppress(OSError):
+                    while data := connection.recv(1 << 16):
+                        self.bursts += 1
+                        server.sendall(data)
+                    server.shutdown(socket.SHUT_RDWR)
+                thread.join(5)
+        return self.stub(serve)
+
+    def meanwhile(self, act):
+        """Again and again until the case ends."""
+        def go():
+            with contextlib.suppress(OSError):
+                while not self.ended.is_set():
+                    act()
+        thread = threading.Thread(target=go, daemon=True)
+        thread.start()
+        self.stack.callback(thread.join, 5)
+
+    def load(self, number, text, replies, pause=0.002):
+        """`text` is sent again and again, or what it returns if it is a function."""
+        client = Client(self.paths[number])
+        self.stack.callback(client.close)
+
+        def act():
+            client.ask(text() if callable(text) else text, replies)
+            time.sleep(pause)
+        self.meanwhile(act)
+
+    def once(self, act, after=0.4):
+        """Between the looks."""
+        timer = threading.Timer(after, act)
+        timer.start()
+        self.stack.callback(timer.join)
+
+    def names(self, *numbers):
+        return ["unix:" + self.paths[number] for number in (numbers or range(len(self.paths)))]
+
+    def doctor(self, pool, *words, interval="1s"):
+        """Exit code, the findings, the last line."""
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+        environment.update(HOME=self.directory, **self.environment)
+        command = [self.mcds, "-s", pool, "doctor", "--for", interval, *words, *self.options]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.directory)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return done.returncode, lines[:-1], (lines or [{}])[-1], done.stderr

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""mcds capacity: an estimate for each size of a real server under load, and none where watching costs more than is allowed.
+
+Usage: capacity_test.py BUILD_DIR
+"""
+import bisect
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+KEYS, SIZE, BATCH = 20000, 700, 20
+SUMS = list(itertools.accumulate((rank + 1) ** -0.9 for rank in range(KEYS)))
+
+
+def draw():
+    return f"key:{bisect.bisect_left(SUMS, random.random() * SUMS[-1])}"
+
+
+def ask(file):
+    keys = list(dict.fromkeys(draw() for _ in range(BATCH)))
+    file.write(b"get " + " ".join(keys).encode() + b"\r\n")
+    file.flush()
+    found = set()
+    while (line := file.readline()) != b"END\r\n":
+        words = line.split()
+        found.add(words[1].decode())
+        file.read(int(words[3]) + 2)
+    missing = [key for key in keys if key not in found]
+    file.write(b"".join(f"set {key} 0 0 {SIZE}\r\n".encode() + b"x" * SIZE + b"\r\n" for key in missing))
+    file.flush()
+    for _ in missing:
+        file.readline()
+
+
+def capacity(path, *words):
+    done = subprocess.run([mcds, "-s", "unix:" + path, "capacity", *words], capture_output=True, text=True, check=False, timeout=60)
+    return done.returncode, json.loads(done.stdout.splitlines()[0]), done.stderr
+
+
+def main():
+    random.seed(1)
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "m")
+        process = start_memcached(path, "-m", "6")
+        ended = threading.Event()
+
+        def load():
+            with connected(path) as file:
+                while not ended.wait(0.002):  # no more than a log takes on a busy machine
+                    ask(file)
+        thread = threading.Thread(target=load)
+        thread.start()
+        try:
+            status, line, said = capacity(path, "--for", "5s", "--max-cost", "100%", "--at", "0.5,1,2")
+            ratios = [one["hit_ratio"] for one in line.get("estimate", [])]
+            check(status == 0 and said == "" and len(ratios) == 3, f"exit {status}: {line} {said}")
+            check(ratios == sorted(ratios) and all(one["low"] <= one["hit_ratio"] <= one["high"] for one in line.get("estimate", [])), f"{line}")
+            check(len(ratios) == 3 and abs(ratios[1] - line["hit_ratio"]) < 0.05 and 0 < ratios[1] < 1, f"at its own size: {line}")
+            status, line, said = capacity(path, "--for", "4s", "--max-cost", "0")
+            stopped = line.get("error", "").startswith("stopped: ") or "estimate" in line
+            check(stopped and (status == 2) == ("error" in line), f"--max-cost 0: exit {status}: {line} {said}")
+            check("estimate" not in line or line.get("cost", 1) <= 0, f"goes on at a cost of {line.get('cost')}: {line}")
+        finally:
+            ended.set()
+            thread.join()
+            process.kill()
+            process.wait()
+
+
+if __name__ == "__main__":
+    main()
+    finish()

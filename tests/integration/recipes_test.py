@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The scripts of tests/integration/recipes on real servers; and mcds-recipes(7) shows them as they are. Usage: recipes_test.py BUILD_DIR"""
+import glob
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+import real_servers
+from checks import check, finish
+
+RECIPES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "recipes")
+
+
+class World:
+    def __init__(self, directory):
+        self.directory = directory
+        self.paths = [os.path.join(directory, f"m{number}") for number in range(3)]
+        self.servers = [real_servers.start_memcached(path) for path in self.paths]
+        self.started = []
+        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "XDG_"))}
+        self.environment.update(PATH=f"{os.path.dirname(mcds)}:{RECIPES}:{os.environ['PATH']}", HOME=directory,
+                                MCDS_SERVERS=",".join(f"unix:{path}" for path in self.paths))
+
+    def start(self, *words, **options):
+        process = subprocess.Popen(words, cwd=self.directory, env={**self.environment, **options.pop("env", {})}, text=True,
+                                   start_new_session=True, **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, **options})
+        self.started.append(process)
+        return process
+
+    def run(self, *words, text="", status=0, **options):
+        process = self.start(*words, stdin=subprocess.PIPE, **options)
+        output = process.communicate(text, timeout=60)[0]
+        check(status is None or process.returncode == status, f"{words}: ends with {process.returncode}: {output}")
+        return output
+
+    def read(self, name):
+        try:
+            with open(os.path.join(self.directory, name), encoding="utf-8") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def wait_for(self, what, condition):
+        deadline = time.monotonic() + 60
+        while not condition():
+            if time.monotonic() > deadline:
+                return check(False, f"{what}: not within a minute")
+            time.sleep(0.02)
+        return None
+
+    def close(self):
+        for process in self.started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+        for server in self.servers:
+            server.kill()
+            server.wait()
+
+
+def leader(world):
+    os.mkfifo(os.path.join(world.directory, "go"))
+    first = world.start("leader", "sh", "-c", "echo first >>led; read x <go; echo $x >>led")
+    world.wait_for("the first leads", lambda: world.read("led") == "first\n")
+    for _ in range(3):
+        world.run("leader", "sh", "-c", "echo another >>led")
+    check(world.read("led") == "first\n", f"two lead: {world.read('led')}")
+    with open(os.path.join(world.directory, "go"), "w", encoding="utf-8") as file:
+        file.write("done\n")
+    check(first.wait(timeout=60) == 0, f"the leader ends with {first.returncode}")
+    world.run("leader", "sh", "-c", "echo next >>led")
+    check(world.read("led") == "first\ndone\nnext\n", f"the next does not lead: {world.read('led')}")
+
+
+def alert(world):
+    mail = {"MAIL": "tee -a sent"}
+    for _ in range(3):
+        world.run("alert", "disk-full", "web3", env=mail)
+    check(world.read("sent") == "disk-full on web3\n", f"one kind of alert: {world.read('sent')}")
+    for number in range(25):
+        world.run("alert", f"kind{number}", "web3", env=mail)
+    # Behind the first hour's end there may have been some more.
+    sent = world.read("sent").splitlines()
+    check(20 <= len(sent) <= 26, f"{len(sent)} alerts")
+    world.run("alert", "disk-full", "web3", env={**mail, "MCDS_SERVERS": "unix:/nonexistent"})
+    check(world.read("sent").splitlines()[len(sent):] == ["disk-full on web3"], "not sent without memcached")
+
+
+def blocklist(world):
+    attempt = "Nov 23 16:43:09 web1 sshd[4711]: Failed password for root from {} port 22 ssh2\n".format
+    log = attempt("10.9.9.9") * 3 + attempt("10.1.2.3") * 5 + "Nov 23 16:43:10 web1 sshd[4711]: Accepted password for ann from 10.7.7.7 port 22\n"
+    world.run("blocklist", text=log)
+    world.run("mcds", "table", "has", "blocked", "10.1.2.3")
+    world.run("mcds", "table", "has", "blocked", "10.9.9.9", "10.7.7.7", status=1)
+    probed = json.loads(world.run("mcds", "where", "table:blocked:v:10.1.2.3", "--probe"))
+    check(any(3500 < (copy.get("ttl_s") or 0) <= 3600 for copy in probed["copies"]), f"blocked for how long: {probed}")
+
+
+def worker(world):
+    jobs = [f"job {number}" for number in range(60)]
+    world.run("mcds", "table", "add", "jobs", "-", text="".join(job + "\n" for job in jobs))
+    workers = [world.start("worker", "sh", "-c", 'echo "$1" >>done', "do-job") for _ in range(8)]
+    for one in workers:
+        one.communicate(timeout=60)
+    check(sorted(world.read("done").splitlines()) == sorted(jobs), f"jobs done: {sorted(world.read('done').splitlines())}")
+    check(world.run("mcds", "table", "count", "jobs", "-o", "value") == "0\n", "jobs are left")
+
+
+def flags(world):
+    os.mkdir(os.path.join(world.directory, "run"))
+    world.run("mcds", "hash", "set", "flags", "beta", "on", "../evil", "x")
+    world.start("flags", "run")
+    world.wait_for("a flag that was there", lambda: world.read("run/beta") == "on")
+    world.run("mcds", "hash", "set", "flags", "beta", "off", "dark", "a b")
+    world.wait_for("flags that changed", lambda: world.read("run/beta") == "off" and world.read("run/dark") == "a b")
+    world.run("mcds", "hash", "remove", "flags", "beta")
+    world.wait_for("a flag that was removed", lambda: world.read("run/beta") is None)
+    check(world.read("evil") is None, "a file outside of the directory")
+
+
+def report(world):
+    with open(os.path.join(world.directory, "make-report"), "w", encoding="utf-8") as file:
+        file.write('#!/bin/sh\necho x >>made\necho "$1: $(wc -l <made)"\n')
+    os.chmod(file.name, 0o755)
+    check([world.run("report", "2026-11") for _ in range(3)] == ["2026-11: 1\n"] * 3, "a report that is made again")
+    world.run("mcds", "cache", "expire", "--tag", "orders")
+    check([world.run("report", "2026-11") for _ in range(3)] == ["2026-11: 2\n"] * 3, "orders have changed")
+    world.run("mcds", "cache", "expire", "--tag", "nothing", status=1)
+    check(world.run("report", "2026-11") == "2026-11: 2\n", "something else has changed")
+
+
+def shown():
+    """What the page shows, by the name of the script."""
+    with open("man/mcds-recipes.7", encoding="utf-8") as file:
+        found = re.findall(r"^\.Ss (\w+)\n.*?^\.Bd -literal\n(.*?)^\.Ed$", file.read(), re.M | re.S)
+    return {name: text.replace(r"\&", "").replace(r"\(dq", '"').replace(r"\(aq", "'").replace(r"\e", "\\") for name, text in found}
+
+
+def main():
+    page = shown()
+    scripts = {os.path.basename(path): path for path in glob.glob(f"{RECIPES}/*")}
+    check(page.keys() == scripts.keys(), f"mcds-recipes(7) shows {sorted(page)} instead of {sorted(scripts)}")
+    for name, path in scripts.items():
+        with open(path, encoding="utf-8") as file:
+            check(page.get(name) == file.read(), f"mcds-recipes(7) shows another {name} than {path}")
+    for recipe in (leader, alert, blocklist, worker, flags, report):
+        check(recipe.__name__ in scripts, f"{recipe.__name__} is no script")
+        with tempfile.TemporaryDirectory() as directory:
+            world = World(directory)
+            try:
+                recipe(world)
+            finally:
+                world.close()
+    finish()
+
+
+if __name__ == "__main__":
+    mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+    os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+    main()

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""servers --every on a terminal is one screen: redrawn in place, no server's name cut, more columns on a wider one, `q` ends it.
+
+Usage: servers_screen_test.py BUILD_DIR
+"""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from checks import check, finish
+from real_servers import connected, start_memcached
+
+mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
+WIDTHS = (60, 80, 100, 132, 200)
+HOME = b"\x1b[H"
+PATIENCE_S = 20
+
+
+class Terminal:
+    def __init__(self, command, width, height=24):
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        self.before = termios.tcgetattr(slave)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
+
+        def session():
+            os.setsid()
+            fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+        self.slave = slave
+        self.process = subprocess.Popen([mcds, *command], stdin=slave, stdout=slave, stderr=slave, env=environment, preexec_fn=session)
+        self.seen = b""
+
+    def frames(self):
+        """The screens so far, as lines."""
+        shown = self.seen.split(HOME)[2:]  # the first clears the page
+        return [re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", frame).decode().replace("\r", "").split("\n") for frame in shown]
+
+    def read_until(self, wanted):
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end and not wanted():
+            if select.select([self.master], [], [], 0.05)[0]:
+                try:
+                    self.seen += os.read(self.master, 1 << 16)
+                except OSError:
+                    break
+        return wanted()
+
+    def end(self, key=b"q"):
+        os.write(self.master, key)
+        self.read_until(lambda: self.process.poll() is not None)
+        status = self.process.poll()
+        while select.select([self.master], [], [], 0)[0]:
+            self.seen += os.read(self.master, 1 << 16)
+        if status is None:
+            self.process.kill()
+            self.process.wait()
+        after = termios.tcgetattr(self.slave)
+        os.close(self.master)
+        os.close(self.slave)
+        return status, after[3] == self.before[3]
+
+
+def screen_at(width, servers, names, load, *words):
+    terminal = Terminal(["-s", servers, "servers", "--every", "500ms" if words else "200ms", *words], width)
+    def shown():
+        load()
+        return len(terminal.frames()) >= 4 and (not words or any("page:1" in line for frame in terminal.frames()[2:-1] for line in frame))
+    ok = terminal.read_until(shown)
+    status, restored = terminal.end()
+    frames = terminal.frames()
+    check(ok and status == 0 and restored, f"{width} {words}: {len(frames)} screens, exit {status}, restored {restored}: {terminal.seen[-400:]}")
+    check(terminal.seen.endswith((b"\r\n", b"\n")) and b"\x1b[?1049l" in terminal.seen and b"\x1b[?25h" in terminal.seen,
+          f"{width}: leaves the terminal as {terminal.seen[-100:]}")
+    frame = next((frame for frame in frames[2:-1] if any("page:1" in line for line in frame)), frames[2] if len(frames) > 2 else [])
+    text = "\n".join(frame)
+    for name in names:
+        check(name in text, f"{width} {words}: {name} is not whole in\n{text}")
+    check(all(len(line) <= width for line in frame), f"{width} {words}: wider than it is: {[len(line) for line in frame]}\n{text}")
+    check(len(re.findall(r"\d{4}-\d\d-\d\d", text)) == 1, f"{width} {words}: the date is not there once:\n{text}")
+    if os.environ.get("MCDS_TEST_SHOW"):
+        print(f"--- {width} columns {words}\n{text}")
+    return frame
+
+
+def main():
+    with tempfile.TemporaryDirectory() as directory:
+        paths = [os.path.join(directory, f"m{number}.sock") for number in range(1, 4)]
+        processes = [start_memcached(path, *flags) for path, flags in zip(paths, ((), (), ("-I", "2m")))]
+        servers = ",".join(f"m{number}=unix:{path}" for number, path in enumerate(paths, 1))
+        with connected(paths[0]) as file:
+            def load():
+                file.write(b"set page:1 0 0 1\r\n1\r\n" + b"get page:1\r\n" * 50 + b"get page:nope\r\n" * 10)
+                file.flush()
+                for _ in range(1 + 50 * 3 + 10):
+                    file.readline()
+
+            heads = [screen_at(width, servers, ["m1 ", "m2 ", "m3 ", "all "], load)[1] for width in WIDTHS]
+            columns = [len(head.split("  ")) for head in heads]
+            check(all("get/s" in head and "hit" in head for head in heads), f"what matters most is missing: {heads}")
+            check(all(len(one.split()) < len(other.split()) for one, other in zip(heads[:3], heads[1:])), f"no more columns when wider: {columns}")
+            check(paths[0] not in "".join(heads), "a path where there is a name")
+            # Without names: the paths are as they are, however long.
+            bare = ",".join("unix:" + path for path in paths)
+            screen_at(60, bare, paths, load)
+            frame = screen_at(100, servers, ["m1 "], load, "--hot", "--find")
+            check(any("page:1" in line and "on m1" in line for line in frame) and any("page:*" in line for line in frame),
+                  "no hot keys:\n" + "\n".join(frame))
+            check(any("drift m3" in line for line in frame), "nothing is found:\n" + "\n".join(frame))
+            # A server that dies is said to be down, with its reason, on the same screen.
+            processes[2].kill()
+            processes[2].wait()
+            frame = screen_at_dead(servers, load)
+            check(any(line.startswith("m3") and "down: " in line for line in frame), "dead:\n" + "\n".join(frame))
+            # A pipe has lines, as before.
+            done = subprocess.run([mcds, "-s", servers, "servers", "--every", "100ms", "-n", "1", "--hot", "--find"], capture_output=True, text=True,
+                                  check=False, timeout=PATIENCE_S)
+            check(done.stdout.startswith('{"server":') and '"finding":"down"' in done.stdout and "\x1b" not in done.stdout, f"a pipe: {done}")
+        for process in processes[:2]:
+            process.kill()
+            process.wait()
+
+
+def screen_at_dead(servers, load):
+    terminal = Terminal(["-s", servers, "servers", "--every", "200ms"], 80)
+    terminal.read_until(lambda: load() or len(terminal.frames()) >= 4)
+    status, _ = terminal.end()
+    check(status == 2, f"one is down: ends with {status}")
+    return terminal.frames()[2]
+
+
+if __name__ == "__main__":
+    main()
+    finish()

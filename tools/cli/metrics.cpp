@@ -1,0 +1,61 @@
+#include "tools/cli/metrics.hpp"
+
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/json.hpp"
+#include "common/base/text.hpp"
+
+namespace mcds {
+
+namespace {
+
+std::string label_value(std::string_view bytes) {
+  std::string text;
+  for (const char byte : is_utf8(bytes) ? std::string(bytes) : visible(bytes)) {
+    if (byte == '\\' || byte == '"') text += '\\';
+    if (byte == '\n')
+      text += "\\n";
+    else
+      text += byte;
+  }
+  return text;
+}
+
+}  // namespace
+
+void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+                  double value) {
+  add(name, type, help, labels, json_real(value));
+}
+
+void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+                  std::uint64_t value) {
+  add(name, type, help, labels, std::to_string(value));
+}
+
+void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+                  const std::string& value) {
+  auto family =
+      std::find_if(families_.begin(), families_.end(), [&](const Family& one) { return one.name == name; });
+  if (family == families_.end()) {
+    const std::string own(name);
+    families_.push_back({own,
+                         "# HELP " + own + ' ' + std::string(help) + "\n# TYPE " + own +
+                             (type == Type::gauge ? " gauge\n" : " counter\n"),
+                         {}});
+    family = std::prev(families_.end());
+  }
+  std::string& line = family->samples += name;
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    line += (i == 0 ? "{" : ",") + std::string(labels[i].first) + "=\"" + label_value(labels[i].second) + '"';
+  line += (labels.empty() ? " " : "} ") + value + '\n';
+}
+
+std::string Metrics::text() const {
+  std::string text;
+  for (const Family& family : families_) text += family.head + family.samples;
+  return text + "# EOF\n";
+}
+
+}  // namespace mcds

@@ -1,0 +1,34 @@
+// Figures in the exposition format of OpenMetrics, as node_exporter's textfile collector and Prometheus read
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace mcds {
+
+class Metrics {
+ public:
+  enum class Type { gauge, counter };
+  using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
+
+  // Of all samples of one name; those of a family come together, in the order of their first samples.
+  void add(std::string_view name, Type type, std::string_view help, const Labels& labels, double value);
+  void add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+           std::uint64_t value);
+  // With the end mark.
+  std::string text() const;
+
+ private:
+  struct Family {
+    std::string name, head, samples;
+  };
+  void add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+           const std::string& value);
+  std::vector<Family> families_;
+};
+
+}  // namespace mcds

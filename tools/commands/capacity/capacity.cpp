@@ -1,0 +1,136 @@
+// mcds capacity: what more or less memory would give.
+#include "common/operations/capacity/capacity.hpp"
+
+#include <memory>
+
+#include "common/base/bytes.hpp"
+#include "common/base/text.hpp"
+#include "common/base/units.hpp"
+#include "tools/cli/pause.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace mcds {
+
+namespace {
+
+constexpr auto shortest_measurement = std::chrono::seconds(1);
+constexpr auto longest_cost_measurement = std::chrono::seconds(5);
+constexpr double smallest_factor = 0.01, largest_factor = 16;
+
+struct CapacityOptions {
+  Duration watched = std::chrono::seconds(60);
+  std::string factors = "0.5,1,2,4";
+  std::string most_cost = "10%";
+};
+
+std::vector<double> factors_in(const std::string& list) {
+  std::vector<double> factors;
+  for (const std::string_view word : split(list, ',')) {
+    const auto factor = parse_double(std::string(word));
+    if (!factor || *factor < smallest_factor || *factor > largest_factor)
+      throw InvalidInput("--at: '" + visible(word) + "' is not a factor from 0.01 to 16; write 0.5,1,2,4");
+    factors.push_back(*factor);
+  }
+  return factors;
+}
+
+std::uint64_t times(std::uint64_t bytes, double factor) {
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) * factor);
+}
+
+JsonObject& add_ratio(JsonObject& line, std::string_view name, double ratio) {
+  return line.raw(name, format_fixed(ratio, 4));
+}
+
+JsonObject describe(const capacity::Estimate& estimate, std::uint64_t memory) {
+  JsonObject object;
+  object.real("factor", estimate.factor).number("memory_bytes", times(memory, estimate.factor));
+  add_ratio(add_ratio(object, "hit_ratio", estimate.hit_ratio), "low", estimate.low);
+  return add_ratio(object, "high", estimate.high);
+}
+
+class CapacityPrinter {
+ public:
+  explicit CapacityPrinter(Session& session) : session_(session) {}
+
+  void print(const std::string& server, const capacity::OfServer& result) {
+    JsonObject line;
+    line.bytes("server", server).number("memory_bytes", result.memory_bytes);
+    if (result.hit_ratio) add_ratio(line, "hit_ratio", *result.hit_ratio).number("gets", result.gets);
+    std::string bare = server;
+    if (session_.output().mode() == OutputMode::json) {
+      std::vector<JsonObject> estimates;
+      for (const capacity::Estimate& one : result.estimates)
+        estimates.push_back(describe(one, result.memory_bytes));
+      if (!estimates.empty()) line.objects("estimate", estimates);
+      if (result.one_lost) {
+        JsonObject lost;
+        add_ratio(add_ratio(lost, "hit_ratio", result.one_lost->hit_ratio), "low", result.one_lost->low);
+        line.object("estimate_if_one_is_lost", add_ratio(lost, "high", result.one_lost->high));
+      }
+    } else {
+      for (const capacity::Estimate& one : result.estimates) {
+        add_ratio(line, "estimate_at_" + json_real(one.factor), one.hit_ratio);
+        bare += ' ' + json_real(one.factor) + '=' + format_fixed(one.hit_ratio, 4);
+      }
+      if (result.one_lost) add_ratio(line, "estimate_if_one_is_lost", result.one_lost->hit_ratio);
+    }
+    if (result.coverage) add_ratio(line, "coverage", *result.coverage);
+    if (result.cost) add_ratio(line, "cost", *result.cost);
+    if (!result.notes.empty()) line.strings("notes", result.notes);
+    if (!result.failure.empty()) line.bytes("error", result.failure);
+    session_.output().answer(line, bare);
+  }
+
+ private:
+  Session& session_;
+};
+
+ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
+  capacity::Options measuring;
+  measuring.factors = factors_in(options.factors);
+  measuring.most_cost = parse_share(options.most_cost, "--max-cost");
+  measuring.watched = options.watched;
+  if (options.watched < shortest_measurement) throw InvalidInput("--for must be at least 1s");
+  measuring.measured = std::min<Duration>(longest_cost_measurement, options.watched / 4);
+  if (session.clock().steady() + options.watched + 3 * measuring.measured > session.deadline())
+    throw InvalidInput("--for, and the time to measure the cost, must be shorter than --deadline");
+  measuring.connecting = session.connect_options();
+  Pause pause;
+  Progress progress(session.clock(), "events");
+  std::uint64_t shown = 0;
+  measuring.wait = [&](Duration time) { return pause.wait(time); };
+  measuring.progress = [&](std::uint64_t events) {
+    progress.advance(events - std::min(shown, events));
+    shown = events;
+  };
+  const auto results = capacity::measure(session.placement(), session.clock(), measuring);
+  CapacityPrinter printer(session);
+  ExitStatus status = ExitStatus::ok;
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    printer.print(session.server_address(i), results[i]);
+    if (!results[i].failure.empty()) status = ExitStatus::problem;
+  }
+  if (const auto pool = capacity::of_pool(results); results.size() > 1 && pool.hit_ratio)
+    printer.print("*", pool);
+  return status;
+}
+
+}  // namespace
+
+void declare_capacity(Command& command) {
+  const auto options = std::make_shared<CapacityOptions>();
+  command.itself()
+      .example("mcds capacity --for 4s -o text")
+      .example("mcds capacity --for 2s --at 0.5,2 --max-cost 30%")
+      .option("--for", "D", "how long keys are watched; default 60s", &options->watched)
+      .option("--at", "F,...", "sizes, as factors of the memory that a server has; default 0.5,1,2,4",
+              &options->factors)
+      .option("--max-cost", "P", "stop if watching makes a request dearer than this; default 10%",
+              &options->most_cost)
+      .action([options](Session& session) { return run_capacity(session, *options); });
+}
+
+}  // namespace mcds

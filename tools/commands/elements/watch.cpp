@@ -1,0 +1,54 @@
+// mcds hash watch: what is there, then what changes.
+#include "common/structures/elements/watch.hpp"
+
+#include <algorithm>
+
+#include "tools/cli/input.hpp"
+#include "tools/cli/pause.hpp"
+#include "tools/commands/elements/command.hpp"
+
+namespace mcds {
+
+namespace {
+
+void print_change(Session& session, const ElementsKind& kind, const ElementsOptions& options,
+                  const ElementWatch::Change& change) {
+  Output& output = session.output();
+  if (output.mode() == OutputMode::value)
+    return output.answer_name({}, change.name, change.value ? '\t' + *change.value : std::string());
+  JsonObject line = element_answer(kind, options, change.name);
+  if (change.value)
+    line.stored_bytes("value", *change.value);
+  else
+    line.boolean("removed", true);
+  if (change.before) line.stored_bytes("before", *change.before);
+  line.bytes("server", session.server_address(change.server));
+  output.answer(line, {});
+}
+
+}  // namespace
+
+ExitStatus watch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+  if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
+  std::vector<std::string> names;
+  for (const std::string& word : options.words) {
+    const std::string name = bare_element(value_of(word)).name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  session.output().buffered(true);
+  ElementWatch watch(session.context_with_copies(), kind.structure, options.name, std::move(names));
+  Pause pause;
+  bool told = false;  // that a server does not answer: again only after it has
+  do {
+    const ElementWatch::Look look = watch.look();
+    for (const auto& change : look.changes) print_change(session, kind, options, change);
+    session.output().flush();
+    if (look.failure && !told)
+      session.output().warning("no answer from " + look.failure->server() + ": " + look.failure->what() +
+                               "; still trying");
+    told = look.failure.has_value();
+  } while (pause.wait(options.every));
+  return ExitStatus::ok;
+}
+
+}  // namespace mcds

@@ -1,0 +1,136 @@
+// mcds servers -o openmetrics: names and types as memcached_exporter has them, with the server as a label.
+#include "tools/cli/metrics.hpp"
+
+#include <array>
+
+#include "common/base/bytes.hpp"
+#include "common/cluster/statistics.hpp"
+#include "tools/commands/servers/condition.hpp"
+#include "tools/commands/servers/options.hpp"
+
+namespace mcds {
+
+namespace {
+
+using Type = Metrics::Type;
+
+struct Figure {
+  const char* stat;
+  const char* metric;
+  Type type;
+  const char* help;
+};
+
+constexpr std::array figures_of_a_server{
+    Figure{"uptime", "memcached_uptime_seconds", Type::gauge, "Number of seconds since the server started."},
+    Figure{"time", "memcached_time_seconds", Type::gauge, "UNIX time according to the server."},
+    Figure{"rusage_user", "memcached_process_user_cpu_seconds_total", Type::counter,
+           "User time of the process."},
+    Figure{"rusage_system", "memcached_process_system_cpu_seconds_total", Type::counter,
+           "System time of the process."},
+    Figure{"bytes_read", "memcached_read_bytes_total", Type::counter, "Bytes read from the network."},
+    Figure{"bytes_written", "memcached_written_bytes_total", Type::counter, "Bytes sent to the network."},
+    Figure{"curr_connections", "memcached_current_connections", Type::gauge, "Open connections."},
+    Figure{"max_connections", "memcached_max_connections", Type::gauge, "Connections allowed."},
+    Figure{"total_connections", "memcached_connections_total", Type::counter,
+           "Connections opened since the start."},
+    Figure{"rejected_connections", "memcached_connections_rejected_total", Type::counter,
+           "Connections rejected because all were in use."},
+    Figure{"conn_yields", "memcached_connections_yielded_total", Type::counter,
+           "Connections that gave way to others (-R)."},
+    Figure{"listen_disabled_num", "memcached_connections_listener_disabled_total", Type::counter,
+           "Times that all connections were in use."},
+    Figure{"accepting_conns", "memcached_accepting_connections", Type::gauge,
+           "Whether connections are accepted."},
+    Figure{"bytes", "memcached_current_bytes", Type::gauge, "Bytes used to store items."},
+    Figure{"limit_maxbytes", "memcached_limit_bytes", Type::gauge, "Bytes allowed for items."},
+    Figure{"curr_items", "memcached_current_items", Type::gauge, "Items stored now."},
+    Figure{"total_items", "memcached_items_total", Type::counter, "Items stored since the start."},
+    Figure{"evictions", "memcached_items_evicted_total", Type::counter, "Items evicted for lack of memory."},
+    Figure{"reclaimed", "memcached_items_reclaimed_total", Type::counter,
+           "Items stored in the memory of expired ones."},
+    Figure{"store_too_large", "memcached_item_too_large_total", Type::counter, "Items refused as too large."},
+    Figure{"store_no_memory", "memcached_item_no_memory_total", Type::counter,
+           "Items refused for lack of memory."},
+    Figure{"direct_reclaims", "memcached_direct_reclaims_total", Type::counter,
+           "Times that a store had to reclaim or evict by itself."},
+    Figure{"lru_crawler_starts", "memcached_lru_crawler_starts_total", Type::counter,
+           "Times that a crawler was started."},
+    Figure{"crawler_reclaimed", "memcached_lru_crawler_reclaimed_total", Type::counter,
+           "Items freed by the crawler."},
+    Figure{"crawler_items_checked", "memcached_lru_crawler_items_checked_total", Type::counter,
+           "Items examined by the crawler."},
+};
+
+constexpr const char* commands = "memcached_commands_total";
+constexpr const char* commands_help = "Requests by command and status.";
+
+class ServerMetrics {
+ public:
+  ServerMetrics(Metrics& metrics, const std::string& server, const std::string& stats)
+      : metrics_(metrics), server_(server), stats_(stats) {}
+
+  void add_all() {
+    for (const Figure& figure : figures_of_a_server) {
+      const auto text = statistic(stats_, figure.stat);
+      const auto value = text ? parse_double(*text) : std::nullopt;
+      if (value) metrics_.add(figure.metric, figure.type, figure.help, {{"server", server_}}, *value);
+    }
+    for (const char* command : {"get", "delete", "incr", "decr", "cas", "touch"}) {
+      add_command(command, "hit", statistic_number(stats_, std::string(command) + "_hits"));
+      add_command(command, "miss", statistic_number(stats_, std::string(command) + "_misses"));
+    }
+    add_command("cas", "badval", statistic_number(stats_, "cas_badval"));
+    add_command("flush", "hit", statistic_number(stats_, "cmd_flush"));
+    add_command("set", "hit", plain_sets());
+  }
+
+ private:
+  void add_command(const char* command, const char* status, const std::optional<std::uint64_t>& count) {
+    if (count)
+      metrics_.add(commands, Type::counter, commands_help,
+                   {{"server", server_}, {"command", command}, {"status", status}}, *count);
+  }
+
+  // cmd_set counts cas, too.
+  std::optional<std::uint64_t> plain_sets() const {
+    const auto sets = statistic_number(stats_, "cmd_set");
+    std::uint64_t cas = 0;
+    for (const char* name : {"cas_hits", "cas_misses", "cas_badval"})
+      cas += statistic_number(stats_, name).value_or(0);
+    if (!sets) return std::nullopt;
+    return *sets < cas ? 0 : *sets - cas;
+  }
+
+  Metrics& metrics_;
+  const std::string& server_;
+  const std::string& stats_;
+};
+
+}  // namespace
+
+std::string server_metrics(const Pool& pool, const std::vector<Condition>& conditions,
+                           const std::map<std::size_t, WallTime>& certificate_ends) {
+  Metrics metrics;
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    const Condition& condition = conditions[i];
+    const std::string server = pool[i].address();
+    const bool up = condition.up && !condition.refused;
+    metrics.add("memcached_up", Type::gauge, "Whether the server gives its statistics.", {{"server", server}},
+                std::uint64_t{up ? 1U : 0U});
+    if (!condition.version.empty())
+      metrics.add("memcached_version", Type::gauge, "The version of the server.",
+                  {{"server", server}, {"version", condition.version}}, std::uint64_t{1});
+    if (condition.round_trip)
+      metrics.add("mcds_server_rtt_seconds", Type::gauge, "One round trip.", {{"server", server}},
+                  std::chrono::duration<double>(*condition.round_trip).count());
+    if (const auto end = certificate_ends.find(i); end != certificate_ends.end())
+      metrics.add("mcds_server_certificate_end_time_seconds", Type::gauge,
+                  "UNIX time at which the certificate ends.", {{"server", server}},
+                  std::chrono::duration<double>(end->second.time_since_epoch()).count());
+    if (!condition.stats.empty()) ServerMetrics(metrics, server, condition.stats.front()).add_all();
+  }
+  return metrics.text();
+}
+
+}  // namespace mcds
