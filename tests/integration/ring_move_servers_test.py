@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from sockets import own_address
 from real_servers import connected, listens, start_memcached
 
 mcds = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
@@ -120,9 +121,8 @@ def to_proxy():
         with open(configuration, "w", encoding="utf-8") as file:
             file.write(f"alpha:\n  listen: {proxy} 0600\n  hash: fnv1a_64\n  distribution: ketama\n  timeout: 5000\n  servers:\n")
             file.writelines(f"  - {path}:1 {os.path.basename(path)}\n" for path in paths[1:])
-        pid = os.getpid()
         # Its statistics, for which there is no switch to turn them off.
-        address = f"127.{pid >> 16 & 127}.{pid >> 8 & 255}.{pid & 255 or 1}"
+        address = own_address()
         processes.append(subprocess.Popen(["nutcracker", "-c", configuration, "-a", address], stdin=subprocess.DEVNULL,
                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         while not listens(proxy) and processes[-1].poll() is None:

@@ -19,6 +19,7 @@ from contextlib import ExitStack
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
 from checks import check, finish
+from sockets import own_address
 
 PROFILE = "twemproxy-ketama-md5"
 DEADLINE_S = 60
@@ -70,8 +71,7 @@ def start_proxy(stack, directory, servers):
     with open(configuration, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
     # Its statistics need a TCP port; an address of our own keeps other runs' away.
-    pid = os.getpid()
-    start(stack, ["nutcracker", "-c", configuration, "-a", f"127.{pid >> 16 & 127}.{pid >> 8 & 255}.{pid & 255 or 1}"], path)
+    start(stack, ["nutcracker", "-c", configuration, "-a", own_address()], path)
     return path
 
 

@@ -50,7 +50,7 @@ def text_keys(choice, client, configuration):
 class Pools:
     def __init__(self, memcacheds, choice):
         on_ports = [memcacheds.on_kernel_port() for _ in range(5)]
-        on_default = [memcacheds.on_default_port(choice) for _ in range(2)]
+        on_default = [memcacheds.on_default_port() for _ in range(2)]
         sockets = [memcacheds.on_socket() for _ in range(5)]
         choice.shuffle(on_ports)
         weights = choice.sample((1, 2, 3, 1, 5), 5)

@@ -2,8 +2,12 @@
 import os
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import dataclass
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from sockets import own_address
 
 DEADLINE_S = 20
 
@@ -118,9 +122,9 @@ class Memcacheds:
         process.kill()
         process.wait()
 
-    def on_default_port(self, choice):
+    def on_default_port(self):
         """On 11211 of a loopback address of its own: clients leave the default port out of a server's name, or do not."""
-        server = Server(free_address(choice), 11211)
+        server = Server(own_address(len(self.processes)), 11211)
         process = self.spawn("-l", server.host, "-p", str(server.port))
         wait_until(lambda: accepts(server), process, "memcached")
         return server
@@ -130,8 +134,3 @@ class Memcacheds:
         process = self.spawn("-s", server.path)
         wait_until(lambda: accepts(server), process, "memcached")
         return server
-
-
-def free_address(choice):
-    """A loopback address of one's own, for programs that must be told a port."""
-    return f"127.{choice.randint(1, 254)}.{choice.randint(1, 254)}.{choice.randint(1, 254)}"
