@@ -40,4 +40,17 @@ struct World {
   }
 };
 
+// The keys of what has not expired, on all servers.
+inline std::vector<std::string> left_in(MemoryCluster& memory) {
+  std::vector<std::string> keys;
+  for (std::size_t server = 0; server < memory.size(); ++server) {
+    std::vector<std::string> all;
+    for (const auto& [key, item] : memory.server(server).items()) all.push_back(key);
+    for (const std::string& key : all) {
+      if (memory.server(server).peek(key)) keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
 }  // namespace mcds::test

@@ -51,18 +51,6 @@ struct Cut {
   bool cut = true;
 };
 
-std::vector<std::string> left_in(MemoryCluster& memory) {
-  std::vector<std::string> keys;
-  for (std::size_t server = 0; server < memory.size(); ++server) {
-    std::vector<std::string> all;
-    for (const auto& [key, item] : memory.server(server).items()) all.push_back(key);
-    for (const std::string& key : all) {
-      if (memory.server(server).peek(key)) keys.push_back(key);
-    }
-  }
-  return keys;
-}
-
 }  // namespace
 
 TEST_CASE("counter copies: always exact; trips") {
@@ -353,7 +341,7 @@ TEST_CASE("counter copies: another number is refused, and nothing changes; kept 
           Counter wrong(world.with(other));
           const bool takes = verb == 7 && other > 1;
           CHECK(code_of([&] { verbs[verb](wrong); }) == (takes ? ErrorCode::usage : ErrorCode::bad_data));
-          CHECK(left_in(world.memory).size() == kept);
+          CHECK(test::left_in(world.memory).size() == kept);
           CHECK(world.stored_on(servers.front(), key_in(kept)) == before);
         }
         CHECK(value_of(world.context) == 5);
@@ -378,7 +366,7 @@ TEST_CASE(
       if (!their_code) continue;
       CHECK((my_code == done) != (*their_code == done));
       const bool i_did = my_code == done;
-      CHECK(left_in(world.memory).size() == (i_did ? mine : theirs));
+      CHECK(test::left_in(world.memory).size() == (i_did ? mine : theirs));
       CHECK(value_of(world.with(i_did ? mine : theirs)) == (i_did ? 3 : 10));
     }
   }
@@ -401,7 +389,7 @@ TEST_CASE("counter copies: a removal is remembered for an hour, and forbids no o
   CHECK(code_of([&] { alone.incr("c", 1); }) == ErrorCode::bad_data);
   CHECK(counter.remove(names).front().removed);
   world.clock.advance(1h + 3s);
-  CHECK(left_in(world.memory).empty());
+  CHECK(test::left_in(world.memory).empty());
 }
 
 TEST_CASE("counter copies: what was created or set with an expiry ends") {
@@ -465,7 +453,7 @@ TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes 
       CHECK(value_of(world.with(from)) == 8);
       CHECK(code_of([&] { value_of(world.with(to)); }) == ErrorCode::bad_data);
       world.clock.advance(2h);
-      CHECK(left_in(world.memory).empty());
+      CHECK(test::left_in(world.memory).empty());
     }
   }
 }

@@ -20,18 +20,6 @@ using namespace std::chrono_literals;
 
 const Journal::Options small{.segment_size = 600, .largest_padding = 2048, .largest_change = 4096};
 
-std::vector<std::string> left_in(MemoryCluster& memory) {
-  std::vector<std::string> keys;
-  for (std::size_t server = 0; server < memory.size(); ++server) {
-    std::vector<std::string> all;
-    for (const auto& [key, item] : memory.server(server).items()) all.push_back(key);
-    for (const std::string& key : all) {
-      if (memory.server(server).peek(key)) keys.push_back(key);
-    }
-  }
-  return keys;
-}
-
 std::string joined(const std::vector<std::string>& texts) {
   std::string line;
   for (const std::string& text : texts) line += text + ' ';
@@ -90,7 +78,7 @@ TEST_CASE("drop: an hour later the servers are empty, whatever was made and used
     CHECK(Visitors::drop(world.context, "used"));
     CHECK(!Visitors::drop(world.context, "used"));
     world.clock.advance(1h + 3s);
-    CHECK(joined(left_in(world.memory)) == "");
+    CHECK(joined(test::left_in(world.memory)) == "");
   }
 }
 
@@ -154,7 +142,7 @@ TEST_CASE("drop: killed at any trip, and the next client finds none of it or all
       CHECK(Array(world.others, "a", small).drop());
       CHECK(EventLog(world.others, "e", RingShape{}).drop());
       world.clock.advance(1h + 3s);
-      CHECK(joined(left_in(world.memory)) == "");
+      CHECK(joined(test::left_in(world.memory)) == "");
     }
   }
 }
@@ -171,7 +159,7 @@ TEST_CASE("lock: a thousand names used once leave nothing, a week after their fe
       CHECK(*answer.lease->fence > last);
       lock.release(*answer.lease);
     }
-    CHECK(left_in(world.memory).size() >= 1000);
+    CHECK(test::left_in(world.memory).size() >= 1000);
     // One that is in use is drawn from after its end as before, and grows.
     for (int day = 0; day < 30; ++day) {
       const auto answer = Lock(world.context, "often").acquire({.ttl = 10s, .holder = {}, .fence = true});
@@ -182,7 +170,7 @@ TEST_CASE("lock: a thousand names used once leave nothing, a week after their fe
       world.clock.advance(24h);
     }
     world.clock.advance(192h);
-    auto left = left_in(world.memory);
+    auto left = test::left_in(world.memory);
     std::erase_if(left, [](const std::string& key) { return key.starts_with("lockserver:"); });
     CHECK(joined(left) == "");
   }
@@ -197,7 +185,7 @@ TEST_CASE("lock: forget removes the fences of what nobody holds") {
   lock.release(*answer.lease);
   CHECK(Lock::forget(world.context, "job") == Lock::Forgotten::forgotten);
   CHECK(Lock::forget(world.context, "job") == Lock::Forgotten::nothing);
-  CHECK(left_in(world.memory).empty());
+  CHECK(test::left_in(world.memory).empty());
   world.clock.advance(1s);
   const auto next = lock.acquire({.ttl = 10s, .holder = {}, .fence = true});
   REQUIRE(next.lease);

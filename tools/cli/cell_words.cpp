@@ -174,6 +174,24 @@ std::size_t shown_width(std::string_view utf8) {
   return width;
 }
 
+std::string wrapped_at_80(std::string_view utf8, std::size_t at, std::size_t indent) {
+  constexpr std::size_t line_width = 80;
+  std::string lines;
+  for (const std::string_view word : split(utf8, ' ')) {
+    const std::size_t width = shown_width(word);
+    if (at > indent && at + 1 + width > line_width) {
+      lines += '\n' + std::string(indent, ' ');
+      at = indent;
+    } else if (!lines.empty()) {
+      lines += ' ';
+      ++at;
+    }
+    lines += word;
+    at += width;
+  }
+  return lines;
+}
+
 std::string shortened(const std::string& utf8, std::size_t width, bool in_the_middle) {
   if (shown_width(utf8) <= width) return utf8;
   const auto characters = characters_of(utf8);

@@ -65,13 +65,11 @@ struct Reading {
 
 // `check` or `check@server`, with commas between.
 void check_accepted(const std::string& list) {
-  std::vector<std::string> known;
-  for (const doctor::Check& check : doctor::all_checks()) known.emplace_back(check.name);
   for (std::string_view word : split(list, ',')) {
     while (word.starts_with(' ')) word.remove_prefix(1);
     word = word.substr(0, word.find_first_of("@ "));
-    if (std::find(known.begin(), known.end(), word) == known.end())
-      throw InvalidInput("accept: no check '" + visible(word) + "'" + did_you_mean(word, known));
+    if (const std::string wrong = doctor::no_check(word); !wrong.empty())
+      throw InvalidInput("accept: " + wrong);
   }
 }
 

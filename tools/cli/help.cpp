@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "tools/cli/cell_words.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -13,44 +14,20 @@ namespace {
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-constexpr std::size_t line_width = 80;
 constexpr std::size_t left_width = 26;
-
-std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80; }));
-}
-
-// Broken between words where it would be too wide; what follows the first line begins at `indent`. `at`:
-// where it begins.
-std::string wrapped(std::string_view text, std::size_t at, std::size_t indent) {
-  std::string lines;
-  for (const std::string_view word : split(text, ' ')) {
-    if (at > indent && at + 1 + width_of(word) > line_width) {
-      lines += '\n' + std::string(indent, ' ');
-      at = indent;
-    } else if (!lines.empty()) {
-      lines += ' ';
-      ++at;
-    }
-    lines += word;
-    at += width_of(word);
-  }
-  return lines;
-}
 
 std::string table(const Rows& rows) {
   std::size_t width = 0;
   for (const auto& row : rows) {
-    if (width_of(row.first) <= left_width) width = std::max(width, width_of(row.first));
+    if (shown_width(row.first) <= left_width) width = std::max(width, shown_width(row.first));
   }
   const std::size_t indent = width + 4;
   std::string text;
   for (const auto& [left, right] : rows) {
-    text += "  " + wrapped(left, 2, 6);
-    const std::size_t used = width_of(left) + 2;
+    text += "  " + wrapped_at_80(left, 2, 6);
+    const std::size_t used = shown_width(left) + 2;
     text += used + 2 > indent ? '\n' + std::string(indent, ' ') : std::string(indent - used, ' ');
-    text += wrapped(right, indent, indent) + '\n';
+    text += wrapped_at_80(right, indent, indent) + '\n';
   }
   return text;
 }
@@ -130,7 +107,7 @@ std::string command_help(const Command& command) {
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return wrapped("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
+  return wrapped_at_80("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
          examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
          " VERB --help and man mcds-" + command.name() + ".\n";
 }
@@ -138,8 +115,8 @@ std::string command_help(const Command& command) {
 std::string verb_help(const Command& command, const Verb& verb) {
   Rows arguments;
   for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
-  std::string text = wrapped(usage(command, verb), 0, 6) + "\n  " + wrapped(verb.summary(), 2, 2) +
-                     "\n\nExamples:\n" + examples(verb.examples());
+  std::string text = wrapped_at_80(usage(command, verb), 0, 6) + "\n  " +
+                     wrapped_at_80(verb.summary(), 2, 2) + "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
   return text + "\nGlobal options: mcds --help. See also man mcds-" + command.name() + ".\n";

@@ -79,9 +79,9 @@ void Output::answer(const JsonObject& object, std::string_view bare) {
 }
 
 void Output::answer_name(const JsonObject& object, std::string_view name, std::string_view rest) {
-  if (mode_ != OutputMode::value || quiet_) return answer(object, {});
+  if (mode_ != OutputMode::value) return answer(object, {});
   if (name.find(line_end_) == std::string_view::npos) {
-    pending_ += name;
+    if (!quiet_) pending_ += name;
     return answer(object, rest);
   }
   const Failure failure(ErrorCode::bad_data, line_end_ == '\0'

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "common/base/suggest.hpp"
+#include "common/base/text.hpp"
 #include "common/operations/doctor/tests.hpp"
 
 namespace mcds::doctor {
@@ -356,6 +358,14 @@ bool lacks(const Patient& patient, Needs needs) {
 }
 
 }  // namespace
+
+std::string no_check(std::string_view name) {
+  std::vector<std::string> known;
+  for (const Check& check : checks) known.emplace_back(check.name);
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  const std::string hint = did_you_mean(name, known);
+  return "no check '" + visible(name) + '\'' + (hint.empty() ? "; mcds doctor --checks lists them" : hint);
+}
 
 std::vector<Unknown> unknowns(const Examination& seen, const WantedCheck& wanted) {
   std::vector<Unknown> all;

@@ -38,6 +38,8 @@ struct Check {
 };
 
 std::span<const Check> all_checks();
+// Empty if there is a check of this name, else what to say of it.
+std::string no_check(std::string_view name);
 
 struct Symptom {
   const Check* check;

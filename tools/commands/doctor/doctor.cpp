@@ -1,10 +1,7 @@
 // mcds doctor: what is wrong with a pool, and what to do about it.
-#include <algorithm>
 #include <memory>
 
 #include "common/base/bytes.hpp"
-#include "common/base/suggest.hpp"
-#include "common/base/text.hpp"
 #include "common/operations/doctor/gather.hpp"
 #include "common/operations/doctor/live_keys.hpp"
 #include "tools/cli/pause.hpp"
@@ -26,14 +23,9 @@ struct DoctorOptions {
 std::set<std::string, std::less<>> names_in(const std::optional<std::string>& list, const char* option) {
   std::set<std::string, std::less<>> names;
   if (!list) return names;
-  std::vector<std::string> known;
-  for (const doctor::Check& check : doctor::all_checks()) known.emplace_back(check.name);
   for (const std::string_view word : split(*list, ',')) {
-    if (std::find(known.begin(), known.end(), word) == known.end()) {
-      const std::string hint = did_you_mean(word, known);
-      throw InvalidInput(std::string(option) + ": no check '" + visible(word) + "'" +
-                         (hint.empty() ? "; mcds doctor --checks lists them" : hint));
-    }
+    if (const std::string wrong = doctor::no_check(word); !wrong.empty())
+      throw InvalidInput(std::string(option) + ": " + wrong);
     names.emplace(word);
   }
   return names;

@@ -19,8 +19,6 @@ namespace {
 using doctor::Severity;
 using doctor::Symptom;
 
-constexpr std::size_t text_width = 80;
-
 std::string with_server(std::string text, const std::string& server) {
   for (std::size_t at = text.find("SERVER"); at != std::string::npos;
        at = text.find("SERVER", at + server.size()))
@@ -68,18 +66,7 @@ std::optional<Severity> severity_named(std::string_view word) {
 }  // namespace
 
 std::string doctor_lines(const std::string& text, std::size_t indent) {
-  std::string lines = std::string(indent, ' ');
-  std::size_t used = indent;
-  for (const std::string_view word : split(text, ' ')) {
-    const std::size_t width = shown_width(word);
-    if (used > indent && used + 1 + width > text_width) {
-      lines += '\n' + std::string(indent, ' ');
-      used = indent;
-    }
-    lines += (used > indent ? " " : "") + std::string(word);
-    used += width + (used > indent ? 1 : 0);
-  }
-  return lines + '\n';
+  return std::string(indent, ' ') + wrapped_at_80(text, indent, indent) + '\n';
 }
 
 DoctorReport::DoctorReport(Session& session, const doctor::Examination& seen, std::vector<Symptom> found,

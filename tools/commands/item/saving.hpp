@@ -23,8 +23,8 @@ class SavingFile {
   void write(std::string_view bytes) { compressor_ ? compressor_->write(bytes) : file_.write(bytes); }
   // It is whole, and there.
   void keep();
-  // Before anything is compressed.
-  std::uint64_t room() const { return file_.room(); }
+  // How many bytes of items it takes at least; what compressed ones will take is not known before.
+  std::uint64_t room() const { return compressor_ ? UINT64_MAX : file_.room(); }
   const std::string& path() const { return file_.path(); }
 
  private:
