@@ -2,7 +2,8 @@
 """Runs the suites of a build directory and adds up their cases. Usage: run_suites.py [--targets] BUILD_DIR [SUITE…]
 
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
-for suites that fail. MCDS_TEST_JOBS sets how many run at a time, MCDS_TEST_SUITE_SECONDS how long one may take.
+for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside as many of those that wait for
+servers and for time; MCDS_TEST_SUITE_SECONDS how long one may take.
 MCDS_TEST_SEED chooses the random numbers: the same in each short run, others in each full one. --targets prints what ninja must build for them instead.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
 of FULL, and every script tests/*/*_full.py.
@@ -19,6 +20,7 @@ import time
 FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 SUITE_TIMEOUT = int(os.environ.get("MCDS_TEST_SUITE_SECONDS", 6 * 3600 if FULL else 900))
 SHORT_RUN_SEED = "26"
+COMPUTING = {"simulation", "exhaustive", "unit", "contract", "fuzz", "lint", "full"}
 FULL_AMOUNTS = {"MCDS_TEST_SCHEDULES": "3000000", "MCDS_TEST_SECONDS": "120", "MCDS_TEST_LOCK_SECONDS": "60",
                 "MCDS_TEST_EVENTS": "1000", "MCDS_TEST_INCREMENTS": "2000"}
 FULL_SUITES = {"full/interop": ["tests/interop/run"], "full/bench": ["tests/bench/run", "--quick"], "full/fuzz": ["tests/fuzz/run", "600"],
@@ -110,8 +112,11 @@ def main():
         os.environ.setdefault(variable, amount)
     total = failures = 0
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run, suite) for suite in chosen]):
+    # What takes longest and cannot be divided begins first.
+    chosen.sort(key=lambda suite: not suite[0].startswith(("lint", "fuzz")))
+    with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs) as waiting:
+        begun = [(computing if suite[0].split("/")[0] in COMPUTING else waiting).submit(run, suite) for suite in chosen]
+        for done in concurrent.futures.as_completed(begun):
             name, passed, failed, seconds, output = done.result()
             if failed:
                 print(output)

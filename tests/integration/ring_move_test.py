@@ -278,7 +278,10 @@ def main():
                     stack.callback(server.wait)
                     stack.callback(server.kill)
                 where = f"{profile}, {len(before)} to {len(after)}, seed {SEED}"
-                change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)
+                try:
+                    change(Pool(before, directory, profile), Pool(after, directory, profile), os.path.join(directory, "journal"), where)
+                except (KeyError, IndexError) as error:  # of an answer that is not there: what was found before says why
+                    check(False, f"{where}: {error!r}")
 
 
 if __name__ == "__main__":

@@ -25,10 +25,12 @@ def main():
     build = os.path.abspath(sys.argv[1])
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     # As they are compiled: several files at a time, which the sources' own names would not be found by.
-    sources = sorted(glob.glob(f"{build}/common/*.p/*-unity*.cpp") + glob.glob(f"{build}/tools/*.p/*-unity*.cpp")) + ["tools/main.cpp"]
-    told = "".join(open(source, encoding="utf-8").read() for source in sources[:-1])
+    together = sorted(glob.glob(f"{build}/common/*.p/*-unity*.cpp") + glob.glob(f"{build}/tools/*.p/*-unity*.cpp"))
+    alone = ["tools/main.cpp", "tools/cli/version.cpp"]
+    sources = together + alone
+    told = "".join(open(source, encoding="utf-8").read() for source in together)
     missing = [path for path in glob.glob("common/**/*.cpp", recursive=True) + glob.glob("tools/**/*.cpp", recursive=True)
-               if f"/{path}>" not in told and path != "tools/main.cpp"]
+               if f"/{path}>" not in told and path not in alone]
     check(not missing, f"not compiled: {missing}")
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for path, status, output in pool.map(lambda source: lint(build, source), sources):

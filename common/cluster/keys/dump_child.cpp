@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <string>
@@ -95,8 +96,19 @@ class Passage {
   std::atomic<bool>& enough(std::size_t server) { return enough_[server]; }
   int error() const { return progress_->error; }
 
-  // The child's side. False: there is no room.
-  void only_write() { close(std::exchange(bell_[0], -1)); }
+  // The child's side: of all that was open before it stays open only what it writes to. What is locked by its
+  // descriptor would else be locked until the child ends.
+  void only_write() {
+    bell_[0] = -1;
+    unsigned from = STDERR_FILENO + 1;
+    for (const int kept : {std::min(file_, bell_[1]), std::max(file_, bell_[1])}) {
+      if (kept < 0) continue;
+      if (static_cast<unsigned>(kept) > from) close_range(from, static_cast<unsigned>(kept) - 1, 0);
+      from = static_cast<unsigned>(kept) + 1;
+    }
+    close_range(from, UINT_MAX, 0);
+  }
+  // False: there is no room.
   bool write(std::string_view bytes) {
     const std::uint64_t from = progress_->written;
     std::uint64_t at = from;
