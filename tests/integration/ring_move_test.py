@@ -40,7 +40,8 @@ class Pool:
     def __init__(self, names, directory, profile):
         self.paths = [os.path.join(directory, name) for name in names]
         self.profile = profile
-        self.options = ["-s", ",".join(f"{name}=unix:{path}" for name, path in zip(names, self.paths)), "--as", profile]
+        # A list of keys waits for a thread of the server's, which a busy machine may leave waiting.
+        self.options = ["-s", ",".join(f"{name}=unix:{path}" for name, path in zip(names, self.paths)), "--as", profile, "--timeout", "10s"]
 
     def command(self, *words):
         return [mcds, *self.options, *words]

@@ -239,8 +239,8 @@ class Child {
 
  private:
   [[noreturn]] static void run(Passage& passage, const ReadDumps& read, pid_t parent) {
+    passage.only_write();  // first: a new session may wait long for its turn
     detach(parent);
-    passage.only_write();
     try {
       serve(passage, read);
     } catch (...) {
