@@ -83,7 +83,9 @@ class Ward:
     def started(self, command, where, **more):
         """Any other program, once it listens at a path or on a port."""
         user = ["-u", "root"] if os.geteuid() == 0 and "memcached" in " ".join(command[:6]) else []
-        process = subprocess.Popen([*command, *user], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        # A group of its own: faketime has the server for a child.
+        process = subprocess.Popen([*command, *user], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   start_new_session=True, **more)
         for _ in range(PATIENCE_S * 100):
             with contextlib.suppress(OSError):
                 Client(where).close()
@@ -102,9 +104,10 @@ class Ward:
 
     @staticmethod
     def stop(process):
-        with contextlib.suppress(ProcessLookupError):
-            process.send_signal(signal.SIGCONT)
-        process.kill()
+        if process.poll() is None:
+            own = os.getpgid(process.pid) == process.pid
+            for number in (signal.SIGCONT, signal.SIGKILL):
+                (os.killpg if own else os.kill)(process.pid, number)
         process.wait()
 
     def client(self, number=0):
