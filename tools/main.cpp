@@ -9,6 +9,7 @@
 
 #include "tools/cli/child.hpp"
 #include "tools/cli/describe.hpp"
+#include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace {
@@ -40,6 +41,7 @@ int act(const Verb& verb, Session& session) {
     session.begin();
     if (session.output().mode() == OutputMode::openmetrics && !verb.gives_metrics())
       throw InvalidInput("-o openmetrics is only for mcds servers and mcds doctor");
+    session.output().expect([&verb](const std::string& answer) { return is_declared(verb, answer); });
     ExitStatus status = verb.run()(session);
     session.expect_distinct_servers();
     session.output().flush();

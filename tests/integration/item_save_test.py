@@ -370,6 +370,7 @@ def written_meanwhile(world):
         done = world.run([path], "item", "save", files[-1], "--structures")
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         torn.append({line["structure"] for line in lines if "structure" in line})
+        check(all(line["reason"] == "changed" for line in lines if "structure" in line), f"{lines}")
         check(done.returncode == (2 if torn[-1] or lines[-1]["vanished"] else 0), f"save while written to: {done}")
     ends.set()
     for thread in threads:

@@ -107,7 +107,8 @@ class Completion {
         if (!option.hidden && (name.starts_with("--") || last_ == "-")) offer(name, last_, option.help);
       }
     }
-    offer("--help", last_, "examples and options");
+    offer("--help", last_, "examples, options and fields");
+    offer("--schema", last_, "a JSON Schema of the answer");
     if (verb_ != nullptr && verb_->child_target() != nullptr) offer("--", last_, "the command to run");
   }
 

@@ -5,6 +5,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
 #include "tools/cli/complete.hpp"
+#include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 #include "tools/cli/version.hpp"
 
@@ -57,6 +58,11 @@ JsonObject describe(const ArgumentSpec& argument) {
   return object;
 }
 
+JsonObject describe(const Field& field) {
+  JsonObject object;
+  return object.bytes("name", field.name).bytes("meaning", field.meaning).boolean("shared", field.shared);
+}
+
 template <typename Spec>
 std::vector<JsonObject> describe_all(const std::vector<Spec>& specs) {
   std::vector<JsonObject> objects;
@@ -64,13 +70,13 @@ std::vector<JsonObject> describe_all(const std::vector<Spec>& specs) {
   return objects;
 }
 
-JsonObject describe(const Verb& verb) {
+JsonObject describe(const Command& command, const Verb& verb) {
   JsonObject object;
   object.bytes("name", verb.name()).bytes("summary", verb.summary()).strings("examples", verb.examples());
   object.objects("arguments", describe_all(verb.arguments()))
       .objects("options", describe_all(verb.options()));
   object.boolean("child", verb.child_target() != nullptr);
-  return object;
+  return object.objects("fields", describe_all(fields_of(verb))).object("schema", schema_of(command, verb));
 }
 
 }  // namespace
@@ -81,7 +87,7 @@ std::string description() {
   for (const CommandEntry& entry : all_commands()) {
     const auto command = declared(entry.name);
     std::vector<JsonObject> verbs;
-    for (const auto& verb : command->verbs()) verbs.push_back(describe(*verb));
+    for (const auto& verb : command->verbs()) verbs.push_back(describe(*command, *verb));
     commands.push_back(
         JsonObject().bytes("name", entry.name).bytes("summary", entry.summary).objects("verbs", verbs));
   }

@@ -6,6 +6,7 @@
 
 #include "common/base/bytes.hpp"
 #include "tools/cli/cell_words.hpp"
+#include "tools/cli/fields.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -45,6 +46,12 @@ std::string option_table(const std::vector<OptionSpec>& options) {
       rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value),
                         option.help);
   }
+  return table(rows);
+}
+
+std::string field_table(const Verb& verb) {
+  Rows rows;
+  for (const Field& field : fields_of(verb)) rows.emplace_back(field.name, field.meaning);
   return table(rows);
 }
 
@@ -92,7 +99,7 @@ std::string program_help() {
          commands +
          "\nSee mcds COMMAND --help, and man mcds.\n"
          "\nGlobal options, before or after the command:\n" +
-         option_table(global_options(unused)) + "  -h, --help, -V, --version\n";
+         option_table(global_options(unused)) + "  -h, --help, -V, --version, --schema\n";
 }
 
 std::string command_help(const Command& command) {
@@ -112,6 +119,12 @@ std::string command_help(const Command& command) {
          " VERB --help and man mcds-" + command.name() + ".\n";
 }
 
+std::string command_schema(const Command& command) {
+  std::string text;
+  for (const auto& verb : command.verbs()) text += schema_of(command, *verb).text() + '\n';
+  return text;
+}
+
 std::string verb_help(const Command& command, const Verb& verb) {
   Rows arguments;
   for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
@@ -119,6 +132,7 @@ std::string verb_help(const Command& command, const Verb& verb) {
                      wrapped_at_80(verb.summary(), 2, 2) + "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
+  if (!verb.answers().empty()) text += "\nFields of the answer:\n" + field_table(verb);
   return text + "\nGlobal options: mcds --help. See also man mcds-" + command.name() + ".\n";
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -62,6 +63,7 @@ Output::Output(OutputMode mode) : mode_(mode), table_(terminal_width(), terminal
 void Output::answer(const JsonObject& object, std::string_view bare) {
   if (quiet_ || mode_ == OutputMode::openmetrics) return;
   if (mode_ == OutputMode::json) {
+    assert(!declared_ || declared_(object.text()));
     object.write([&](std::string_view part) {
       const std::size_t start = pending_.size();
       pending_ += part;

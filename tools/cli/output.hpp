@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,6 +46,8 @@ class Output {
   void answer_name(const JsonObject& object, std::string_view name, std::string_view rest = {});
   // Whether there was such a name.
   bool hid_names() const { return hid_names_; }
+  // Asserts this of every answer in JSON.
+  void expect(std::function<bool(const std::string&)> declared) { declared_ = std::move(declared); }
   // Of answers; default: a line feed.
   void end_lines_with(char end) { line_end_ = end; }
   // An answer whose bare value is a stored value: with -o value its exact bytes, no line feed added.
@@ -103,6 +106,7 @@ class Output {
   bool hid_names_ = false;
   char line_end_ = '\n';
   std::string no_server_hint_;
+  std::function<bool(const std::string&)> declared_;
   ErrorDigest digest_;
   std::unique_ptr<std::ofstream> errors_file_;
   std::string pending_;

@@ -8,6 +8,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/suggest.hpp"
 #include "common/base/units.hpp"
+#include "tools/cli/fields.hpp"
 #include "tools/cli/help.hpp"
 #include "tools/cli/our_words.hpp"
 #include "tools/cli/version.hpp"
@@ -412,7 +413,8 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   const Words tail(has_tail ? dashes + 1 : dashes, arguments.end());
   std::vector<OptionSpec> globals = global_options(invocation.globals);
   note_output_mode(words, invocation.globals);
-  bool help = take_flag(words, "-h", "--help");
+  const bool schema = take_flag(words, "--schema", "--schema");
+  bool help = take_flag(words, "-h", "--help") || schema;
   if (!help && take_flag(words, "-V", "--version")) {
     invocation.text = version_text();
     return;
@@ -426,7 +428,7 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   if (!name) {
     const Words rest = parse_options(words, globals, "mcds --help");
     if (!rest.empty()) refuse_unknown_option(rest.front(), globals, "mcds --help");
-    if (!help) throw InvalidInput("no command given; mcds --help lists them");
+    if (!help || schema) throw InvalidInput("no command given; mcds --help lists them");
     invocation.text = program_help();
     return;
   }
@@ -437,12 +439,13 @@ void parse(const std::vector<std::string>& arguments, Invocation& invocation) {
   // Where words are names, help is one.
   const bool asks = next == "help" && rest.empty() && (itself == nullptr || itself->arguments().empty());
   if (asks || (help && !next)) {
-    invocation.text = command_help(*invocation.command);
+    invocation.text = schema ? command_schema(*invocation.command) : command_help(*invocation.command);
     return;
   }
   invocation.verb = &find_verb(*invocation.command, words, globals);
   if (help) {
-    invocation.text = verb_help(*invocation.command, *invocation.verb);
+    invocation.text = schema ? schema_of(*invocation.command, *invocation.verb).text() + '\n'
+                             : verb_help(*invocation.command, *invocation.verb);
     return;
   }
   parse_verb(words, tail, has_tail, globals, invocation);

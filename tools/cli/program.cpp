@@ -53,6 +53,16 @@ Verb& Verb::metrics() {
   return *this;
 }
 
+Verb& Verb::answer(std::string fields) {
+  answers_.push_back(std::move(fields));
+  return *this;
+}
+
+Verb& Verb::field(std::string meaning) {
+  own_fields_.push_back(std::move(meaning));
+  return *this;
+}
+
 Verb& Verb::action(Action action) {
   action_ = std::move(action);
   return *this;

@@ -1,4 +1,4 @@
-// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, completions,
+// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema, completions,
 // __describe and the man page test all read this description.
 //
 //   void declare_counter(Command& counter) {
@@ -8,6 +8,7 @@
 //         .argument("NAME", "the counter", options->name)
 //         .optional_argument("DELTA", "a whole number; default 1", options->delta)
 //         .option("--ttl", "D", "ttl of a counter that is created", options->ttl)
+//         .answer("counter value delta created server @copies")
 //         .action([options](Session& session) { return incr(session, *options); });
 //   }
 #pragma once
@@ -73,6 +74,10 @@ class Verb {
   Verb& child(std::vector<std::string>& target, bool required);
   // It can answer with -o openmetrics.
   Verb& metrics();
+  // The fields of a line of the answer, as fields.hpp describes it; again for another kind of line.
+  Verb& answer(std::string fields);
+  // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
+  Verb& field(std::string meaning);
   Verb& action(Action action);
 
   const std::string& name() const { return name_; }
@@ -83,6 +88,8 @@ class Verb {
   std::vector<std::string>* child_target() const { return child_; }
   bool child_required() const { return child_required_; }
   bool gives_metrics() const { return metrics_; }
+  const std::vector<std::string>& answers() const { return answers_; }
+  const std::vector<std::string>& own_fields() const { return own_fields_; }
   const Action& run() const { return action_; }
 
  private:
@@ -95,6 +102,7 @@ class Verb {
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
   bool metrics_ = false;
+  std::vector<std::string> answers_, own_fields_;
   Action action_;
 };
 

@@ -387,6 +387,8 @@ void with_values(Verb& verb, const Options& options) {
 void declare_changes(Command& command, const Options& options) {
   Verb& add_verb = declare(command, options, add, "add", "append values")
                        .example("mcds array add jobs backup report")
+                       .answer("array adds deletes created server @copies")
+                       .answer("array adds deletes failed created")
                        .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
                        .example("find /data -name '*.csv' | mcds array add files -")
                        .argument("VALUE",
@@ -399,6 +401,8 @@ void declare_changes(Command& command, const Options& options) {
   Verb& change_verb =
       declare(command, options, change, "change", "delete and append values in one atomic step")
           .example("mcds array change jobs --delete backup --add restore")
+          .answer("array adds deletes created deleted? server @copies")
+          .answer("array found server")
           .option("--add", "V", "append V; can be repeated", &options->add)
           .dash()
           .option("--delete", "V",
@@ -412,6 +416,9 @@ void declare_changes(Command& command, const Options& options) {
   Verb& delete_verb =
       declare(command, options, remove, "delete", "delete every value that equals one of the given values")
           .example("mcds array delete jobs backup")
+          .answer("array adds deletes created server @copies")
+          .answer("array adds deletes failed created")
+          .answer("array found server")
           .argument("VALUE",
                     "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
                     "standard input",
@@ -422,6 +429,7 @@ void declare_changes(Command& command, const Options& options) {
   Verb& replace_verb =
       declare(command, options, replace, "replace", "replace all values in one atomic step")
           .example("mcds array replace jobs backup report")
+          .answer("array count created server @copies")
           .example("ls | mcds array replace files -")
           .argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
                     &options->values)
@@ -430,6 +438,8 @@ void declare_changes(Command& command, const Options& options) {
   replace_verb.flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
   Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
                          .example("mcds array clear jobs")
+                         .answer("array cleared server @copies")
+                         .answer("array found server")
                          .flag("--lock", "hold the lock of an array stored as JSON", options->lock);
   with_encoding(clear_verb, options);
 }
@@ -443,22 +453,33 @@ void declare_array(Command& command) {
       declare(command, options, fetch_partially, "fetch",
               "print all values, in the order in which they were added")
           .example("mcds array fetch jobs")
+          .answer("array values count complete? lost_items? damaged_lines? server")
+          .answer("array found server")
           .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
           .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial),
       options);
   with_encoding(declare(command, options, count, "count", "print the number of values")
-                    .example("mcds array count jobs -o value"),
+                    .example("mcds array count jobs -o value")
+                    .answer("array count complete? lost_items? damaged_lines? server")
+                    .answer("array found server"),
                 options);
   declare(command, options, compact, "compact",
           "drop deleted values from the journal; changes made meanwhile are kept")
-      .example("mcds array compact jobs");
+      .example("mcds array compact jobs")
+      .answer("array compacted reason? lines_before lines")
+      .answer("array compacted reason")
+      .answer("array found server");
   declare(command, options, recopy, "recopy",
           "from now on keep the array in --copies copies; nothing is lost")
-      .example("mcds array recopy jobs --copies 2");
+      .example("mcds array recopy jobs --copies 2")
+      .answer("array @recopied")
+      .answer("array found");
   declare(command, options, drop, "drop", "end the array: nothing of it remains on the servers")
-      .example("mcds array drop jobs");
+      .example("mcds array drop jobs")
+      .answer("array @dropped");
   declare(command, options, where, "where", "print the array's keys and their servers")
-      .example("mcds array where jobs");
+      .example("mcds array where jobs")
+      .answer("@where");
 }
 
 }  // namespace mcds

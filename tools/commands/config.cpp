@@ -230,6 +230,11 @@ class Explanation {
 
 void declare_config(Command& command) {
   command.itself()
+      .answer("setting value:string|null from")
+      .answer("setting error")
+      .answer("server tls login login_in_clear? certificate? error?")
+      .field("value string|null the value in use")
+      .field("from string where it comes from")
       .example("mcds config")
       .example("mcds --timeout 2s config -o text")
       .action([](Session& session) {

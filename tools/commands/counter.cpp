@@ -270,15 +270,20 @@ void declare_counter(Command& counter) {
           .flag("--exact", "create an exact counter, which can look up the outcome after a lost reply",
                 options->exact)
           .flag("--plain", "create a plain counter, which has one copy", options->plain)
-          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
+          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+          .answer("counter value value_str? delta created exact? server @copies");
   finish(incr_verb, options, incr);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
              .example("mcds counter decr stock:44")
+             .answer("counter value value_str? delta exact? server @copies")
+             .answer("counter found server @copies")
              .argument("NAME", "the counter", &options->name)
              .optional_argument("DELTA", "a whole number; default 1", &options->delta),
          options, decr);
   finish(counter.verb("get", "print the values of counters")
              .example("mcds counter get hits")
+             .answer("counter value value_str? found exact? server @copies")
+             .answer("counter found server @copies")
              .example("mcds counter get hits misses --default 0 -o value")
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash()
@@ -287,6 +292,7 @@ void declare_counter(Command& counter) {
          options, get);
   finish(counter.verb("set", "set a counter to a value")
              .example("mcds counter set stock:44 120")
+             .answer("counter stored value value_str? server @copies")
              .argument("NAME", "the counter", &options->name)
              .argument("VALUE", "a whole number", &options->value)
              .option("--ttl", "D", "the ttl", &options->ttl)
@@ -294,20 +300,26 @@ void declare_counter(Command& counter) {
          options, set);
   finish(counter.verb("take", "read and reset to 0, losing no increment")
              .example("mcds counter take hits -o value")
+             .answer("counter taken taken_str? server @copies")
+             .answer("counter found server @copies")
              .argument("NAME", "the counter", &options->name),
          options, take);
   declare_counter_limit(counter);
   finish(counter.verb("remove", "remove counters")
              .example("mcds counter remove hits")
+             .answer("counter removed server @copies")
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash(),
          options, remove);
   counter.verb("recopy", "keep a counter in as many copies as --copies says, while others use it")
       .example("mcds counter recopy orders --copies 3")
+      .answer("counter @recopied")
+      .answer("counter found")
       .argument("NAME", "the counter", &options->name)
       .action([options](Session& session) { return recopy(session, *options); });
   finish(counter.verb("where", "print the servers of counters")
              .example("mcds counter where hits")
+             .answer("@where")
              .argument("NAME", "the counters; - reads one per line", &options->names)
              .dash(),
          options, where);

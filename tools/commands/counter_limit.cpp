@@ -160,6 +160,8 @@ ExitStatus limit(Session& session, const LimitOptions& options) {
 void declare_counter_limit(Command& counter) {
   const auto options = std::make_shared<LimitOptions>();
   counter.verb("limit", "allow at most N uses per period; exit 1 over the limit")
+      .answer("counter allowed used max peek? waited_s? retry_after_s? server @copies")
+      .answer("counter allowed max if_down server? error")
       .example("mcds counter limit mail:user7 --max 5 --per 1h && send-mail user7")
       .example("mcds counter limit login:10.1.2.3 --sliding --max 5 --per 1m --if-down deny")
       .example("mcds counter limit api --max 9 --per 1s -w 1m && curl https://api.example/")

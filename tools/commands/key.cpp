@@ -54,6 +54,8 @@ ExitStatus print_key(Session& session, const KeyOptions& options) {
 void declare_key(Command& command) {
   auto options = std::make_shared<KeyOptions>();
   command.itself()
+      .answer("key canonical")
+      .field("key string the cache key")
       .example(R"(mcds key '{"id":158,"lang":"de"}')")
       .example(R"(mcds key --prefix page: --digest sha256 '{"q":"shoes","page":2}')")
       .example("jq -c .query request.json | mcds key -o value -")

@@ -164,7 +164,9 @@ ExitStatus where(Session& session, const Options& options) {
 void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
   Verb& hit_verb = command.verb("hit", "count one visit in the running period");
-  hit_verb.example("mcds visitors hit site")
+  hit_verb.answer("visitors id? counted current? period_s period_started_at server @copies")
+      .field("id bytes the visitor")
+      .example("mcds visitors hit site")
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
       .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
   common_options(hit_verb, options, "5m");
@@ -176,7 +178,13 @@ void declare_visitors(Command& command) {
       .action([options](Session& session) { return hit(session, *options); });
 
   Verb& value_verb = command.verb("value", "print the count of the last full period");
-  value_verb.example("mcds visitors value site")
+  value_verb
+      .answer(
+          "visitors value period_s period_started_at current estimate? standard_error? display? server "
+          "@copies")
+      .field("value integer visitors in that period")
+      .field("estimate number visits in the last period until now")
+      .example("mcds visitors value site")
       .example("mcds visitors value site --estimate")
       .example("mcds visitors value site --jitter 3% -o value");
   common_options(value_verb, options, "the one in use, else 5m");
@@ -192,11 +200,12 @@ void declare_visitors(Command& command) {
 
   command.verb("drop", "remove the counts of this and the last period")
       .example("mcds visitors drop site")
+      .answer("visitors @dropped")
       .argument("NAME", "the visitors", &options->name)
       .action([options](Session& session) { return drop(session, *options); });
 
   Verb& where_verb = command.verb("where", "print the keys of this and the last period, and their servers");
-  where_verb.example("mcds visitors where site");
+  where_verb.answer("@where").example("mcds visitors where site");
   common_options(where_verb, options, "the one in use, else 5m");
   where_verb.action([options](Session& session) { return where(session, *options); });
 }

@@ -124,7 +124,10 @@ std::shared_ptr<CacheOptions> declare_entry(Verb& verb, bool command_required, R
 
 void declare_run(Command& command) {
   Verb& verb = command.verb("run", "replay the output of a command, or run it if the output is too old");
-  verb.example("mcds cache run report --ttl 5m -- ./make-report")
+  verb.answer("cache replayed made_at exit_code server @copies")
+      .answer("cache busy holder? server @copies")
+      .answer("cache stored reason? @result server @copies")
+      .example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run sales --tag orders --tag customers -- ./report")
       .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices");
@@ -156,20 +159,28 @@ void declare_run(Command& command) {
 
 void declare_others(Command& command) {
   Verb& show_verb = command.verb("show", "print the age of an entry; exit 1 if there is none");
-  show_verb.example("mcds cache show report")
+  show_verb
+      .answer(
+          "cache found fresh made_at expired? fresh_until_at? stale_until_at exit_code stdout_bytes "
+          "stderr_bytes tags? expired_tags? ttl_s? rebuilding holder? server @copies")
+      .answer("cache found rebuilding holder? server @copies")
+      .example("mcds cache show report")
       .example("mcds cache show report -o value")
       .example("mcds cache show -- ./query shoes");
   declare_entry(show_verb, false, show);
   Verb& expire_verb = command.verb("expire", "make the output stale, so that the next run rebuilds it");
-  expire_verb.example("mcds cache expire report").example("mcds cache expire --tag orders --tag customers");
+  expire_verb.answer("cache expired server @copies")
+      .answer("tag expired server @copies")
+      .example("mcds cache expire report")
+      .example("mcds cache expire --tag orders --tag customers");
   const auto expiring = declare_entry(expire_verb, false, expire);
   expire_verb.option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
                      &expiring->tags);
   Verb& remove_verb = command.verb("remove", "remove the output");
-  remove_verb.example("mcds cache remove report");
+  remove_verb.answer("cache removed server @copies").example("mcds cache remove report");
   declare_entry(remove_verb, false, remove);
   Verb& where_verb = command.verb("where", "print the keys and servers of an entry and its rebuild lock");
-  where_verb.example("mcds cache where report");
+  where_verb.answer("@where").example("mcds cache where report");
   declare_entry(where_verb, false, where);
 }
 

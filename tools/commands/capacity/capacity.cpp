@@ -123,6 +123,10 @@ ExitStatus run_capacity(Session& session, const CapacityOptions& options) {
 void declare_capacity(Command& command) {
   const auto options = std::make_shared<CapacityOptions>();
   command.itself()
+      .answer(
+          "server memory_bytes hit_ratio? gets? estimate? estimate_if_one_is_lost? coverage? cost? "
+          "notes:string[]? error?")
+      .field("notes string[] what the estimate does not cover")
       .example("mcds capacity --for 4s -o text")
       .example("mcds capacity --for 2s --at 0.5,2 --max-cost 30%")
       .option("--for", "D", "how long keys are watched; default 60s", &options->watched)

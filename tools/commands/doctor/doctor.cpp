@@ -81,6 +81,10 @@ ExitStatus run_doctor(Session& session, const DoctorOptions& options) {
 void declare_doctor(Command& command) {
   const auto options = std::make_shared<DoctorOptions>();
   command.itself()
+      .answer("finding severity servers evidence others? accepted? message advice")
+      .answer("ok problems warnings notes servers:integer for_s trips unknown")
+      .answer("check severity about:string needs message advice")
+      .field("unknown {lacks servers checks}[] checks that could not be made, and why")
       .example("mcds doctor -o text")
       .example("mcds doctor --for 1s --live -o text")
       .example("mcds doctor --for 2s --only down,connections_full,evicts_young")

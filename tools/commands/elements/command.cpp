@@ -267,6 +267,7 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
           ExitStatus (*action)(Session&, const ElementsKind&, const ElementsOptions&)) -> Verb& {
     return command.verb(name, summary)
         .argument("NAME", "the " + structure, &options->name)
+        .field("hash bytes the hash")
         .action([options, &kind, action](Session& session) { return action(session, kind, *options); });
   };
   std::string words = element;
@@ -274,27 +275,37 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
   const std::string name = structure == "table" ? "blocked" : "cfg";
 
   declare("remove", "remove " + element + "s", remove)
+      .answer(structure + ' ' + element + " removed server @copies")
       .example("mcds " + structure + " remove " + name + " old")
       .argument(words, "any bytes; - reads one per line", &options->words)
       .dash()
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)
+      .answer(structure + " found? count complete? lost?")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
+      .answer(structure + " complete lost? count listed lines shards healed? copies_whole? divergent?")
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
-      .example("mcds " + structure + " compact " + name);
+      .example("mcds " + structure + " compact " + name)
+      .answer(structure + " compacted");
   declare("clear", "remove all " + element + "s", clear)
       .example("mcds " + structure + " clear " + name)
+      .answer(structure + " found? removed")
+      .field("removed integer how many were removed")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)
-      .example("mcds " + structure + " recopy " + name + " --copies 2");
+      .example("mcds " + structure + " recopy " + name + " --copies 2")
+      .answer(structure + " @recopied")
+      .answer(structure + " found");
   declare("drop", "end the " + structure + ": nothing of it remains on the servers", drop)
-      .example("mcds " + structure + " drop " + name);
+      .example("mcds " + structure + " drop " + name)
+      .answer(structure + " @dropped");
   declare("where", "print the keys of " + element + "s and of the index, and their servers", where)
       .example("mcds " + structure + " where " + name)
+      .answer("@where")
       .optional_argument(words, element + "s whose keys to show", &options->words);
 }
 

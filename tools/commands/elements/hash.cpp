@@ -98,7 +98,8 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
 void declare_hash(Command& command) {
   const auto options = std::make_shared<ElementsOptions>();
   Verb& setting = command.verb("set", "set fields to values");
-  setting.example("mcds hash set cfg color blue size L")
+  setting.answer("hash field created server ttl_s? @copies")
+      .example("mcds hash set cfg color blue size L")
       .example("mcds hash set cfg logo @logo.png")
       .example("mcds hash fetch cfg | mcds hash set copy - --json")
       .example("mcds hash set sessions user7 \"$token\" --ttl 30m")
@@ -114,6 +115,9 @@ void declare_hash(Command& command) {
   declare_ttl(setting, options);
   command.verb("get", "print the values of fields")
       .example("mcds hash get cfg color -o value")
+      .answer("hash field value server @copies")
+      .answer("hash field found server")
+      .field("value bytes the value")
       .example("mcds hash get cfg color size")
       .argument("NAME", "the hash", &options->name)
       .argument("FIELD", "any bytes; - reads one per line", &options->words)
@@ -122,6 +126,9 @@ void declare_hash(Command& command) {
       .action([options](Session& session) { return get(session, *options); });
   command.verb("fetch", "print all fields with their values, unordered")
       .example("mcds hash fetch cfg")
+      .answer("hash field value server")
+      .answer("hash complete lost")
+      .field("value bytes the value")
       .example("mcds hash fetch cfg -o value | sort")
       .argument("NAME", "the hash", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
@@ -130,6 +137,8 @@ void declare_hash(Command& command) {
       .action([options](Session& session) { return fetch_elements(session, kind, *options, false); });
   command.verb("fields", "print all fields without their values")
       .example("mcds hash fields cfg -o value")
+      .answer("hash field server")
+      .answer("hash complete lost")
       .argument("NAME", "the hash", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
             options->partial)
@@ -137,6 +146,9 @@ void declare_hash(Command& command) {
       .action([options](Session& session) { return fetch_elements(session, kind, *options, true); });
   command.verb("watch", "print all fields, or those given, then each change of them")
       .example("mcds hash watch cfg")
+      .answer("hash field value before? server")
+      .answer("hash field removed before? server")
+      .field("value bytes the value")
       .example("mcds hash watch cfg color size --every 5s -o value")
       .argument("NAME", "the hash", &options->name)
       .optional_argument("FIELD", "the fields to watch; default: all, those too that come later",

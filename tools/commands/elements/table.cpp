@@ -47,7 +47,8 @@ ExitStatus has(Session& session, const ElementsOptions& options) {
 void declare_table(Command& command) {
   const auto options = std::make_shared<ElementsOptions>();
   Verb& adding = command.verb("add", "add members");
-  adding.example("mcds table add blocked 10.1.2.3 10.1.2.4")
+  adding.answer("table member added server ttl_s? @copies")
+      .example("mcds table add blocked 10.1.2.3 10.1.2.4")
       .example("cut -f1 offenders | mcds table add blocked - --ttl 1h")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; @FILE: a file's contents; - reads one per line", &options->words)
@@ -59,6 +60,7 @@ void declare_table(Command& command) {
   declare_ttl(adding, options);
   command.verb("has", "print whether these are members")
       .example("mcds table has blocked 10.1.2.3")
+      .answer("table member has server @copies")
       .example("if mcds table has blocked \"$IP\" >/dev/null; then exit 1; fi")
       .argument("NAME", "the table", &options->name)
       .argument("MEMBER", "any bytes; - reads one per line", &options->words)
@@ -67,6 +69,8 @@ void declare_table(Command& command) {
       .action([options](Session& session) { return has(session, *options); });
   command.verb("fetch", "print all members, unordered")
       .example("mcds table fetch blocked -o value | sort")
+      .answer("table member server")
+      .answer("table complete lost")
       .argument("NAME", "the table", &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
             options->partial)

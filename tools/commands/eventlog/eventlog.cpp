@@ -208,7 +208,9 @@ constexpr const char* busy_help = "exit code if another run is using the cursor;
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
-  verb.example("mcds eventlog put deploys 'v1.4.2 ok'")
+  verb.answer("eventlog id at server @copies")
+      .answer("eventlog events failed first_id? last_id? @copies")
+      .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
       .example("tail -F app.log | mcds eventlog put app -")
       .argument("NAME", "the log", &options->name)
@@ -225,7 +227,9 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("fetch", "print events in the order of their time");
-  verb.example("mcds eventlog fetch deploys --first 15m")
+  verb.answer("id at data")
+      .answer("gap from:time to:time reason")
+      .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
       .example("mcds eventlog fetch deploys --limit 100 -o value")
       .argument("NAME", "the log", &options->name)
@@ -244,7 +248,9 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   Verb& verb = command.verb("tail", "print the last events, and new ones with -f");
-  verb.example("mcds eventlog tail deploys")
+  verb.answer("eventlog? id at data")
+      .answer("eventlog? gap from:time to:time reason")
+      .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")
       .example("mcds eventlog tail deploys alerts -n 20")
@@ -269,20 +275,30 @@ void declare_eventlog(Command& command) {
   declare_fetch(command, options);
   declare_tail(command, options);
   Verb& info_verb = command.verb("info", "print the number of events, their times, and gaps");
-  info_verb.example("mcds eventlog info deploys").argument("NAME", "the log", &options->name);
+  info_verb.answer("eventlog found")
+      .answer(
+          "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
+          "shapes?")
+      .example("mcds eventlog info deploys")
+      .argument("NAME", "the log", &options->name);
   with_shape(info_verb, options, "default: that of the log's writers").action([options](Session& session) {
     return info(session, *options);
   });
   command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost")
       .example("mcds eventlog recopy deploys --copies 2")
+      .answer("eventlog @recopied")
+      .answer("eventlog found")
       .argument("NAME", "the log", &options->name)
       .action([options](Session& session) { return recopy(session, *options); });
   command.verb("drop", "end the log: nothing of it remains on the servers")
       .example("mcds eventlog drop deploys")
+      .answer("eventlog @dropped")
       .argument("NAME", "the log", &options->name)
       .action([options](Session& session) { return drop(session, *options); });
   Verb& where_verb = command.verb("where", "print the log's keys and their servers");
-  where_verb.example("mcds eventlog where deploys").argument("NAME", "the log", &options->name);
+  where_verb.answer("@where")
+      .example("mcds eventlog where deploys")
+      .argument("NAME", "the log", &options->name);
   with_shape(where_verb, options, "default: as the log is, else 1m").action([options](Session& session) {
     return where(session, *options);
   });

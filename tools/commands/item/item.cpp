@@ -19,7 +19,10 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
   Verb& verb = command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time");
   declare_selected_keys(verb, options->selected);
   finish(
-      verb.example("mcds item list --sort size -n 10")
+      verb.answer("key size_bytes @age flags? digest? expires_at? cas server")
+          .answer("prefix keys size_bytes")
+          .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
+          .example("mcds item list --sort size -n 10")
           .example("mcds item list --by-prefix")
           .example("mcds item list --names lock -o value")
           .option("--older-than", "D", "only keys that were neither read nor written for so long",
@@ -41,7 +44,11 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
 
 void declare_remove(Command& command, const ItemOptionsPtr& options) {
   Verb& verb = command.verb("remove", "remove items");
-  verb.example("mcds item remove page:1 page:2")
+  verb.answer("key removed reason? server servers?")
+      .answer("key would_remove reason? server servers?")
+      .answer("keys? size_bytes? removed:integer @removal")
+      .answer("keys? size_bytes? would_remove:integer @removal")
+      .example("mcds item remove page:1 page:2")
       .example("mcds item remove --prefix page: --dry-run")
       .example("mcds item list --older-than 7d --digest | mcds item remove - --yes")
       .optional_argument("KEY", "whole keys; - reads one per line, or lines of item list", &options->keys)
@@ -62,7 +69,10 @@ constexpr const char* rate_help = "at most N items per second";
 
 void declare_save(Command& command, const ItemOptionsPtr& options) {
   Verb& verb = command.verb("save", "save items to a file, from which item load puts them back");
-  verb.example("mcds item save cache.saved")
+  verb.answer("server @saved complete")
+      .answer("structure saved reason")
+      .answer("file @saved structures torn passed_over bytes @speed")
+      .example("mcds item save cache.saved")
       .example("mcds item save pages.zst --prefix page:")
       .argument("FILE", "is replaced when all is written, compressed if named .zst; - writes standard output",
                 &options->file)
@@ -77,7 +87,12 @@ void declare_save(Command& command, const ItemOptionsPtr& options) {
 
 void declare_load(Command& command, const ItemOptionsPtr& options) {
   Verb& verb = command.verb("load", "put back what item save or memcached-tool dump printed");
-  verb.example("mcds item load cache.saved --dry-run")
+  verb.answer("server @loaded")
+      .answer("file items @loaded expired:integer passed_over whole @speed")
+      .answer("server would_load")
+      .answer("file items would_load expired:integer passed_over whole @speed")
+      .answer("file items bytes whole about?")
+      .example("mcds item load cache.saved --dry-run")
       .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")
       .argument("FILE", "what was saved; - reads standard input", &options->file)
       .dash();
@@ -94,6 +109,9 @@ void declare_load(Command& command, const ItemOptionsPtr& options) {
 void declare_keep(Command& command, const ItemOptionsPtr& options) {
   finish(command.verb("keep", "save what a server has, run a command that restarts it, load it again")
              .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
+             .answer("server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
+                     "expired:integer failed after file?")
+             .field("before integer items on the server before")
              .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
              .option("--on", "SERVER", "the server that the command restarts", &options->on)
              .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
@@ -113,6 +131,9 @@ void declare_keep(Command& command, const ItemOptionsPtr& options) {
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
   finish(command.verb("hot", "watch which keys are read, missed, stored and evicted most")
              .example("mcds item hot -n 5 -o text")
+             .answer("key @events size_bytes:integer|null server")
+             .answer("server @events coverage dropped:integer watched_s")
+             .field("dropped integer events that the server did not log")
              .example("mcds item hot --for 30s --sort misses --prefix page:")
              .option("--for", "D", "how long to watch; default 5s", &options->watched)
              .option("-n,--count", "N", "at most N keys; default 20", &options->count)
@@ -129,17 +150,24 @@ void declare_item(Command& command) {
   const auto options = std::make_shared<ItemOptions>();
   finish(command.verb("get", "print items with their values, flags and ttl")
              .example("mcds item get session:44 --as php-memcached")
+             .answer("key found value:bytes flags size_bytes @age cas server")
+             .answer("key found server")
+             .field("value bytes the value")
              .example("mcds item get page:1 -o value")
              .argument("KEY", keys_help, &options->keys)
              .dash(),
          options, item_get);
   finish(command.verb("show", "the same without the values")
              .example("mcds item show page:1 page:2 -o text")
+             .answer("key found flags size_bytes @age cas server")
+             .answer("key found server")
              .argument("KEY", keys_help, &options->keys)
              .dash(),
          options, item_show);
   finish(command.verb("set", "store an item where its client looks for it")
              .example("mcds item set motd 'back at noon' --ttl 1h")
+             .answer("key stored flags size_bytes server")
+             .answer("key stored reason server")
              .example("mcds item set logo @logo.png --flags 2 --if-absent")
              .argument("KEY", "the whole key", &options->key)
              .argument("VALUE", "any bytes; - reads standard input, @FILE a file", &options->value)
@@ -153,6 +181,7 @@ void declare_item(Command& command) {
          options, item_set);
   finish(command.verb("touch", "set a new ttl for items")
              .example("mcds item touch session:44 --ttl 30m")
+             .answer("key touched server")
              .argument("KEY", keys_help, &options->keys)
              .dash()
              .option("--ttl", "D", "the ttl from now", &options->ttl),

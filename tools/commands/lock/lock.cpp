@@ -241,7 +241,10 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
 void declare_run(Command& command) {
   auto options = std::make_shared<LockOptions>();
   Verb& verb = command.verb("run", "run a command while holding a lock");
-  verb.example("mcds lock run nightly -- /usr/local/bin/backup.sh")
+  verb.answer("lock acquired slot? slots? holder? server")
+      .answer("lock acquired slot? slots? token fence server started_at renewals finished_at outcome @result")
+      .answer("lock acquired without_lock @result")
+      .example("mcds lock run nightly -- /usr/local/bin/backup.sh")
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report")
       .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv");
@@ -265,7 +268,9 @@ void declare_run(Command& command) {
 void declare_acquire(Command& command) {
   auto options = std::make_shared<LockOptions>();
   Verb& verb = command.verb("acquire", "take a lock and print its token");
-  verb.example("mcds lock acquire nightly --ttl 10m")
+  verb.answer("lock acquired slot? slots? @lease server @copies")
+      .answer("lock acquired slot? slots? holder? server @copies")
+      .example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
       .example("mcds lock acquire ledger --fence --note \"month end\"")
       .example("mcds lock acquire encoder --slots 3");
@@ -277,7 +282,9 @@ void declare_acquire(Command& command) {
 void declare_owned(Command& command) {
   auto renewing = std::make_shared<LockOptions>();
   Verb& renew_verb = command.verb("renew", "extend a lock you hold");
-  renew_verb.example("mcds lock renew nightly --token \"$token\" --ttl 10m")
+  renew_verb.answer("lock renewed @lease server")
+      .answer("lock renewed reason server")
+      .example("mcds lock renew nightly --token \"$token\" --ttl 10m")
       .argument("NAME", "the lock", &renewing->name)
       .option("--token", "T", "the token printed by acquire", &renewing->token)
       .option("--ttl", "D", "the ttl from now; default: the ttl last used", &renewing->ttl)
@@ -285,7 +292,9 @@ void declare_owned(Command& command) {
   act(renew_verb, renewing, renew);
   auto releasing = std::make_shared<LockOptions>();
   Verb& release_verb = command.verb("release", "release a lock");
-  release_verb.example("mcds lock release nightly --token \"$token\"")
+  release_verb.answer("lock released forced? holder? server @copies")
+      .answer("lock released reason @copies")
+      .example("mcds lock release nightly --token \"$token\"")
       .example("mcds lock release nightly --force")
       .argument("NAME", "the lock", &releasing->name)
       .option("--token", "T", "the token printed by acquire", &releasing->token)
@@ -297,7 +306,8 @@ void declare_owned(Command& command) {
 void declare_looking(Command& command) {
   auto showing = std::make_shared<LockOptions>();
   Verb& show_verb = command.verb("show", "print who holds a lock; exit 1 if it is not held");
-  show_verb.example("mcds lock show nightly")
+  show_verb.answer("lock held slot? holder? ttl_s? server? @copies")
+      .example("mcds lock show nightly")
       .argument("NAME", "the locks; - reads one per line", &showing->names)
       .dash()
       .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
@@ -305,13 +315,15 @@ void declare_looking(Command& command) {
   act(show_verb, showing, show);
   auto forgetting = std::make_shared<LockOptions>();
   Verb& forget_verb = command.verb("forget", "remove the fences of locks that nobody holds");
-  forget_verb.example("mcds lock forget job-4711")
+  forget_verb.answer("lock forgotten reason?")
+      .example("mcds lock forget job-4711")
       .argument("NAME", "the locks; - reads one per line", &forgetting->names)
       .dash();
   act(forget_verb, forgetting, forget);
   auto finding = std::make_shared<LockOptions>();
   Verb& where_verb = command.verb("where", "print the key and server of a lock");
-  where_verb.example("mcds lock where nightly")
+  where_verb.answer("@where")
+      .example("mcds lock where nightly")
       .argument("NAME", "the locks; - reads one per line", &finding->names)
       .dash()
       .option("--slots", "N", "a line for each slot of a lock that has several", &finding->slots);

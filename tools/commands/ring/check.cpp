@@ -78,7 +78,9 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
 
 void declare_ring_check(Verb& verb) {
   const auto options = std::make_shared<CheckOptions>();
-  verb.example("mcds ring check")
+  verb.answer("check severity message servers")
+      .answer("ok problems notes servers:integer profile")
+      .example("mcds ring check")
       .example("mcds --servers-from nutcracker:/etc/nutcracker.yml ring check -o text")
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
       .option("--keys", "FILE", "also check whether these keys are distributed by weight; -: standard input",

@@ -115,7 +115,11 @@ ExitStatus run_diff(Session& session, const DiffOptions& options) {
 void declare_ring_diff(Verb& verb) {
   const auto options = std::make_shared<DiffOptions>();
   declare_changed_pool(verb, options->to);
-  verb.example("mcds ring diff --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --live")
+  verb.answer("from to keys size_bytes? share")
+      .answer(
+          "source keys moved moved_share ideal_share size_bytes? moved_bytes? astray? max_moved_share? "
+          "within?")
+      .example("mcds ring diff --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --live")
       .example("mcds ring diff --as-to dalli")
       .example("mcds ring diff --to-servers-from nutcracker:new.yml --max-moved 30%")
       .option("--keys", "FILE", "compare these keys, one KEY or KEY<TAB>BYTES per line; -: standard input",

@@ -244,7 +244,15 @@ void declare_ring_move(Verb& verb) {
   const auto options = std::make_shared<RingMoveOptions>();
   declare_changed_pool(verb, options->to);
   declare_selected_keys(verb, options->selected);
-  verb.example("mcds ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
+  verb.answer("server keys stays moves arrived astray locks complete")
+      .answer("from to keys size_bytes")
+      .answer("from to keys size_bytes @moved")
+      .answer("keys size_bytes astray locks dry_run")
+      .answer("keys size_bytes @moved astray locks evicted @speed")
+      .answer("to evicted restarted flushed message")
+      .answer("to lost:integer message")
+      .answer("key left from to message")
+      .example("mcds ring move --to 10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4 --dry-run")
       .example("mcds ring move --to 10.0.0.1,10.0.0.2 --journal move.journal --rate 20000/s")
       .example("mcds ring move --as-to dalli --journal move.journal")
       .option("--rate", "N/s", "copy at most N items per second", &options->rate)

@@ -200,7 +200,8 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
 
 void declare_ring_shares(Verb& verb) {
   const auto options = std::make_shared<SharesOptions>();
-  verb.example("mcds ring")
+  verb.answer("server index name? weight share fair points? keys:integer|null? method profile")
+      .example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
       .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares", &options->svg)

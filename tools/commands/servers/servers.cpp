@@ -95,6 +95,15 @@ ExitStatus run(Session& session, const ServersOptions& options) {
 void declare_servers(Command& command) {
   const auto options = std::make_shared<ServersOptions>();
   command.itself()
+      .answer(
+          "server index name? up version? uptime_s? @sizes evictions? rtt_us? login_in_clear? "
+          "certificate_ends_at? error?")
+      .answer("server up at interval_s? restarted? @rates error?")
+      .answer("server up at @rates servers:integer servers_up")
+      .answer("key events_per_s server")
+      .answer("prefix events_per_s")
+      .answer("finding severity servers")
+      .answer("server index name? up error? *")
       .example("mcds servers -o text")
       .example("mcds servers --every 1s -n 2")
       .example("mcds servers --every 1s -n 1 --hot --find")

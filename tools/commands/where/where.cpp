@@ -184,7 +184,32 @@ void declare_pruning(Verb& verb, WhereOptions& options) {
 void declare_where(Command& command) {
   const auto options = std::make_shared<WhereOptions>();
   Verb& verb = command.itself();
-  verb.example("mcds where price:44 price:45")
+  verb.answer("@where @owners explain?")
+      .answer("@placed down then")
+      .answer("@placed @owners verdict compared? copies")
+      .answer("keys profile verdicts size_bytes? pairs? examples?")
+      .answer("keys profile verdicts removed:integer @removal")
+      .answer("keys profile verdicts would_remove:integer @removal")
+      .answer(
+          "keys profile profile_before astray locks on_old_places only_there differs changed failed "
+          "removed:integer @removal")
+      .answer(
+          "keys profile profile_before astray locks on_old_places only_there differs changed failed "
+          "would_remove:integer @removal")
+      .answer("key left server to message")
+      .answer(
+          "profile agreement explained keys told_apart_after client selected_by also alike_here_only prefix? "
+          "share?")
+      .answer(
+          "profile agreement explained keys behind_after client selected_by also alike_here_only prefix? "
+          "share?")
+      .answer("profile client language versions selected_by distribution when_down fragile")
+      .answer("alias profile")
+      .field(
+          "copies {server owner holder:boolean? error? found? size_bytes? flags? ttl_s:number|null? idle_s? "
+          "cas? "
+          "md5? rtt_us? prune?}[] each server's copy")
+      .example("mcds where price:44 price:45")
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
