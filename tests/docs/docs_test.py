@@ -134,12 +134,12 @@ def fits_object(schema, value):
 
 
 def answers_in(text):
-    """The lines that are JSON objects, but for errors and warnings."""
+    """The lines that are JSON objects, but for errors, warnings and schemas."""
     for line in text.splitlines():
         with contextlib.suppress(ValueError):
             line = re.sub(r"\{<any>[^{}]*\}|(?<=[:\[,])<any>(?=[,}\]])", f'"{WILDCARD}"', line)
             answer = json.loads(re.sub(r"<[a-z0-9]+>", "0", line)) if line.startswith("{") else {}
-            if not set(answer) <= {"error", "warning"}:
+            if not set(answer) <= {"error", "warning"} and "$schema" not in answer:
                 yield answer
 
 

@@ -1,5 +1,5 @@
-// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema, completions,
-// __describe and the man page test all read this description.
+// The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema,
+// completions, __describe and the man page test all read this description.
 //
 //   void declare_counter(Command& counter) {
 //     auto options = std::make_shared<IncrOptions>();
