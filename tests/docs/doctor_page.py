@@ -6,6 +6,8 @@ import subprocess
 PAGE = "man/mcds-checks.7"
 BEGIN, END = '.\\" The table of checks: tests/docs/docs_test.py BUILD_DIR --update writes it.\n', '.\\" End of the table.\n'
 
+OF_THE_RING = "mcds ring check -o text"
+
 
 def checks(mcds):
     done = subprocess.run([mcds, "doctor", "--checks"], check=True, capture_output=True, text=True)
@@ -16,10 +18,11 @@ def table(mcds):
     parts, about = [BEGIN], None
     for check in checks(mcds):
         if check["about"] != about:
-            parts.append(("" if about is None else ".El\n") + f".Ss About {check['about']}\n.Bl -tag -width Ds\n")
+            parts.append(("" if about is None else ".El\n") + f".Ss About {check['about']}\n.Bl -tag -width Ds -compact\n")
             about = check["about"]
         needs = f" ; needs {check['needs']}" if check["needs"] else ""
-        words = [re.sub(r"\. (?=[A-Z])", ".\n", check["message"]), "Do this: " + check["advice"]]
+        words = [re.sub(r"\. (?=[A-Z])", ".\n", check["message"])]
+        words += ["Do this: " + check["advice"]] if check["advice"] != OF_THE_RING else []
         parts.append(f".It Li {check['check']} Pq {check['severity']}{needs}\n".replace(" --", " \\-\\-")
                      + ".br\n".join(word.replace("\\", "\\e").replace("--", "\\-\\-") + "\n" for word in words))
     return "".join([*parts, ".El\n", END])
