@@ -1,5 +1,6 @@
 // Declare, parse, run one action; the only catch; the exit code.
 #include <fcntl.h>
+#include <nss.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -24,6 +25,16 @@ void keep_standard_streams_open() {
     const int opened = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (opened >= 0 && opened != descriptor) dup2(opened, descriptor);
   }
+}
+
+// A static program that loads a module of the system's own libc, for what nsswitch.conf names there, crashes unless
+// both are of one version. Files and DNS are inside.
+void load_no_modules() {
+#ifdef MCDS_STATIC
+  __nss_configure_lookup("hosts", "files dns");
+  __nss_configure_lookup("passwd", "files");
+  __nss_configure_lookup("services", "files");
+#endif
 }
 
 int report(Session&& session, const Failure& failure) {
@@ -74,6 +85,7 @@ int run(const std::vector<std::string>& arguments, Invocation& invocation) {
 
 int main(int count, char** words) {
   keep_standard_streams_open();
+  load_no_modules();
   std::signal(SIGPIPE, SIG_IGN);
   Invocation invocation;
   try {

@@ -19,25 +19,25 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 from checks import check, finish
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-WIDTH, ROW, CELL = 92, 18, 8.4
-# What is run before, and what is shown.
+WIDTH, ROW, CELL = 60, 18, 8.4  # readable on a telephone
+# What is shown; a screen that is redrawn, as it is after some seconds.
 PICTURES = {
-    "hot": ["sleep 1", ["mcds item hot --for 2s -n 5 -o text", "mcds item list --by-prefix -o text"]],
+    "screen": ["mcds servers --every 1s --hot", "mcds item list --by-prefix -o text"],
 }
-STYLE = """<style>svg{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}
-.b{fill:#f6f8fa}.t{fill:#24292f}.p{fill:#0969da}.h{font-weight:bold}
+# Browsers put runs of spaces together in text elements, whatever the picture's own white-space is.
+STYLE = """<style>text{font:14px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;white-space:pre}
+.b{fill:#f6f8fa}.t{fill:#24292f}.p{fill:#0969da}
 @media(prefers-color-scheme:dark){.b{fill:#161b22}.t{fill:#e6edf3}.p{fill:#58a6ff}}</style>"""
 
 
 def run(mcds, name):
     """(command, the lines it leaves on a terminal of WIDTH columns) of each command."""
-    before, commands = PICTURES[name]
-    script = before + "".join(f"; printf '\\001'; {command}" for command in commands)
+    commands = PICTURES[name]
+    script = "sleep 1" + "".join(f"; printf '\\001'; {'timeout --foreground 5 ' if '--every' in command else ''}{command}" for command in commands)
     terminal, other = pty.openpty()
     fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
-    words = ["--load"] if name == "hot" else []
     path = os.path.dirname(mcds) + ":" + os.environ["PATH"]
-    process = subprocess.Popen([mcds, "sandbox", *words, "--", "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=other, stderr=other,
+    process = subprocess.Popen([mcds, "sandbox", "--load", "--", "sh", "-c", script], stdin=subprocess.DEVNULL, stdout=other, stderr=other,
                                env={**os.environ, "PATH": path, "LANG": "C.UTF-8", "TERM": "xterm"}, start_new_session=True)
     os.close(other)
     said = b""
@@ -55,6 +55,8 @@ def run(mcds, name):
 
 def lines_of(text):
     """What stays of each line: a carriage return begins it anew, and colours are not drawn."""
+    if "\x1b[?1049h" in text:
+        text = text.split("\x1b[H")[-1].split("\x1b[J")[0]
     lines = [line.rstrip("\r").split("\r")[-1] for line in text.split("\n")]
     plain = [re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line).rstrip() for line in lines]
     plain = plain[:-1] if plain and not plain[-1] else plain
@@ -67,10 +69,12 @@ def svg(screens):
         rows.append(("p", "$ " + command))
         rows += [("t", line) for line in lines]
         rows.append(("t", ""))
+    rows.pop()
     height = ROW * len(rows) + 20
     width = CELL * WIDTH + 24
     text = "".join(f'<text class="{kind}" x="12" y="{20 + ROW * i}">{html.escape(line)}</text>\n' for i, (kind, line) in enumerate(rows))
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" role="img">{STYLE}\n'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}" role="img" '
+            f'xml:space="preserve">{STYLE}\n'
             f'<rect class="b" width="100%" height="100%" rx="8"/>\n{text}</svg>\n')
 
 

@@ -129,20 +129,23 @@ class Writer {
     const double below = problems_.empty() ? 0 : 16 + problem_height * static_cast<double>(problems_.size());
     const std::string height = px(picture_height + below);
     const std::string size = "width=\"" + px(width) + "\" height=\"" + height + '"';
-    svg_ = "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + px(width) + ' ' +
-           height + "\" role=\"img\">\n<title>" + escaped(drawing_.title + ": " + drawing_.subtitle) +
-           "</title>\n<style>\n" +
-           "text { font-family: Inter, system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif; "
-           "fill: #1d2536 }\n"
-           ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
-           ".head { font-size: 12px; fill: #667085 }\n.end { "
-           "text-anchor: end }\n.mid { text-anchor: middle }\n"
-           ".label { font-size: " +
-           px(label_size()) +
-           "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
-           ".number { font-size: 13px; font-weight: 600; fill: #fff }\n.dark { fill: #1d2536 "
-           "}\n</style>\n<rect " +
-           size + " fill=\"#fbfcfe\"/>\n";
+    svg_ =
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" " + size + " viewBox=\"0 0 " + px(width) + ' ' + height +
+        "\" role=\"img\">\n<title>" + escaped(drawing_.title + ": " + drawing_.subtitle) +
+        "</title>\n<style>\n" +
+        "text { font-family: Inter, system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', sans-serif; "
+        "fill: #1d2536 }\n"
+        ".title { font-size: 30px; font-weight: 700 }\n.sub { font-size: 15px; fill: #667085 }\n"
+        ".problem { font-size: 14px; fill: #b42318 }\n"
+        ".head { font-size: 12px; fill: #667085 }\n.end { "
+        "text-anchor: end }\n.mid { text-anchor: middle }\n"
+        ".label { font-size: " +
+        px(label_size()) +
+        "px }\n.share { font-weight: 600 }\n.big { font-size: 44px; font-weight: 700 }\n"
+        ".number { font-size: 13px; font-weight: 600; fill: #fff }\n.dark { fill: #1d2536 }\n"
+        "@media (prefers-color-scheme: dark) { text, .mark { fill: #e6edf3 } .sub, .head { fill: #9da7b5 } "
+        ".back { fill: #0d1117 } .rest { fill: #30363d } .problem { fill: #ff8f85 } }\n</style>\n<rect " +
+        size + " class=\"back\" fill=\"#fbfcfe\"/>\n";
     svg_ += text_at(48, 62, "title", drawing_.title) + text_at(48, 90, "sub", drawing_.subtitle);
     if (!drawing_.pool.empty()) svg_ += text_at(width - 40, 62, "sub end", drawing_.pool);
     if (!drawing_.date.empty()) svg_ += text_at(width - 40, 90, "sub end", drawing_.date);
@@ -268,7 +271,6 @@ class Writer {
   double bar_x() const { return legend_width_ - 98; }
 
   void problems() {
-    if (!problems_.empty()) svg_ += "<style>.problem { font-size: 14px; fill: #b42318 }</style>\n";
     for (std::size_t i = 0; i < problems_.size(); ++i)
       svg_ += text_at(48, picture_height + problem_height * static_cast<double>(i), "problem", problems_[i]);
   }
@@ -296,18 +298,19 @@ class Writer {
     const double most =
         std::max(*std::max_element(drawing_.shares.shares.begin(), drawing_.shares.shares.end()),
                  *std::max_element(drawing_.shares.fair.begin(), drawing_.shares.fair.end()));
-    svg_ += rectangle(x, y - height / 2, width, height, height / 2, "#e9edf4");
+    svg_ += rectangle(x, y - height / 2, width, height, height / 2, "#e9edf4", "rest");
     const double length = drawing_.shares.shares[server] / most * width;
     if (length > 0)
       svg_ += rectangle(x, y - height / 2, std::max(length, height), height, height / 2, hex(colour));
     svg_ += rectangle(x + drawing_.shares.fair[server] / most * width - 0.75, y - height / 2 - 3, 1.5,
-                      height + 6, 0, "#1d2536");
+                      height + 6, 0, "#1d2536", "mark");
   }
 
   static std::string rectangle(double x, double y, double width, double height, double round,
-                               std::string_view fill) {
-    return "<rect x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" + px(width) + "\" height=\"" +
-           px(height) + "\" rx=\"" + px(round) + "\" fill=\"" + std::string(fill) + "\"/>\n";
+                               std::string_view fill, std::string_view style = "swatch") {
+    return "<rect class=\"" + std::string(style) + "\" x=\"" + px(x) + "\" y=\"" + px(y) + "\" width=\"" +
+           px(width) + "\" height=\"" + px(height) + "\" rx=\"" + px(round) + "\" fill=\"" +
+           std::string(fill) + "\"/>\n";
   }
 
   const RingDrawing& drawing_;
