@@ -27,8 +27,8 @@ void keep_standard_streams_open() {
   }
 }
 
-// A static program that loads a module of the system's own libc, for what nsswitch.conf names there, crashes unless
-// both are of one version. Files and DNS are inside.
+// A static program that loads a module of the system's own libc, for what nsswitch.conf names there, crashes
+// unless both are of one version. Files and DNS are inside.
 void load_no_modules() {
 #ifdef MCDS_STATIC
   __nss_configure_lookup("hosts", "files dns");
