@@ -680,9 +680,289 @@ def a_lock_that_may_be_evicted(ward):
     ward.options += ["--live"]
     return pool(ward), {0}
 
+# What operators meet: other services, doors to several servers, programs that sleep.
 
-def run(words, pool_of):
-    subprocess.run([mcds, "-s", pool_of, *words], capture_output=True, check=False, timeout=60)
+def program_on_a_port(ward, *command):
+    """Beside two servers, something that is not memcached."""
+    ward.servers(2)
+    port, = free_ports(1)
+    ward.program([word.replace("PORT", str(port)) for word in command], port, cwd=ward.directory)
+    return pool(ward) + f",127.0.0.1:{port}", {f"127.0.0.1:{port}"}
+
+
+@sick("wrong_service")
+def a_web_server_in_the_list(ward):
+    return program_on_a_port(ward, sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "PORT")
+
+
+def greets(ward, *said, closes=False):
+    ward.servers(2)
+
+    def serve(connection):
+        for text in said:
+            connection.sendall(text)
+        while not closes and connection.recv(1000):
+            pass
+    ward.stub(serve)
+    return pool(ward), {2}
+
+
+@sick("wrong_service")
+def ssh_in_the_list(ward):
+    return greets(ward, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+
+
+@sick("wrong_service")
+def a_mail_server_in_the_list(ward):
+    return greets(ward, b"220 mail.example ESMTP Postfix\r\n", b"502 5.5.2 Error: command not recognized\r\n")
+
+
+@sick("wrong_service")
+def a_database_in_the_list(ward):
+    return greets(ward, b"J\0\0\0\n5.7.33\0\x05\0\0\0AZaz09~!\0\xff\xf7\x08\x02\0", b"\x01\0\0\x01\xff\x10\x04Got packets out of order")
+
+
+@sick("wrong_service")
+def redis_that_wants_a_password(ward):
+    ward.servers(2)
+
+    def serve(connection):
+        while connection.recv(1000):
+            connection.sendall(b"-NOAUTH Authentication required.\r\n")
+    ward.stub(serve)
+    return pool(ward), {2}
+
+
+@sick("wrong_service")
+def a_door_with_nobody_behind(ward):
+    """As a load balancer or stunnel without its server: takes the connection and closes it."""
+    return greets(ward, closes=True)
+
+
+@sick("wrong_service")
+def tls_asked_of_a_server_in_clear(ward):
+    authority = Authority(ward.directory, "ca")
+    port = tls_server(ward, authority.certificate("s", "IP:127.0.0.1", days=90))
+    clear, = free_ports(1)
+    ward.program(["memcached", "-t", "1", "-l", "127.0.0.1", "-p", str(clear), "-U", "0"], clear)
+    ward.options += ["--tls-ca", authority.file]
+    return f"tls://127.0.0.1:{port},tls://127.0.0.1:{clear}", {f"127.0.0.1:{clear}"}
+
+
+@sick("handshakes_fail")
+def a_client_without_tls(ward):
+    authority = Authority(ward.directory, "ca")
+    ports = [tls_server(ward, authority.certificate(f"s{n}", "IP:127.0.0.1", days=90)) for n in range(2)]
+    ward.options += ["--tls-ca", authority.file]
+
+    def act():
+        client = Client(ports[1])
+        with contextlib.suppress(OSError):
+            client.socket.sendall(b"get a\r\n")
+            client.socket.recv(100)
+        client.close()
+        time.sleep(0.05)
+    ward.meanwhile(act)
+    return ",".join(f"tls://127.0.0.1:{port}" for port in ports), {f"127.0.0.1:{ports[1]}"}
+
+
+@sick("wrong_service")
+def speaks_binary_only(ward):
+    ward.servers(2)
+    ward.server("-B", "binary")
+    return pool(ward), {2}
+
+
+@sick("several_addresses")
+def a_name_with_two_addresses(ward):
+    port, = free_ports(1)
+    ward.program(["memcached", "-t", "1", "-l", f"127.0.0.1:{port},127.0.0.2:{port}", "-U", "0"], port)
+    ward.hosts("127.0.0.1 cache.test", "127.0.0.2 cache.test")
+    return f"cache.test:{port}", {f"cache.test:{port}"}
+
+
+@sick("same_server")
+def one_server_by_name_and_by_address(ward):
+    port, = free_ports(1)
+    ward.program(["memcached", "-t", "1", "-l", "127.0.0.1", "-p", str(port), "-U", "0"], port)
+    ward.hosts("127.0.0.1 cache.test")
+    return f"cache.test:{port},127.0.0.1:{port}", {f"cache.test:{port}", f"127.0.0.1:{port}"}
+
+
+@sick("unresolved")
+def a_name_without_an_address(ward):
+    ward.servers(1)
+    ward.hosts("127.0.0.1 localhost")
+    return pool(ward) + ",gone.invalid:11211", {"gone.invalid:11211"}
+
+
+@sick("balancer")
+def servers_behind_a_balancer(ward):
+    """A name of Kubernetes or haproxy in the list: each connection ends at another server."""
+    ward.servers(3)
+    time.sleep(3)  # a server that is younger than the looks was restarted
+    return pool(ward, 0, ward.balancer(1, 2)), {3}
+
+
+@sick("idle_connections")
+def connections_that_nobody_uses(ward):
+    """Time runs 3,600 times as fast there."""
+    ward.server()
+    ward.server("-c", "1024", command=faked("-f", "+0 x3600"))
+    held = [ward.client(1) for _ in range(150)]
+    for client in held:
+        client.ask("version\r\n")
+    time.sleep(2)
+    ward.options += ["--connections"]
+    return pool(ward), {1}
+
+
+@sick("slow")
+def one_sleeps_every_other_moment(ward):
+    """As on a machine that swaps, or whose processor is taken away."""
+    ward.servers(3)
+
+    def act():
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            ward.processes[2].send_signal(number)
+            time.sleep(0.1 if number == signal.SIGSTOP else 0.002)
+    ward.meanwhile(act)
+    return pool(ward), {2}
+
+
+@sick("drift")
+def one_with_more_threads(ward):
+    for threads in (2, 2, 8):
+        ward.server("-t", str(threads))
+    return pool(ward), {2}
+
+
+@sick("drift")
+def one_without_its_login(ward):
+    ward.servers(2)
+    with open(ward.directory + "/users", "w", encoding="utf-8") as file:
+        file.write("me:secret\n")
+    ward.server("-o", "no_maxconns_fast")
+    return pool(ward), {2}
+
+
+@sick("verbose")
+def made_verbose_later(ward):
+    ward.servers(2)
+    ward.client(1).ask("verbosity 2\r\n")
+    return pool(ward), {1}
+
+
+@sick("class_starves")
+def only_one_size_is_evicted(ward):
+    """Nothing else is asked for; the pages of the other sizes stay where they are."""
+    ward.server()
+    number = ward.server("-m", "16", "-o", "slab_automove=0")
+    client = ward.client(number)
+    fill(client, 20000, 400, "small")
+    fill(client, 400, 20000, "large")
+    client.ask(b"".join(f"delete small{n} noreply\r\n".encode() for n in range(20000)) + b"version\r\n", 1)
+    ward.load(number, lambda: b"".join(store(f"large{random.randrange(100000)}", 20000) for _ in range(5)), 5)
+    return pool(ward), {number}
+
+
+@sick("hash_crowded")
+def a_table_that_does_not_grow(ward):
+    ward.server()
+    number = ward.server("-o", "hashpower=12,no_hashexpand")
+    fill(ward.client(number), 20000, 10)
+    return pool(ward), {number}
+
+
+@sick("yields")
+def batches_that_are_too_long(ward):
+    ward.server()
+    number = ward.server("-R", "2")
+    ward.load(number, b"get a\r\n" * 100, 100)
+    return pool(ward), {number}
+
+
+@sick("near_size_limit")
+def an_array_that_is_nearly_full(ward):
+    ward.servers(2, "-I", "512k")
+    lines = "".join(f"{n:04}{'x' * 7996}\n" for n in range(61))
+    run(("array", "add", "jobs", "-", "--encoding", "json"), pool(ward), lines)
+    ward.options += ["--live"]
+    return pool(ward), {placed_on(ward, ("array", "where", "jobs"))}
+
+
+@sick("recopy_left")
+def a_recopy_that_was_killed(ward):
+    ward.servers(3)
+    run(("hash", "set", "cfg", "-"), pool(ward), "".join(f"field{n}\tvalue\n" for n in range(20000)))
+    for tenths in range(1, 50):
+        process = subprocess.Popen([mcds, "-s", pool(ward), "hash", "recopy", "cfg", "--copies", "3"], stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        time.sleep(tenths / 10)
+        process.kill()
+        process.wait()
+        if "hash0:" in run(("item", "list", "--prefix", "hash0:", "-o", "value"), pool(ward)):
+            break
+    ward.options += ["--live"]
+    return pool(ward), {0, 1, 2}
+
+
+def server_of(ward, key):
+    """Where this key is."""
+    for number in range(len(ward.paths)):
+        if ward.client(number).ask(f"get {key}\r\n")[0].startswith(b"VALUE"):
+            return number
+    raise AssertionError(f"no server has {key}")
+
+
+def without(ward, key):
+    """As if this key were evicted. Those that were used in the last seconds show nothing."""
+    ward.client(server_of(ward, key)).ask(f"delete {key}\r\n")
+    time.sleep(5)
+    ward.options += ["--live"]
+    return pool(ward), None
+
+
+@sick("lost_parts")
+def a_shard_of_an_index_is_gone(ward):
+    ward.servers(3)
+    run(("hash", "set", "cfg", "-"), pool(ward), "".join(f"field{n}\tvalue\n" for n in range(300)))
+    return without(ward, "hash:cfg:i:7")
+
+
+@sick("lost_parts")
+def a_part_of_a_log_is_gone(ward):
+    ward.servers(3)
+    run(("eventlog", "put", "log", "-", "--chunk", "1h"), pool(ward), "".join(f"{n:06}{'x' * 2000}\n" for n in range(2000)))
+    key, = (key for key in run(("item", "list", "--prefix", "eventlog:log:", "-o", "value"), pool(ward)).split() if key.endswith(".1"))
+    return without(ward, key)
+
+
+@sick("lost_parts")
+def an_array_without_its_beginning(ward):
+    ward.servers(3)
+    run(("array", "add", "jobs", "-"), pool(ward), "".join(f"{n:06}{'x' * 2000}\n" for n in range(2000)))
+    return without(ward, "array:jobs")
+
+
+@sick("duplicated")
+def a_move_whose_old_copies_were_left(ward):
+    ward.servers(3)
+    run(("item", "load", "-"), pool(ward, 0, 1), "".join(f"add key:{n} 0 0 1\r\nx\r\n" for n in range(300)))
+    run(("hash", "set", "cfg", "-"), pool(ward, 0, 1), "".join(f"field{n}\tvalue\n" for n in range(300)))
+    run(("ring", "move", "--to", pool(ward)), pool(ward, 0, 1))
+    ward.options += ["--live"]
+    return pool(ward), {0, 1}
+
+
+def run(words, pool_of, given=None):
+    """What it printed."""
+    return subprocess.run([mcds, "-s", pool_of, *words], input=given, capture_output=True, text=True, check=False, timeout=60).stdout
+
+
+def placed_on(ward, words):
+    said = run((*words, "-o", "value"), pool(ward)).strip()
+    return ward.names().index(said)
 
 
 # Healthy.

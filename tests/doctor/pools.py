@@ -1,5 +1,6 @@
 """Pools of real servers for the doctor, and what is done to them while it looks."""
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -53,6 +54,19 @@ def store(key, size=10, ttl=0):
     return f"set {key} 0 {ttl} {size}\r\n".encode() + b"x" * size + b"\r\n"
 
 
+def pass_on(one, other):
+    """All that either says, until one of them has ended."""
+    def go(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(1 << 16):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_RDWR)
+    back = threading.Thread(target=go, args=(other, one), daemon=True)
+    back.start()
+    go(one, other)
+    back.join(5)
+
+
 class Ward:
     """The servers of one case, in a directory of its own; all of it is gone at the end."""
 
@@ -62,7 +76,7 @@ class Ward:
         self.paths, self.processes = [], []
         self.ended = threading.Event()
         self.bursts = 0  # of what was sent through relays
-        self.options, self.environment = [], {}
+        self.options, self.environment, self.before = [], {}, []
 
     def __enter__(self):
         return self
@@ -148,6 +162,24 @@ class Ward:
                 thread.join(5)
         return self.stub(serve)
 
+    def balancer(self, *numbers):
+        """A door behind which each connection meets the next of these servers. Its number."""
+        others = itertools.cycle([self.paths[number] for number in numbers])
+
+        def serve(connection):
+            with socket.socket(socket.AF_UNIX) as server:
+                server.connect(next(others))
+                pass_on(connection, server)
+        return self.stub(serve)
+
+    def hosts(self, *lines):
+        """For the doctor alone, this is /etc/hosts."""
+        path = os.path.join(self.directory, "hosts")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        rights = [] if os.geteuid() == 0 else ["--map-root-user"]
+        self.before = ["unshare", "--mount", *rights, "sh", "-c", f'mount --bind "{path}" /etc/hosts && exec "$@"', "sh"]
+
     def meanwhile(self, act):
         """Again and again until the case ends."""
         def go():
@@ -181,7 +213,7 @@ class Ward:
         """Exit code, the findings, the last line."""
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("MCDS_", "MEMCACHED_", "XDG_"))}
         environment.update(HOME=self.directory, **self.environment)
-        command = [self.mcds, "-s", pool, "doctor", "--for", interval, *words, *self.options]
+        command = [*self.before, self.mcds, "-s", pool, "doctor", "--for", interval, *words, *self.options]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S, cwd=self.directory)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         return done.returncode, lines[:-1], (lines or [{}])[-1], done.stderr

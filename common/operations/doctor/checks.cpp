@@ -55,6 +55,11 @@ constexpr std::array checks{
           "A name stands for several addresses: each connection may reach another server, and keys seem to "
           "come and go.",
           "list each address by itself: mcds --servers-from dns:NAME servers"},
+    Check{
+        "balancer", problem, "reach", Needs::stats, balancer,
+        "Two connections to one address met two servers: a balancer stands there, and what is stored by one "
+        "connection is missed by the next.",
+        "list the servers behind it (in Kubernetes, the names of a headless service)"},
     Check{"restarted", problem, "versions", Needs::stats, restarted,
           "A server was restarted between the two looks: it has lost what it held, and may do so again.",
           "look for why it ended in its machine's log (journalctl -u memcached, dmesg)"},
@@ -241,7 +246,7 @@ constexpr std::array checks{
           "mcds where --guess; mcds where --probe --live"},
     Check{"duplicated", problem, "placement", Needs::live_keys, duplicated,
           "Keys lie on two servers: a reader may get the older value.",
-          "mcds where --probe --live; mcds where --prune --live"},
+          "mcds where --probe --live; mcds where --prune --live (after a move: --moved-from OLD)"},
     Check{"unlisted", note, "placement", Needs::live_keys, unlisted, "A server did not list its keys.",
           "try again; mcds -s SERVER item list"},
     Check{"watch_off", warning, "placement", Needs::live_keys, watch_off,
@@ -250,6 +255,10 @@ constexpr std::array checks{
     Check{"near_size_limit", warning, "structures", Needs::live_keys, near_size_limit,
           "The first item of an array, table, hash or log has nearly the largest size that its server takes.",
           "mcds array compact NAME, mcds hash compact NAME, mcds table compact NAME"},
+    Check{"lost_parts", problem, "structures", Needs::live_keys, lost_parts,
+          "A part of a log, an index or an array is gone, which others need: it was evicted, or a server was "
+          "emptied. Readers report what is missing.",
+          "more memory or -M; mcds hash check NAME, mcds table check NAME, mcds eventlog info NAME"},
     Check{"recopy_left", warning, "structures", Needs::live_keys, recopy_left,
           "A change of the number of copies is under way, or was left half done.",
           "run the same recopy again"},

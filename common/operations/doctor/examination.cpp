@@ -1,5 +1,7 @@
 #include "common/operations/doctor/examination.hpp"
 
+#include <cmath>
+
 #include "common/base/bytes.hpp"
 #include "common/cluster/statistics.hpp"
 
@@ -35,7 +37,20 @@ bool Patient::restarted() const {
   if (!told()) return false;
   const auto pid = first.stats.number("pid"), pid_now = second.stats.number("pid");
   const auto uptime = first.stats.number("uptime"), uptime_now = second.stats.number("uptime");
-  return pid != pid_now || (uptime && uptime_now && *uptime_now < *uptime);
+  return pid != pid_now || (uptime && uptime_now && *uptime_now < *uptime) || is_balanced();
+}
+
+bool Patient::is_balanced() const {
+  if (!told()) return false;
+  const auto time = first.stats.number("time"), time_now = second.stats.number("time");
+  const auto uptime = first.stats.number("uptime"), uptime_now = second.stats.number("uptime");
+  if (!time || !time_now || !uptime || !uptime_now) return false;
+  if (static_cast<double>(*uptime_now) <= seconds() + 2) return false;
+  if (first.stats.number("pid") != second.stats.number("pid")) return true;
+  // In containers every server is process 1: by the start then, unless the clock does not go on as ours.
+  const auto went = static_cast<double>(*time_now) - static_cast<double>(*time);
+  const auto older = static_cast<double>(*uptime_now) - static_cast<double>(*uptime);
+  return std::abs(went - seconds()) <= 2 && std::abs(went - older) > 1;
 }
 
 std::optional<std::uint64_t> Patient::grown(std::string_view name) const {

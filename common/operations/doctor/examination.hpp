@@ -70,6 +70,8 @@ struct Patient {
   bool told() const { return up() && first.stats.known() && second.stats.known(); }
   // Another process answers at the second look, or the same one has lost its past.
   bool restarted() const;
+  // That process was there before the first look: the second one has a connection of its own.
+  bool is_balanced() const;
   double seconds() const { return std::chrono::duration<double>(second.at - first.at).count(); }
   // What a counter of `stats` rose by; nullopt: unknown, set back, or restarted.
   std::optional<std::uint64_t> grown(std::string_view name) const;
@@ -88,13 +90,15 @@ struct StructureSeen {
   std::optional<std::int64_t> ends_in;  // seconds to the last expiry of its keys; negative: never
   std::set<std::size_t> servers;
   bool of_recopy = false;
+  bool lost_parts = false;  // keys are missing that its others need
 };
 
 // What --live adds: a part of the keys of every server.
 struct LiveKeysSeen {
+  // Misplaced: its own server has it not. Duplicated: on another server, too.
   std::uint64_t keys = 0, misplaced = 0, duplicated = 0;
-  std::map<std::size_t, std::uint64_t> misplaced_on;  // by server
-  std::string guess;                                  // the client that explains them, if there is another
+  std::map<std::size_t, std::uint64_t> misplaced_on, duplicated_on;  // by the server where it does not belong
+  std::string guess;  // the client that explains them, if there is another
   std::vector<StructureSeen> structures;
   std::vector<std::size_t> unlisted;   // servers that did not list keys
   std::vector<std::size_t> unwatched;  // and those that let nobody watch them

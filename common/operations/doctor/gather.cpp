@@ -45,12 +45,12 @@ class Gatherer {
     seen_.patients.resize(seen_.pool().size());
     seen_.interval = options_.interval;
     peers_ = std::make_shared<Peers>();
-    ConnectOptions connecting = options_.connecting;
-    connecting.peers = peers_;
-    connecting.certificate = [this](std::size_t server, WallTime end) {
+    connecting_ = options_.connecting;
+    connecting_.peers = peers_;
+    connecting_.certificate = [this](std::size_t server, WallTime end) {
       seen_.patients[server].certificate_ends = end;
     };
-    cluster_ = connect(seen_.placement, connecting);
+    cluster_ = connect(seen_.placement, connecting_);
   }
 
   Examination run(const Pool& listed) {
@@ -149,8 +149,10 @@ class Gatherer {
     }
   }
 
-  // Who gave statistics is asked for them again, and everybody else whether it is there.
+  // Who gave statistics is asked for them again, and everybody else whether it is there; by new connections,
+  // as other clients come.
   void look_again() {
+    cluster_ = connect(seen_.placement, connecting_);
     std::vector<Request> requests;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       Patient& patient = seen_.patients[i];
@@ -295,6 +297,7 @@ class Gatherer {
 
   const Clock& clock_;
   GatherOptions options_;
+  ConnectOptions connecting_;
   Examination seen_;
   std::shared_ptr<Peers> peers_;
   std::unique_ptr<Cluster> cluster_;

@@ -37,21 +37,24 @@ Severity by_share(double part) {
   return part >= some ? Severity::warning : Severity::note;
 }
 
+std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& counts) {
+  std::vector<std::size_t> servers;
+  for (const auto& [server, count] : counts) servers.push_back(server);
+  std::stable_sort(servers.begin(), servers.end(),
+                   [&](std::size_t one, std::size_t other) { return counts.at(one) > counts.at(other); });
+  return servers;
+}
+
 }  // namespace
 
 void misplaced(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->misplaced == 0) return;
   const LiveKeysSeen& live = *seen.live;
-  std::vector<std::size_t> servers;
-  for (const auto& [server, count] : live.misplaced_on) servers.push_back(server);
-  std::stable_sort(servers.begin(), servers.end(), [&](std::size_t one, std::size_t other) {
-    return live.misplaced_on.at(one) > live.misplaced_on.at(other);
-  });
   const double part = static_cast<double>(live.misplaced) / static_cast<double>(live.keys);
   JsonObject evidence;
   share(evidence.number("keys", live.keys).number("misplaced", live.misplaced), "share", part);
   if (!live.guess.empty()) evidence.bytes("placed_by", live.guess);
-  diagnosis.add_one(servers, evidence, by_share(part));
+  diagnosis.add_one(most_first(live.misplaced_on), evidence, by_share(part));
 }
 
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
@@ -59,7 +62,7 @@ void duplicated(const Examination& seen, Diagnosis& diagnosis) {
   const double part = static_cast<double>(seen.live->duplicated) / static_cast<double>(seen.live->keys);
   JsonObject evidence;
   share(evidence.number("keys", seen.live->keys).number("duplicated", seen.live->duplicated), "share", part);
-  diagnosis.add_one({}, evidence, by_share(part));
+  diagnosis.add_one(most_first(seen.live->duplicated_on), evidence, by_share(part));
 }
 
 // The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
@@ -72,6 +75,10 @@ void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
   });
 }
 
+void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
+  add_structures(seen, diagnosis, Severity::problem, [](const StructureSeen& one) { return one.lost_parts; });
+}
+
 void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
   add_structures(seen, diagnosis, Severity::warning, [](const StructureSeen& one) { return one.of_recopy; });
 }
@@ -79,11 +86,13 @@ void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live) return;
   std::map<std::pair<std::string, std::string>, std::set<std::size_t>> copies;
+  std::set<std::pair<std::string, std::string>> on_their_way;  // recopy_left tells of these
   for (const StructureSeen& one : seen.live->structures) {
-    if (!one.of_recopy) copies[{one.structure, one.name}].insert(one.copies);
+    if (one.of_recopy) on_their_way.insert({one.structure, one.name});
+    copies[{one.structure, one.name}].insert(one.copies);
   }
   add_structures(seen, diagnosis, Severity::warning, [&](const StructureSeen& one) {
-    return !one.of_recopy && copies[{one.structure, one.name}].size() > 1;
+    return copies[{one.structure, one.name}].size() > 1 && !on_their_way.contains({one.structure, one.name});
   });
 }
 

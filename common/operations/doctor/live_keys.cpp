@@ -1,9 +1,11 @@
 #include "common/operations/doctor/live_keys.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 
+#include "common/base/bytes.hpp"
 #include "common/cluster/keys/watch.hpp"
 #include "common/placement/guess.hpp"
 #include "common/placement/key_hash.hpp"
@@ -15,6 +17,60 @@ namespace mcds::doctor {
 namespace {
 
 constexpr std::size_t guessed_by = 500;  // keys of each server
+constexpr std::int64_t settled_s = 3;
+constexpr std::uint64_t index_shards = 16;  // mcds-layout(7)
+
+// What the keys of one structure with one copy show of its other keys: which of them must be there. What was
+// used just now may have come while the keys were listed, and shows nothing.
+class NeededKeys {
+ public:
+  // `rest`: behind the structure's name.
+  void take(const StructureName& name, std::string_view rest, bool settled) {
+    if (name.structure == "array") take_segment(rest, settled);
+    if (name.structure == "eventlog") take_chunk(rest, settled);
+    if (name.structure == "table" || name.structure == "hash") take_element(rest, settled);
+  }
+
+  bool lost() const {
+    if (has_segment_ && !has_root_) return true;
+    if (!std::includes(shards_.begin(), shards_.end(), needed_.begin(), needed_.end())) return true;
+    return std::any_of(chunks_.begin(), chunks_.end(), [](const auto& chunk) {
+      const auto& [last, parts] = chunk.second;
+      return last > 0 &&
+             static_cast<std::size_t>(std::distance(parts.begin(), parts.lower_bound(last))) < last;
+    });
+  }
+
+ private:
+  void take_segment(std::string_view rest, bool settled) {
+    has_root_ = has_root_ || rest.empty();
+    has_segment_ = has_segment_ || (settled && rest.starts_with(":s:"));
+  }
+
+  // The shard of the index that lists an element is told by the element's name.
+  void take_element(std::string_view rest, bool settled) {
+    if (rest.starts_with(":v:") && settled) needed_.insert(crc32(rest.substr(3)) % index_shards);
+    if (!rest.starts_with(":i:")) return;
+    if (const auto shard = parse_u64(rest.substr(3))) shards_.insert(*shard);
+  }
+
+  // A part of a chunk is created when the one before it is full.
+  void take_chunk(std::string_view rest, bool settled) {
+    const std::size_t number = rest.rfind(':'), dot = rest.rfind('.');
+    if (number == std::string_view::npos || rest.find(":dir:") != std::string_view::npos) return;
+    const bool later = dot != std::string_view::npos && dot > number;
+    const auto part = later ? parse_u64(rest.substr(dot + 1)) : std::optional<std::uint64_t>(0);
+    if (!part || !parse_u64(rest.substr(number + 1, later ? dot - number - 1 : std::string_view::npos)))
+      return;
+    auto& [last, parts] = chunks_[std::string(rest.substr(0, later ? dot : std::string_view::npos))];
+    parts.insert(*part);
+    if (settled) last = std::max(last, *part);
+  }
+
+  bool has_root_ = false, has_segment_ = false;
+  std::set<std::uint64_t> shards_, needed_;
+  std::map<std::string, std::pair<std::uint64_t, std::set<std::uint64_t>>> chunks_;
+};
 
 class KeyReader {
  public:
@@ -35,32 +91,56 @@ class KeyReader {
     for (std::size_t i = 0; i < read.size(); ++i) {
       if (read[i].failure != nullptr && read[i].keys == 0) seen_.unlisted.push_back(i);
     }
-    for (auto& [id, structure] : structures_) seen_.structures.push_back(std::move(structure));
+    // A key that is not in a list that ended early may be there.
+    const bool whole = std::all_of(read.begin(), read.end(), [](const LiveKeysOfServer& one) {
+      return one.complete && one.by_table && one.failure == nullptr && one.keys < keys_of_each;
+    });
+    for (auto& [id, structure] : structures_) {
+      structure.lost_parts = whole && parts_[id].lost();
+      seen_.structures.push_back(std::move(structure));
+    }
+    for (const auto& [hash, place] : places_) {
+      if (!place.astray) continue;
+      if (!place.at_home) ++seen_.misplaced;
+      ++(place.at_home ? seen_.duplicated_on : seen_.misplaced_on)[place.astray_on];
+    }
     guess();
     return std::move(seen_);
   }
 
  private:
+  struct Place {
+    std::size_t first = 0, astray_on = 0;
+    bool at_home = false, astray = false;
+  };
+
   void place(const LiveKey& key, std::string_view prefix) {
     const std::string name(key.key);
     const PlacedKey part = placed(name, prefix);
     const bool belongs = placement_.owners_of(part.placed_by()).has(key.server);
-    const auto [first, is_new] = servers_.try_emplace(key_hash::xxh3(name), key.server);
-    if (!is_new && first->second != key.server && !placement_.replicates()) ++seen_.duplicated;
-    if (!belongs) ++seen_.misplaced, ++seen_.misplaced_on[key.server];
+    const auto [found, is_new] = places_.try_emplace(key_hash::xxh3(name), Place{key.server, key.server});
+    Place& place = found->second;
+    if (!is_new && place.first != key.server && !placement_.replicates()) ++seen_.duplicated;
+    if (belongs) place.at_home = true;
+    if (!belongs) place.astray = true, place.astray_on = key.server;
     if (counts_[key.server] < guessed_by && part.with.empty()) sightings_.push_back({name, {key.server}});
   }
 
   void note(const LiveKey& key, const StructureName& name) {
     const std::string structure(name.structure);
-    auto& one = structures_[{structure, std::string(name.name), name.copies, name.of_recopy}];
+    const Id id{structure, std::string(name.name), name.copies, name.of_recopy};
+    auto& one = structures_[id];
     one.structure = structure, one.name = std::string(name.name);
     one.copies = name.copies, one.of_recopy = name.of_recopy;
     one.servers.insert(key.server);
     if (name.is_root && key.size_bytes > one.largest_bytes)
       one.largest_bytes = key.size_bytes, one.largest_on = key.server;
-    if (!name.is_root && !name.of_recopy) return;
     const auto now = std::chrono::duration_cast<std::chrono::seconds>(now_.time_since_epoch()).count();
+    if (name.copies == 1 && !name.of_recopy) {
+      const auto end = static_cast<std::size_t>(name.name.data() + name.name.size() - key.key.data());
+      parts_[id].take(name, key.key.substr(end), key.last_accessed_at + settled_s <= now);
+    }
+    if (!name.is_root && !name.of_recopy) return;
     const std::int64_t ends_in = key.expires_at < 0 ? -1 : std::max<std::int64_t>(key.expires_at - now, 0);
     const bool longer = !one.ends_in || ends_in < 0 || (*one.ends_in >= 0 && ends_in > *one.ends_in);
     if (longer) one.ends_in = ends_in;
@@ -77,8 +157,10 @@ class KeyReader {
   LiveKeysSeen seen_;
   std::vector<std::size_t> counts_;
   WallTime now_;
-  std::unordered_map<std::uint64_t, std::size_t> servers_;
-  std::map<std::tuple<std::string, std::string, std::size_t, bool>, StructureSeen> structures_;
+  std::unordered_map<std::uint64_t, Place> places_;  // by the key's hash
+  using Id = std::tuple<std::string, std::string, std::size_t, bool>;
+  std::map<Id, StructureSeen> structures_;
+  std::map<Id, NeededKeys> parts_;
   std::vector<Sighting> sightings_;
 };
 

@@ -141,6 +141,19 @@ void same_server(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.same.empty()) ring_finding(seen, diagnosis);
 }
 
+void balancer(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    if (!patient.is_balanced()) continue;
+    JsonObject evidence;
+    for (const auto& [name, look] : {std::pair{"first", &patient.first}, {"second", &patient.second}})
+      evidence.object(name, JsonObject()
+                                .number("pid", look->stats.number("pid").value_or(0))
+                                .number("uptime_s", look->stats.number("uptime").value_or(0)));
+    diagnosis.add(i, evidence, Severity::problem);
+  }
+}
+
 void several_addresses(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto& addresses = seen.patients[i].addresses;

@@ -9,7 +9,7 @@ using Test = void(const Examination& seen, Diagnosis& diagnosis);
 
 // reach.cpp
 Test down, silent, login_refused, login_unused, certificate_refused, certificate_ends, wrong_service, slow,
-    same_server, several_addresses;
+    same_server, several_addresses, balancer;
 // versions.cpp
 Test known_fault, mixed_abilities, mixed_versions, restarted, restarted_lately, clock_off, clock_here,
     clock_stands;
@@ -23,7 +23,7 @@ Test weights_against_memory, class_starves, evicts_young, evicts_unfetched, evic
 Test connections_full, connections_high, connections_ran_out, yields, idle_connections, logins_fail,
     handshakes_fail, connects_per_request, busy, load_uneven, hit_ratio_falls, hit_ratio_differs;
 // live.cpp
-Test misplaced, duplicated, near_size_limit, recopy_left, two_numbers_of_copies, endless_lock,
+Test misplaced, duplicated, near_size_limit, lost_parts, recopy_left, two_numbers_of_copies, endless_lock,
     evicts_structures, unlisted, watch_off;
 // Of the check's own name: what `ring check` found.
 Test ring_finding;

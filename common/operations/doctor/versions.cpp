@@ -164,7 +164,7 @@ void mixed_versions(const Examination& seen, Diagnosis& diagnosis) {
 void restarted(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const Patient& patient = seen.patients[i];
-    if (!patient.restarted()) continue;
+    if (!patient.restarted() || patient.is_balanced()) continue;
     JsonObject evidence;
     if (const auto uptime = patient.number("uptime")) evidence.number("uptime_s", *uptime);
     diagnosis.add(i, evidence.number("items", patient.number("curr_items").value_or(0)), Severity::problem);

@@ -141,8 +141,10 @@ class Observer {
       below.push_back(format_fixed(hot.per_s, 0) + "/s  " + visible(hot.key) +
                       (hot.is_prefix ? "*" : "  on " + hot.server));
     if (!hottest_.empty()) below.insert(below.begin(), {"", "hottest keys, and prefixes*"});
-    if (options_.find) below.insert(below.end(), {"", "found"});
-    for (const doctor::Symptom& symptom : findings()) {
+    const std::vector<doctor::Symptom> found = findings();
+    if (options_.find)
+      below.insert(below.end(), {"", !seen_ ? "looking …" : found.empty() ? "found: nothing" : "found"});
+    for (const doctor::Symptom& symptom : found) {
       std::string servers;
       for (const std::string& name : names_of(symptom, true)) servers += ' ' + name;
       below.push_back(std::string(doctor::name_of(symptom.severity)) + ": " + symptom.check->name + servers);
