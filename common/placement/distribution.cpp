@@ -216,6 +216,7 @@ std::unique_ptr<const Distributor> make_distributor(const Rule& rule, const std:
     case Distribution::election:
       return std::make_unique<Election>(rule.hash, members);
     case Distribution::routes:  // placed by make_routed_placement
+    case Distribution::asked:   // by make_asked_placement
       break;
   }
   return nullptr;

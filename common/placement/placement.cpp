@@ -5,6 +5,7 @@
 #include <set>
 
 #include "common/base/errors.hpp"
+#include "common/placement/asked.hpp"
 #include "common/placement/distribution.hpp"
 #include "common/placement/failover.hpp"
 #include "common/placement/mcrouter/routes.hpp"
@@ -239,6 +240,7 @@ std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool p
                                                 const PlacementOptions& options) {
   if (pool.empty()) throw InvalidInput("the server list is empty");
   const Profile& known = profile_named(profile);
+  if (known.rule.distribution == Distribution::asked) return make_asked_placement(pool, options.asked);
   if (known.rule.distribution != Distribution::routes)
     return std::make_shared<ProfilePlacement>(profile, std::move(pool), options);
   if (options.routes == nullptr)

@@ -16,6 +16,7 @@
 
 namespace mcds {
 
+class AskedClient;
 class Continuum;
 class Routes;
 
@@ -75,6 +76,8 @@ class Placement {
     std::size_t server;
   };
   virtual Place place_of(std::string_view key) const { return {hash_of(key), server_of(key)}; }
+  // These keys are asked for next; what another program answers is faster asked for at once.
+  virtual void expect(const std::vector<std::string>&) const {}
   // Whether owners_of names several servers for some key.
   virtual bool replicates() const { return false; }
   // Whether owners_of is server_of alone, and the key's own name, for every key.
@@ -108,6 +111,8 @@ struct PlacementOptions {
   bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;
+  // The client to ask, for the profile libmemcached-configured.
+  std::shared_ptr<const AskedClient> asked = nullptr;
 };
 
 // Throws InvalidInput with a `did you mean` for an unknown profile,

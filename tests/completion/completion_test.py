@@ -49,6 +49,7 @@ CASES = [
     ("mcds --config some.conf ring diff --to-pool ", "main", "json"),
     ("mcds ring diff --to-servers-from nut", "nutcracker:", "dns:"),
     ("mcds --servers-from ", "elasticache:", "some.conf"),
+    ("mcds --servers-from libm", "libmemcached:", "dns:"),
     ("mcds where k --down ", "192.0.2.1:11211", "192.0.2.2:11211"),
     ("mcds -s a,b=10.0.0.2:1 where k --down a:11211,", "a:11211,b", "192.0.2.1:11211"),
     ("mcds lock acquire x --sl", "--slots", "--ttl"),

@@ -68,7 +68,7 @@ std::shared_ptr<const Placement> placed(std::string_view profile, const Pool& po
 
 // A pool whose order does not matter to the client.
 bool ignores_order(const Profile& profile) {
-  if (profile.rule.distribution == Distribution::routes) return false;
+  if (needs_source(profile.rule.distribution)) return false;
   const Rule& rule = profile.rule;
   if (profile.name.starts_with("enyim")) return false;          // the first server's first point is another
   if (profile.name.ends_with("-named")) return false;           // node0 is whoever comes first
@@ -95,7 +95,7 @@ TEST_CASE(
   for (const int size : {1, 2, 7, 12, 25, 50}) {
     const Pool pool = random_pool(random, size, size % 2 == 0 ? 9 : 1);
     for (const Profile& profile : all_profiles()) {
-      if (profile.rule.distribution == Distribution::routes) continue;  // it needs its routes
+      if (needs_source(profile.rule.distribution)) continue;  // it needs its routes
       CAPTURE(profile.name);
       const auto placement = placed(profile.name, pool);
       for (const std::string& key : keys) {
@@ -132,7 +132,7 @@ TEST_CASE(
   for (const int size : {1, 2, 7}) {
     const Pool pool = random_pool(random, size, 1);
     for (const Profile& profile : all_profiles()) {
-      if (profile.rule.distribution == Distribution::routes) continue;
+      if (needs_source(profile.rule.distribution)) continue;
       std::vector<std::string> names{std::string(profile.name)};
       if (profile.rule.replication != Replication::none) {
         names.push_back(names[0] + ":copies=1");

@@ -134,7 +134,7 @@ class Completion {
       offer_pools(typed, before);
     } else if (option.names.ends_with("servers-from")) {
       for (const char* kind : {"nutcracker:", "mcrouter:", "php-ini:", "django:", "oslo:", "file:", "dns:",
-                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:"}) {
+                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:", "libmemcached:"}) {
         offer(kind, typed, "", before);
       }
     } else if (option.names == "--down" || option.names == "--on") {

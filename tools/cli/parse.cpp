@@ -303,7 +303,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
        "SOURCE",
        "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE#POOL django:FILE#CACHE oslo:FILE#SECTION "
        "file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME elasticache:[tls://]HOST:PORT dsn:VARIABLE "
-       "dalli:VARIABLE env:NAME",
+       "dalli:VARIABLE env:NAME libmemcached:STRING libmemcached:@FILE",
        {},
        &into.servers_from},
       {"-P,--pool", "NAME", "use this pool of the configuration file", {}, &into.pool},

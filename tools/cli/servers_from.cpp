@@ -14,6 +14,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/cluster/elasticache.hpp"
+#include "common/cluster/libmemcached/configured.hpp"
 #include "common/cluster/name_lookup.hpp"
 #include "tools/cli/access.hpp"
 #include "tools/cli/input.hpp"
@@ -42,6 +43,7 @@ Source parse_source(std::string_view text) {
         "dns:cache.local");
   }
   Source source{std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)), {}};
+  if (source.kind == "libmemcached") return source;  // # and all else belong to its string
   if (const auto hash = source.where.rfind('#'); hash != std::string::npos) {
     source.pool = source.where.substr(hash + 1);
     source.where.resize(hash);
@@ -136,6 +138,19 @@ FoundServers servers_of_endpoint(const std::string& where, const Access& access,
           ""};
 }
 
+// STRING or @FILE.
+PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptions& options,
+                                    const Clock& clock) {
+  const std::string text =
+      where.starts_with('@') ? configuration_bytes(where.substr(1), largest_pool_file) : where;
+  PoolFile file;
+  file.asked = libmemcached::configured_client(text, options.left(clock, longest_lookup));
+  file.pool = file.asked->servers();
+  file.profile = "libmemcached-configured";
+  file.key_prefix = file.asked->key_prefix();
+  return file;
+}
+
 }  // namespace
 
 FoundServers find_servers(std::string_view text, const Access& access, const ConnectOptions& options,
@@ -153,11 +168,12 @@ FoundServers find_servers(std::string_view text, const Access& access, const Con
   if (source.kind == "oslo") return {parse_oslo(file(), source.pool)};
   if (source.kind == "dsn") return {parse_dsn(environment_list(source.where))};
   if (source.kind == "dalli") return {parse_dalli(environment_list(source.where))};
+  if (source.kind == "libmemcached") return {configured_by_libmemcached(source.where, options, clock)};
   if (source.kind == "env") return {{parse_pool(environment_list(source.where + "_SERVERS")), "", ""}};
   throw InvalidInput(
       "--servers-from: unknown kind " + json_quote(source.kind) +
       "; there are nutcracker, mcrouter, php-ini, django, oslo, file, dns, dnssrv, elasticache, dsn, "
-      "dalli, env");
+      "dalli, libmemcached, env");
 }
 
 }  // namespace mcds

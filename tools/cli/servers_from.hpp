@@ -17,14 +17,10 @@ struct FoundServers {
   std::string certificate_name = {};  // what their certificates are for; empty: each server's own host
 };
 
-// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE[#POOL]  file:LIST  dns:[tls://]HOST[:PORT]
-//                                                                               dnssrv:[tls://]NAME
-// elasticache:[tls://]HOST:PORT  env:NAME  django:FILE[#CACHE]  oslo:FILE[#SECTION]  dsn:VARIABLE
-//                                                                                    dalli:VARIABLE. DNS
-//                                                                                    answers are put in
-//                                                                                    numerical order, because
-//                                                                                    many clients place by
-//                                                                                    index.
+// nutcracker:FILE[#POOL]  mcrouter:FILE[#POOL]  php-ini:FILE[#POOL]  django:FILE[#CACHE]  oslo:FILE[#SECTION]
+// file:LIST  dns:[tls://]HOST[:PORT]  dnssrv:[tls://]NAME  elasticache:[tls://]HOST:PORT  dsn:VARIABLE
+// dalli:VARIABLE  env:NAME  libmemcached:STRING  libmemcached:@FILE
+// DNS answers are put in numerical order, because many clients place by index.
 // `access`: for an endpoint that is asked. Throws Failure(cannot_read), Failure(configuration),
 // Failure(unavailable), Failure(refused) for a name or an address that is none, or InvalidInput.
 FoundServers find_servers(std::string_view source, const Access& access, const ConnectOptions& options,

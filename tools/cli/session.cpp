@@ -210,7 +210,8 @@ PlacementOptions Session::placement_options() {
   return {.resolver = system_resolver(limits_),
           .key_prefix = prefix,
           .hash_tag = pool().hash_tag,
-          .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation))};
+          .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation)),
+          .asked = pool().asked};
 }
 
 std::shared_ptr<const Placement> Session::placement_as(std::string_view profile) {

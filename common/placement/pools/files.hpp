@@ -10,6 +10,7 @@
 
 namespace mcds {
 
+class AskedClient;
 class Routes;
 
 struct PoolFile {
@@ -18,8 +19,9 @@ struct PoolFile {
   std::string hash_tag;  // twemproxy: two characters, or empty
   std::string key_prefix =
       {};  // put before every key and not hashed, for instance `memc.sess.key.`; or empty
-  std::shared_ptr<const Routes> routes = nullptr;  // of the profile mcrouter-routes
-  std::string user = {}, password = {};            // the login that the source has, for its own servers alone
+  std::shared_ptr<const Routes> routes = nullptr;      // of the profile mcrouter-routes
+  std::shared_ptr<const AskedClient> asked = nullptr;  // of the profile libmemcached-configured
+  std::string user = {}, password = {};  // the login that the source has, for its own servers alone
 };
 
 // All throw Failure(configuration) with a message that names what is missing or wrong, and InvalidInput as

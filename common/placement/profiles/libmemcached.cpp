@@ -117,6 +117,10 @@ constexpr Profile profiles[] = {
     {"libmemcached-prefix", &c, "PREFIX_KEY", prefix_not_hashed(modula(standard))},
     {"libmemcached-hash-with-prefix", &c, "HASH_WITH_PREFIX_KEY=1, PREFIX_KEY", modula(standard)},
     {"libmemcached-vbucket", &c, "DISTRIBUTION=VIRTUAL_BUCKET without a map", bucket_mask(modula(standard))},
+    {"libmemcached-configured",
+     &c,
+     "the string of --servers-from libmemcached:STRING",
+     {.distribution = Distribution::asked}},
 
     {"php-memcached-default", &php, "default", modula(standard)},
     {"php-memcached-binary", &php, "OPT_BINARY_PROTOCOL", holding_any_byte(modula(standard))},

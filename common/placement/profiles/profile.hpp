@@ -51,7 +51,13 @@ enum class Distribution {
   rendezvous_key_first,  // the highest hash of KEYNAME
   election,              // the highest hash of NAME-ROUNDKEY, as many rounds as the weight
   routes,                // PlacementOptions::routes
+  asked,                 // PlacementOptions::asked
 };
+
+// Whether a profile is nothing without what a source of servers brings.
+constexpr bool needs_source(Distribution distribution) {
+  return distribution == Distribution::routes || distribution == Distribution::asked;
+}
 
 enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
 

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "common/base/units.hpp"
+#include "common/placement/asked.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/placement/ring/diff.hpp"
 #include "common/placement/ring/shares.hpp"
@@ -27,8 +28,10 @@ class Check {
         counted_(shares_.exact ? counted_shares(placement, options.key_prefix) : shares_.shares) {}
 
   std::vector<Finding> run() {
-    if (pool().size() > 1 && rule_.distribution == Distribution::routes) loads();
-    if (pool().size() > 1 && rule_.distribution != Distribution::routes) {
+    if (rule_.distribution == Distribution::asked) known_as();
+    if (pool().size() > 1 && rule_.distribution == Distribution::asked) weights();
+    if (pool().size() > 1 && needs_source(rule_.distribution)) loads();
+    if (pool().size() > 1 && !needs_source(rule_.distribution)) {
       duplicate_identities();
       same_servers();
       weights();
@@ -58,8 +61,9 @@ class Check {
   }
 
   // The part of keys that lie elsewhere on `pool`.
-  double moved_on(const Pool& pool) const {
-    const auto other = make_placement(placement_.profile(), pool, options_);
+  double moved_on(const Pool& pool) const { return moved_on(pool, options_); }
+  double moved_on(const Pool& pool, const PlacementOptions& options) const {
+    const auto other = make_placement(placement_.profile(), pool, options);
     RingDiff diff(placement_, *other);
     SampleKeys keys(options_.key_prefix);
     for (std::size_t i = 0; i < compared_keys; ++i) diff.add(keys.next(), 0);
@@ -106,11 +110,30 @@ class Check {
     if (!weighted()) return;
     Pool equal = pool();
     for (Server& server : equal) server.weight = 1;
+    if (rule_.distribution == Distribution::asked) return asked_weights(equal);
     weights_ignored_ = moved_on(equal) == 0;
     if (weights_ignored_)
       add("weights_ignored", true,
           "this client ignores the weights: it places keys as if all were 1; omit them, or choose a client "
           "that supports them");
+  }
+
+  void asked_weights(const Pool& equal) {
+    PlacementOptions options = options_;
+    options.asked = options_.asked->with_equal_weights();
+    weights_ignored_ = moved_on(equal, options) == 0;
+    if (weights_ignored_)
+      add("weights_ignored", true,
+          "libmemcached ignores these weights: they count only with --DISTRIBUTION=consistent in front of "
+          "all "
+          "servers; move it there, which moves keys, or omit the weights");
+  }
+
+  void known_as() {
+    const std::string_view same = same_profile(placement_, options_);
+    add("same_as", false,
+        same.empty() ? "no profile places a sample of keys as this string does: only libmemcached can tell"
+                     : "a sample of keys is placed as by the profile " + std::string(same));
   }
 
   void reach() {

@@ -61,6 +61,7 @@ class ListCheck {
     reachable();
     too_many();
     zero_weights();
+    weights_in_paths();
     copies();
     return std::move(findings_);
   }
@@ -199,6 +200,16 @@ class ListCheck {
       add("too_many_servers", true,
           std::to_string(pool_.size()) +
               " servers: libmemcached 1.1.4 aborts with more than 100 on a ring; divide the pool");
+  }
+
+  void weights_in_paths() {
+    for (const std::size_t i :
+         those([](const Server& one) { return one.socket_path.find("/?") != std::string::npos; }))
+      add("weight_in_path", true,
+          pool_[i].address() +
+              ": the weight is a part of the path, which no server has; write it behind the path, after "
+              "the quotation mark",
+          {i});
   }
 
   void zero_weights() {

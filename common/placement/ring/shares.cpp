@@ -84,8 +84,14 @@ double add_copies(const Placement& placement, std::string_view key, std::vector<
 std::vector<double> counted_shares(const Placement& placement, std::string_view key_prefix) {
   std::vector<double> copies(placement.pool().size());
   SampleKeys keys(key_prefix);
+  constexpr std::size_t at_once = 1000;
   double all = 0;
-  for (std::size_t i = 0; i < sample_size; ++i) all += add_copies(placement, keys.next(), copies);
+  for (std::size_t i = 0; i < sample_size; i += at_once) {
+    std::vector<std::string> some;
+    while (some.size() < at_once) some.push_back(keys.next());
+    placement.expect(some);
+    for (const std::string& key : some) all += add_copies(placement, key, copies);
+  }
   for (double& share : copies) share /= all;
   return copies;
 }

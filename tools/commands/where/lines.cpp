@@ -12,6 +12,7 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
   Batch<std::string> batch;
   batch.parse = [&](const std::string& line) { return rules.of_line(line, session.options().null); };
   batch.run = [&](const Window<std::string>& window) {
+    for (const auto& placement : placements) placement->expect(window.items);
     for (const std::string& key : window.items) window.note(take(key));
     window.note(send());
     return Answers();

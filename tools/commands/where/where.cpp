@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "common/placement/asked.hpp"
 #include "common/placement/failover.hpp"
 #include "common/primitives/parts.hpp"
 #include "tools/cli/program.hpp"
@@ -35,6 +36,8 @@ const char* word_of(Distribution distribution) {
       return "election";
     case Distribution::routes:
       return "routes";
+    case Distribution::asked:
+      return "asked";
   }
   return "";
 }
@@ -59,7 +62,8 @@ ExitStatus print_profiles(Session& session) {
 }
 
 // How the client comes to its answer, step by step.
-JsonObject explanation(const Placement& placement, const Pool& listed, std::string_view key) {
+JsonObject explanation(const Placement& placement, const PlacementOptions& options, const Pool& listed,
+                       std::string_view key) {
   const Profile& profile = profile_named(placement.profile());
   JsonObject steps;
   steps.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
@@ -83,6 +87,9 @@ JsonObject explanation(const Placement& placement, const Pool& listed, std::stri
     next.push_back(placement.pool()[server].address());
   }
   steps.strings("order", next);
+  const bool asked = profile.rule.distribution == Distribution::asked;
+  const std::string_view same = asked ? same_profile(placement, options) : std::string_view();
+  if (!same.empty()) steps.bytes("same_as", same);
   if (*profile.fragile != '\0') steps.bytes("fragile", profile.fragile);
   return steps;
 }
@@ -97,7 +104,8 @@ void print_key(Session& session, const WhereOptions& options, const Placements& 
       line = where_line(session, *placement, part, place);
       add_owners(session, line, *placement, part.placed_by());
       if (options.explain)
-        line.object("explain", explanation(*placement, session.pool().pool, part.placed_by()));
+        line.object("explain", explanation(*placement, session.placement_options(), session.pool().pool,
+                                           part.placed_by()));
     }
     session.output().answer(line, session.server_address(place.server));
   }
