@@ -108,7 +108,7 @@ expired_tags bytes[] tags that were expired since
 expired_unfetched_per_s number items that expired unread
 expires boolean|null whether it will; null: this server does not report it
 expires_at time when it ends
-explain {client selected_by distribution points:integer? point_index? point? step? order fragile?} how the client finds the server
+explain {client selected_by distribution points:integer? point_index? point? step? order same_as? fragile?} how the client finds the server
 explained integer keys that this client explains
 factor number the factor of the memory
 failed integer how many failed
