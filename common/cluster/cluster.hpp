@@ -81,7 +81,7 @@ struct TracedRequest {
 struct ConnectOptions {
   Duration timeout = std::chrono::seconds(1);  // longest time to wait for one reply
   Duration connect_timeout = std::chrono::milliseconds(500);
-  enum class Protocol { automatic, classic, meta } protocol = Protocol::automatic;
+  enum class Protocol { automatic, classic, meta, binary } protocol = Protocol::automatic;
   // The run to which these connections belong: sick servers cost it one timeout each, and its deadline is
   // kept.
   std::shared_ptr<const RunLimits> run = nullptr;

@@ -2,9 +2,11 @@
 #include <algorithm>
 
 #include "common/cluster/capabilities.hpp"
+#include "common/cluster/credentials.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/flash.hpp"
 #include "common/cluster/health/health_guard.hpp"
+#include "common/cluster/libmemcached/binary.hpp"
 #include "common/cluster/transport.hpp"
 
 namespace mcds {
@@ -102,7 +104,15 @@ class AutomaticTransport final : public Transport {
 
 std::unique_ptr<Transport> transport_for(std::shared_ptr<const Placement> placement,
                                          const ConnectOptions& options) {
-  if (options.protocol == ConnectOptions::Protocol::automatic)
+  using Protocol = ConnectOptions::Protocol;
+  const bool binary = options.protocol == Protocol::binary;
+  for (const Server& server : placement->pool()) {
+    const auto& login = credentials_of(server).login;
+    if (login && (login->form == Login::Form::sasl) != binary)
+      throw bad_configuration("--protocol binary and --auth sasl go together: give both, or neither");
+  }
+  if (binary) return libmemcached::make_binary_transport(std::move(placement), options);
+  if (options.protocol == Protocol::automatic)
     return std::make_unique<AutomaticTransport>(std::move(placement), options);
   return make_transport(std::move(placement), options);
 }
@@ -110,8 +120,9 @@ std::unique_ptr<Transport> transport_for(std::shared_ptr<const Placement> placem
 }  // namespace
 
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options) {
-  const auto expand = options.protocol == ConnectOptions::Protocol::classic ? Composites::Expand::both
-                                                                            : Composites::Expand::append_only;
+  const bool plain = options.protocol == ConnectOptions::Protocol::classic ||
+                     options.protocol == ConnectOptions::Protocol::binary;
+  const auto expand = plain ? Composites::Expand::both : Composites::Expand::append_only;
   std::unique_ptr<Cluster> cluster =
       std::make_unique<CapabilityGate>(transport_for(std::move(placement), options));
   if (options.trace) cluster = std::make_unique<Tracing>(std::move(cluster), options.trace);

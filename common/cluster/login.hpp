@@ -18,7 +18,7 @@
 namespace mcds {
 
 struct Login {
-  enum class Form { ascii, user_key };
+  enum class Form { ascii, user_key, sasl };  // sasl: of the binary protocol, not of this exchange
   Form form = Form::ascii;
   std::string user = {};
   std::string password = {};

@@ -42,7 +42,9 @@ ENGINES = [
     Engine("MemcacheDB 1.2.1 and 2.0",
            "as with -C; commands with a ttl do not work either. Nothing expires there: visitors and event logs stay for ever",
            ("memcachedb",), WITHOUT_EXPIRY),
-    Engine("memcached -B binary", "nothing works"),
+    Engine("memcached -B binary", "with --protocol binary everything works, except listing live keys; without it nothing", ("-B binary",)),
+    Engine("memcached -S", "with --protocol binary, --auth sasl and a login everything works, except listing live keys; without them nothing",
+           ("-S",)),
 ]
 
 

@@ -58,7 +58,7 @@ def page_says_what_is_run():
     for one, other in zip(rows, table):
         check(one == other, f"mcds-engines(7) says {one}, the suite's table {other}")
     check(len(rows) == len(table), f"mcds-engines(7) has {len(rows)} rows, the suite's table {len(table)}")
-    runs = {" ".join(flags) for flags in FLAGS} | {dialect.name for dialect in TABLE} | {"ext_path"}
+    runs = {" ".join(flags) for flags in FLAGS} | {dialect.name for dialect in TABLE} | {"ext_path", "-B binary", "-S"}
     tabled = [run for engine in ENGINES for run in engine.runs]
     check(sorted(runs) == sorted(tabled), f"runs and rows of engines.py: {runs.symmetric_difference(tabled)}")
 

@@ -123,6 +123,7 @@ class Settling {
   Login::Form form() const {
     const bool memcachier = from_environment() && sources_.servers_from()->starts_with("env:MEMCACHIER");
     const std::string form = text(&AccessSettings::auth).value_or(memcachier ? "user-key" : "ascii");
+    if (form == "sasl") return Login::Form::sasl;
     return form == "user-key" ? Login::Form::user_key : Login::Form::ascii;
   }
 

@@ -91,12 +91,12 @@ bool is_valid(const std::string& name, const char* value, std::string& problem) 
     if (name == "plain_login" && word != "yes" && word != "no")
       throw InvalidInput("plain_login: write yes or no");
     if (name == "tls_name") check_certificate_name(word);
-    if (name == "auth" && word != "ascii" && word != "user-key")
-      throw InvalidInput("auth: write ascii or user-key");
+    if (name == "auth" && word != "ascii" && word != "user-key" && word != "sasl")
+      throw InvalidInput("auth: write ascii, user-key or sasl");
     if (name == "accept") check_accepted(word);
     if (name == "protocol" && value != std::string("auto") && value != std::string("classic") &&
-        value != std::string("meta")) {
-      throw InvalidInput("protocol: write auto, classic or meta");
+        value != std::string("meta") && value != std::string("binary")) {
+      throw InvalidInput("protocol: write auto, classic, meta or binary");
     }
     if (name == "output" && word != "json" && word != "value" && word != "text")
       throw InvalidInput("output: write json, value or text");

@@ -155,6 +155,7 @@ ConnectOptions Session::connect_options() {
   const std::string protocol = first_of({options_.protocol, config().protocol}).value_or("auto");
   if (protocol == "classic") result.protocol = ConnectOptions::Protocol::classic;
   if (protocol == "meta") result.protocol = ConnectOptions::Protocol::meta;
+  if (protocol == "binary") result.protocol = ConnectOptions::Protocol::binary;
   result.run = limits_;
   if (options_.verbose) {
     result.trace = [this](const TracedRequest& traced) { output_.note(trace_line(traced)); };

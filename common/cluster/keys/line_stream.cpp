@@ -53,7 +53,7 @@ void LineStream::finish_connecting(SteadyTime now) {
 void LineStream::connected(SteadyTime now) {
   deadline_ = now + options_.timeout;
   const auto& login = credentials_of(server_).login;
-  if (!login) return ask(now);
+  if (!login || login->form == Login::Form::sasl) return ask(now);  // which is of the other protocol
   send(login_.emplace(*login, login_wanted_).words());
 }
 

@@ -25,7 +25,13 @@ struct LineStreamOptions {
   Duration patience = std::chrono::seconds(10);    // how long a server that is busy is asked again
   std::shared_ptr<const RunLimits> run = nullptr;  // the whole ends at its deadline, too
 
+  // Throws Failure(refused) for the binary protocol, which has no such thing.
   static LineStreamOptions of(const ConnectOptions& options) {
+    if (options.protocol == ConnectOptions::Protocol::binary)
+      throw Failure(ErrorCode::refused,
+                    "the binary protocol cannot list keys or watch; leave out --protocol binary, which works "
+                    "unless the "
+                    "server runs with -B binary or -S");
     return {.timeout = options.timeout, .connect_timeout = options.connect_timeout, .run = options.run};
   }
 };

@@ -1,23 +1,17 @@
 #include "common/cluster/libmemcached/configured.hpp"
 
-#include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
 #include "common/base/errors.hpp"
 #include "common/base/text.hpp"
+#include "common/cluster/libmemcached/child.hpp"
 #include "common/cluster/libmemcached/configuration_text.hpp"
 #include "common/cluster/libmemcached/library.hpp"
 
@@ -25,8 +19,6 @@ namespace mcds::libmemcached {
 
 namespace {
 
-// Both sides are this program: a size in front of texts, numbers as they are in memory.
-constexpr std::size_t largest_message = std::size_t{1} << 20;
 constexpr std::size_t remembered_places = 8192;
 constexpr std::size_t keys_at_once = 256;  // their bytes and the answer fit into a socket's buffer
 constexpr Duration longest_answer = std::chrono::seconds(5);
@@ -35,66 +27,9 @@ struct Answered {
   std::uint32_t hash, server;
 };
 
-// Whole messages over a socket.
-class Line {
- public:
-  explicit Line(int descriptor) : descriptor_(descriptor) {}
-
-  bool send(const void* bytes, std::size_t size) const {
-    for (const char* at = static_cast<const char*>(bytes); size > 0;) {
-      const ssize_t sent = ::send(descriptor_, at, size, MSG_NOSIGNAL);
-      if (sent < 0 && errno != EINTR) return false;
-      at += std::max<ssize_t>(sent, 0);
-      size -= static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
-    }
-    return true;
-  }
-
-  // False: no more comes, or not in time.
-  bool receive(void* into, std::size_t size) const {
-    for (char* at = static_cast<char*>(into); size > 0;) {
-      const ssize_t got = ::recv(descriptor_, at, size, 0);
-      if (got == 0 || (got < 0 && errno != EINTR)) return false;
-      at += std::max<ssize_t>(got, 0);
-      size -= static_cast<std::size_t>(std::max<ssize_t>(got, 0));
-    }
-    return true;
-  }
-
-  bool send_text(std::string_view text) const {
-    const auto size = static_cast<std::uint32_t>(text.size());
-    return send(&size, sizeof size) && send(text.data(), text.size());
-  }
-
-  std::optional<std::string> receive_text() const {
-    std::uint32_t size = 0;
-    if (!receive(&size, sizeof size) || size > largest_message) return std::nullopt;
-    std::string text(size, '\0');
-    return receive(text.data(), size) ? std::optional(std::move(text)) : std::nullopt;
-  }
-
- private:
-  int descriptor_;
-};
-
 // The child's side.
 
-constexpr int line_of_child = 3;
-
-// No signal of our terminal reaches it, it does not outlive us, and it can neither open files nor make
-// processes.
-void leave_all(pid_t parent, int line) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(0);
-  setsid();
-  prctl(PR_SET_NAME, "mcds-placing");
-  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
-  if (line != line_of_child) dup2(line, line_of_child);
-  close_range(line_of_child + 1, ~0U, 0);
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
-}
-
+// It can neither open files nor make processes.
 void renounce() {
   prctl(PR_SET_DUMPABLE, 0);
   for (const auto limit : {RLIMIT_NOFILE, RLIMIT_FSIZE, RLIMIT_CORE, RLIMIT_NPROC}) {
@@ -107,14 +42,11 @@ void renounce() {
 #endif
 }
 
-// Without the addresses in memory and in its source that the library puts around its words.
 std::string error_of(const std::string& text) {
   std::array<char, 1024> error{};
   library().check_configuration(text.data(), text.size(), error.data(), error.size());
-  std::string_view words(error.data());
-  words = words.substr(0, words.rfind(" -> "));
-  if (words.starts_with("(0x")) words.remove_prefix(std::min(words.find(") ") + 2, words.size()));
-  return "libmemcached refuses the string: " + std::string(words.empty() ? "it does not say why" : words);
+  return "libmemcached refuses the string: " +
+         (error[0] == '\0' ? "it does not say why" : plain_words(error.data()));
 }
 
 void describe(const memcached_st* client, const Line& line) {
@@ -192,34 +124,13 @@ void serve_places(const std::string& text, const Line& line) {
 class Configured final : public AskedClient {
  public:
   Configured(const std::string& text, Duration longest)
-      : text_(text), written_(read_configuration_text(text)), process_(getpid()) {
-    std::array<int, 2> sockets{};
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
-      throw Failure(ErrorCode::system, "cannot make a pair of sockets: " + std::string(std::strerror(errno)));
-    child_ = fork();
-    if (child_ == 0) {
-      leave_all(process_, sockets[1]);
-      serve_places(text_, Line(line_of_child));
-      _exit(0);
-    }
-    close(sockets[1]);
-    descriptor_ = sockets[0];
-    if (child_ < 0) {
-      close(descriptor_);
-      throw Failure(ErrorCode::system, "cannot fork; too many processes?");
-    }
-    try {
-      wait_no_longer_than(longest);
-      learn();
-      wait_no_longer_than(longest_answer);
-    } catch (...) {
-      end();
-      throw;
-    }
+      : text_(text),
+        written_(read_configuration_text(text)),
+        child_("mcds-placing", [&](const Line& line) { serve_places(text_, line); }) {
+    child_.wait_no_longer_than(std::min(longest, longest_answer));
+    learn();
+    child_.wait_no_longer_than(longest_answer);
   }
-  ~Configured() override { end(); }
-  Configured(const Configured&) = delete;
-  Configured& operator=(const Configured&) = delete;
 
   const Pool& servers() const override { return servers_; }
   const std::string& key_prefix() const override { return prefix_; }
@@ -245,14 +156,6 @@ class Configured final : public AskedClient {
   }
 
  private:
-  void wait_no_longer_than(Duration longest) const {
-    const auto micros = std::max<std::int64_t>(
-        std::chrono::duration_cast<std::chrono::microseconds>(std::min(longest, longest_answer)).count(), 1);
-    const timeval time{micros / 1'000'000, micros % 1'000'000};
-    for (const int what : {SO_RCVTIMEO, SO_SNDTIMEO})
-      setsockopt(descriptor_, SOL_SOCKET, what, &time, sizeof time);
-  }
-
   [[noreturn]] static void no_answer() {
     throw bad_configuration(
         "libmemcached crashed or did not answer in time: the string is one that it cannot handle");
@@ -269,7 +172,7 @@ class Configured final : public AskedClient {
     if (!text) no_answer();
     return *std::move(text);
   }
-  Line line() const { return Line(descriptor_); }
+  Line line() const { return child_.line(); }
 
   void learn() {
     if (const std::string error = received_text(); !error.empty()) throw bad_configuration(visible(error));
@@ -298,7 +201,7 @@ class Configured final : public AskedClient {
   }
 
   void ask(const std::vector<std::string>& keys) const {
-    if (process_ != getpid()) throw Failure(ErrorCode::internal, "libmemcached belongs to another process");
+    if (!child_.is_ours()) throw Failure(ErrorCode::internal, "libmemcached belongs to another process");
     std::string message;
     for (const std::string& key : keys) {
       const auto size = static_cast<std::uint32_t>(key.size());
@@ -316,18 +219,9 @@ class Configured final : public AskedClient {
     }
   }
 
-  void end() {
-    close(descriptor_);
-    if (process_ != getpid()) return;
-    kill(child_, SIGKILL);
-    while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-
   std::string text_;
   Pool written_;  // those that the library has not shown yet
-  pid_t process_, child_ = -1;
-  int descriptor_ = -1;
+  Child child_;
   Pool servers_;
   std::string prefix_;
   std::size_t copies_ = 1;

@@ -39,10 +39,13 @@ struct Foreigner {
 // By its reply to the request for SASL mechanisms, which is an unknown command without SASL.
 Foreigner binary_server(std::string_view answer) {
   const bool unknown_command = answer[6] == 0 && answer[7] == '\x81';
-  if (unknown_command) return {"the server accepts only the binary protocol; start it without -B binary"};
+  if (unknown_command)
+    return {
+        "the server accepts only the binary protocol; give --protocol binary, or start it without -B binary"};
   return {
-      "the server accepts only SASL logins (-S) in the binary protocol, which mcds does not support; start "
-      "it with -Y FILE instead",
+      "the server accepts only SASL logins (-S), of the binary protocol; give --protocol binary, --auth "
+      "sasl, --user and "
+      "--password-file, or start it with -Y FILE",
       Kind::denied};
 }
 

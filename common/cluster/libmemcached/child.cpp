@@ -1,0 +1,109 @@
+#include "common/cluster/libmemcached/child.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+
+#include "common/base/errors.hpp"
+
+namespace mcds::libmemcached {
+
+namespace {
+
+constexpr std::size_t largest_message = std::size_t{80} << 20;
+constexpr int line_of_child = 3;
+
+void leave_all(pid_t parent, const char* name, int line) {
+  if (line != line_of_child) dup2(line, line_of_child);
+  close_range(line_of_child + 1, ~0U, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);
+  setsid();
+  prctl(PR_SET_NAME, name);
+  const int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nothing, descriptor);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTERM}) std::signal(signal, SIG_DFL);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+}  // namespace
+
+bool Line::send(const void* bytes, std::size_t size) const {
+  for (const char* at = static_cast<const char*>(bytes); size > 0;) {
+    const ssize_t sent = ::send(descriptor_, at, size, MSG_NOSIGNAL);
+    if (sent < 0 && errno != EINTR) return false;
+    at += std::max<ssize_t>(sent, 0);
+    size -= static_cast<std::size_t>(std::max<ssize_t>(sent, 0));
+  }
+  return true;
+}
+
+bool Line::send_text(std::string_view text) const {
+  return send_value(static_cast<std::uint32_t>(text.size())) && send(text.data(), text.size());
+}
+
+bool Line::receive(void* into, std::size_t size) const {
+  for (char* at = static_cast<char*>(into); size > 0;) {
+    const ssize_t got = ::recv(descriptor_, at, size, 0);
+    if (got == 0 || (got < 0 && errno != EINTR)) return false;
+    at += std::max<ssize_t>(got, 0);
+    size -= static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+  }
+  return true;
+}
+
+std::optional<std::string> Line::receive_text() const {
+  std::uint32_t size = 0;
+  if (!receive_value(size) || size > largest_message) return std::nullopt;
+  std::string text(size, '\0');
+  return receive(text.data(), size) ? std::optional(std::move(text)) : std::nullopt;
+}
+
+Child::Child(const char* name, const std::function<void(const Line&)>& serve) : parent_(getpid()) {
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets.data()) != 0)
+    throw Failure(ErrorCode::system, "cannot make a pair of sockets: " + std::string(std::strerror(errno)));
+  child_ = fork();
+  if (child_ == 0) {
+    leave_all(parent_, name, sockets[1]);
+    serve(Line(line_of_child));
+    _exit(0);
+  }
+  close(sockets[1]);
+  descriptor_ = sockets[0];
+  if (child_ > 0) return;
+  close(descriptor_);
+  throw Failure(ErrorCode::system, "cannot fork; too many processes?");
+}
+
+Child::~Child() {
+  close(descriptor_);
+  if (!is_ours()) return;
+  kill(child_, SIGKILL);
+  while (waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void Child::wait_no_longer_than(Duration longest) const {
+  const auto micros =
+      std::max<std::int64_t>(std::chrono::duration_cast<std::chrono::microseconds>(longest).count(), 1);
+  const timeval time{micros / 1'000'000, micros % 1'000'000};
+  for (const int what : {SO_RCVTIMEO, SO_SNDTIMEO})
+    setsockopt(descriptor_, SOL_SOCKET, what, &time, sizeof time);
+}
+
+bool Child::is_ours() const {
+  return parent_ == getpid();
+}
+
+}  // namespace mcds::libmemcached
