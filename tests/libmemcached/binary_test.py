@@ -22,7 +22,6 @@ from sockets import own_address  # noqa: E402
 from suite import Suite  # noqa: E402
 
 MCDS = os.path.join(os.path.abspath(sys.argv[1]), "tools", "mcds")
-FULL = os.environ.get("MCDS_TEST_FULL", "") not in ("", "0")
 CLEAN = {name: value for name, value in os.environ.items() if not name.startswith(("MCDS_", "MEMCACHED_", "XDG_"))} | {"HOME": "/nonexistent"}
 BINARY = ["--protocol", "binary", "--connect-timeout", "5s"]
 PASSWORD = "of-the-app"
@@ -60,6 +59,14 @@ def words_of_the_table(server):
     answers("too large", run(server, "item", "set", "large", "-", given="x" * (3 << 20)), 76, "larger than the server accepts")
     answers("stats and version", run(server, "servers"), 0, '"version":"1.6.', '"up":true')
     answers("what lists keys is refused by name", run(server, "item", "list"), 76, "binary protocol")
+
+
+def two_copies(servers):
+    for words in ("hash set h f v", "counter incr n 3", "table add t m", "array add x one", "eventlog put e now", "visitors hit v"):
+        answers(f"{words}, two copies", run(servers, "--copies", "2", *words.split()), 0)
+    for words, shown in (("hash get h f", '"value":"v"'), ("counter get n", '"value":3'), ("table fetch t", '"member":"m"'),
+                         ("array fetch x", '["one"]'), ("eventlog fetch e", '"data":"now"')):
+        answers(f"{words}, two copies", run(servers, "--copies", "2", *words.split()), 0, shown)
 
 
 def without_cas(directory):
@@ -217,8 +224,7 @@ def main():
             servers = [f"unix:{directory}/binary{number}" for number in range(2)]
             words_of_the_table(servers[0])
             conforms("-B binary", servers[0])
-            if FULL:
-                conforms("-B binary", ",".join(servers), "--copies", "2")
+            two_copies(",".join(servers))
             text = subprocess.run([MCDS, "-s", servers[0], "counter", "get", "c"], env=CLEAN, capture_output=True, text=True, check=False)
             answers("in text it is told what to give", text, 76, "--protocol binary")
             without_cas(directory)

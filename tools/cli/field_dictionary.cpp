@@ -227,6 +227,7 @@ restarted boolean whether the server was restarted
 result string how the command ended
 retry_after_s number when it is to be tried again
 rtt_us integer time of the round trip
+same_as string the profile that places a sample of keys alike
 saved integer items that were saved
 selected_by string the client's options that select it
 selection object what was selected
