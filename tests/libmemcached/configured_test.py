@@ -83,7 +83,7 @@ HOSTILE = ["RESET", "--SERVER=10.0.0.1 RESET", "--SERVER=10.0.0.1 reset --SERVER
 
 def combinations():
     """Distributions and hashes in every order with the servers, with and without sorting."""
-    distributions = [None, "MODULA", "CONSISTENT"] + [f"CONSISTENT,{name}" for name in HASHES[:6]]
+    distributions = [None, "MODULA", "CONSISTENT"] + [f"CONSISTENT,{name}" for name in HASHES[:7]]
     for distribution, name in itertools.product(distributions, [None] + HASHES):
         words = [SERVERS] + ([f"--DISTRIBUTION={distribution}"] if distribution else []) + ([f"--HASH={name}"] if name else [])
         for order in itertools.permutations(words):
