@@ -282,7 +282,7 @@ class BinaryLane {
   Reply add_and_get(const Request& request) {
     Request part = request;
     part.op = Op::add;
-    const Reply added = ask(part);
+    Reply added = ask(part);
     if (added.unknown() || added.is(Kind::denied)) return added;
     if (child_ == nullptr) {
       if (auto failure = open()) return *std::move(failure);
