@@ -22,6 +22,9 @@ $ echo as it was
 as <any> was
 $ printf '%s\\n' \\
 > 'at 2026-11-22T15:12:06.435Z'
+$ printf '%s\\n' '{"lock":"a","pid":7,"list":[1,2],"new":"x","n":4,"at":"2026-11-22T15:12:06.435Z"}' '{"lock":"b","pid":8,"n":5}'
+{"lock":"a","pid":<n>,"list":[<any>],"n":3,"at":"<any>"}
+{"lock":"b","pid":"<any>","old":1,"n":<n>}
 """
 AFTER = """# a comment
 $ echo one; echo two >&2; exit 3
@@ -39,6 +42,9 @@ as <any> was
 $ printf '%s\\n' \\
 > 'at 2026-11-22T15:12:06.435Z'
 at <time>
+$ printf '%s\\n' '{"lock":"a","pid":7,"list":[1,2],"new":"x","n":4,"at":"2026-11-22T15:12:06.435Z"}' '{"lock":"b","pid":8,"n":5}'
+{"lock":"a","pid":<n>,"list":[<any>],"new":"x","n":4,"at":"<any>"}
+{"lock":"b","pid":8,"n":<n>}
 """
 UNSAYABLE = "$ printf '\\n'\n"
 

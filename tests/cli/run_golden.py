@@ -4,7 +4,8 @@
 Usage: run_golden.py [--update] MCDS_BINARY FILE.golden…
 
 --update: where something else is printed than expected, shows the difference and writes it into the file. Lines that
-still match stay as they are, with their wildcards; times become <time>.
+still match stay as they are, with their wildcards, and so do the wildcards of fields in lines that do not; times become
+<time>.
 
 Each file gets a fresh directory as its working directory and three real memcached servers on unix sockets,
 named m1, m2 and m3 in $MCDS_SERVERS, so that keys are placed alike in every run. The directory's name is
@@ -106,13 +107,26 @@ def same(expected, actual):
     return len(expected) == len(actual) and all(map(matches, expected, actual))
 
 
+FIELD = re.compile(r'"(\w+)":("(?:[^"\\]|\\.)*"|\[[^][{}]*\]|[^][{},"]+)')
+
+
+def with_wildcards(line, expected):
+    """The line, with the wildcards that fields of the same name have in the expected line most like it."""
+    old = FIELD.findall(max(expected, key=lambda one: len(set(FIELD.findall(one)) & set(FIELD.findall(line))), default=""))
+
+    def field(found):
+        value = next((value for name, value in old if name == found[1] and matches(value, found[2])), found[2])
+        return f'"{found[1]}":{value}'
+    return re.sub(WILDCARDS["<time>"], "<time>", FIELD.sub(field, line))
+
+
 def merged(expected, actual):
     """What was printed, with the expected lines, and their wildcards, where they match it."""
     result = []
     for line in actual:
         found = next((i for i, old in enumerate(expected) if matches(old, line)), None)
         if found is None:
-            result.append(re.sub(WILDCARDS["<time>"], "<time>", line))
+            result.append(with_wildcards(line, expected))
         else:
             result.append(expected[found])
             expected = expected[found + 1:]
