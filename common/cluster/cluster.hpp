@@ -1,18 +1,4 @@
-// The interface between data structures and servers.
-//
-// A batch of requests goes in, and replies come out in the same order. One call is at most one round trip to
-// each server involved, to all servers in parallel (composites may take more on servers without meta
-// commands). Requests to the same server are executed in the order of the batch; between servers there is no
-// order. A transport never resends; with ConnectOptions::run, requests that provably had no effect are tried
-// once more (health_guard.hpp). execute() never throws for errors of servers or networks: each reply has its
-// own outcome. No call lasts longer than the transport's deadlines allow.
-//
-// begin() sends a batch and leaves its replies for later, so that servers and caller work in parallel.
-// Batches are executed in the order in which they are begun, whether by begin() or execute(), and may be
-// finished in any order. One exception: what incr_or_create found missing in a large batch is created by a
-// second trip, perhaps behind a batch that was begun later; so are increments that are tried again.
-//
-// Implementations: connect(); MemoryCluster in tests; decorators in decorators.hpp.
+// The interface between data structures and servers. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -114,3 +100,17 @@ struct ConnectOptions {
 std::unique_ptr<Cluster> connect(std::shared_ptr<const Placement> placement, const ConnectOptions& options);
 
 }  // namespace mcds
+
+// A batch of requests goes in, and replies come out in the same order. One call is at most one round trip to
+// each server involved, to all servers in parallel (composites may take more on servers without meta
+// commands). Requests to the same server are executed in the order of the batch; between servers there is no
+// order. A transport never resends; with ConnectOptions::run, requests that provably had no effect are tried
+// once more (health_guard.hpp). execute() never throws for errors of servers or networks: each reply has its
+// own outcome. No call lasts longer than the transport's deadlines allow.
+//
+// begin() sends a batch and leaves its replies for later, so that servers and caller work in parallel.
+// Batches are executed in the order in which they are begun, whether by begin() or execute(), and may be
+// finished in any order. One exception: what incr_or_create found missing in a large batch is created by a
+// second trip, perhaps behind a batch that was begun later; so are increments that are tried again.
+//
+// Implementations: connect(); MemoryCluster in tests; decorators in decorators.hpp.

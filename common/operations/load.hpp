@@ -1,14 +1,5 @@
-// Puts back what was saved (saved.hpp), where this pool's client looks for it.
-//
-// Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
-// with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
-// locks, fences, votes, marks, and what is kept in several copies (never_saved.hpp).
-// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches.
-// When things fail
-//   crash          run it again: what is there already stays.
-//   lost reply     the item is counted as unknown; run it again.
-//   server down, out of memory   its items are counted as failed; the others go on.
-//   too large for the server     not sent, because a refused `set` would remove the old value.
+// Puts back what was saved (saved.hpp), where this pool's client looks for it. Its contract stands at the
+// end of this file.
 #pragma once
 
 #include <cstdint>
@@ -97,3 +88,13 @@ class Load {
 };
 
 }  // namespace mcds
+
+// Items are stored by `add`, so what clients wrote since stays; with `overwrite` by `set`. Each is stored
+// with what is left of its time, and what has ended is passed over. Never loaded, whoever wrote the file:
+// locks, fences, votes, marks, and what is kept in several copies (never_saved.hpp).
+// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches.
+// When things fail
+//   crash          run it again: what is there already stays.
+//   lost reply     the item is counted as unknown; run it again.
+//   server down, out of memory   its items are counted as failed; the others go on.
+//   too large for the server     not sent, because a refused `set` would remove the old value.

@@ -1,17 +1,6 @@
 // Saves what servers hold, so that it can be put back: the keys are listed, then read, the last used first,
-// and written as saved.hpp says. Nothing on the servers changes, no item's place in the LRU either.
-//
-// What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks,
-// fences, votes, marks, nor what is kept in several copies (never_saved.hpp).
-//   An item is saved as it was at some moment of the run. What is deleted after that comes back when the file
-//   is loaded, and what is written after that is not in it.
-//   A structure is saved as it was at one moment, or not at all, and named: its keys are listed twice, and
-//   between the first listing and the reading of each nothing of it may have changed, by the items' cas. One
-//   that is written all the time is tried three times.
-// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches; keys are on
-// disk, in files without a name.
-// When things fail: a key whose server does not answer is reported; one that was listed and is gone is
-// counted, as expired or as vanished.
+// and written as saved.hpp says. Nothing on the servers changes, no item's place in the LRU either. Its
+// contract stands at the end of this file.
 #pragma once
 
 #include <array>
@@ -117,3 +106,15 @@ class Save {
 };
 
 }  // namespace mcds
+
+// What is saved: an application's items; with `structures` also ours that are kept in one copy. Never locks,
+// fences, votes, marks, nor what is kept in several copies (never_saved.hpp).
+//   An item is saved as it was at some moment of the run. What is deleted after that comes back when the file
+//   is loaded, and what is written after that is not in it.
+//   A structure is saved as it was at one moment, or not at all, and named: its keys are listed twice, and
+//   between the first listing and the reading of each nothing of it may have changed, by the items' cas. One
+//   that is written all the time is tried three times.
+// Round trips: one for each batch of up to 512 items; batches overlap. Memory: a few batches; keys are on
+// disk, in files without a name.
+// When things fail: a key whose server does not answer is reported; one that was listed and is gone is
+// counted, as expired or as vanished.

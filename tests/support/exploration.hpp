@@ -1,50 +1,6 @@
-// Exhaustive exploration: every order in which the requests of a few clients can reach the servers, and every
-// fault within a budget at every place, on the real code. Nothing is drawn: a run is a sequence of choices,
-// and explore() runs all sequences that differ.
-//
-//   void two_increments(Exploration& run) {                    // builds one run: called for each schedule
-//                                                              anew
-//     auto acknowledged = std::make_shared<int>(0);
-//     run.servers().execute(Request::set("n", "5", …));        // what is there before
-//     for (int i = 0; i < 2; ++i) {
-//       run.client([=](Context& context, ExploredClient& client) {
-//         client.operation("incr", [&] { increment(context, "n"); ++*acknowledged; return "done"; });
-//       });
-//     }
-//     run.check([=](Context& observer) -> std::optional<std::string> {
-//       if (value(observer, "n") < 5 + *acknowledged) return "an acknowledged increment is missing";
-//       return std::nullopt;
-//     });
-//   }
-//   const Verdict verdict = explore(two_increments, {.faults = 1});
-//   INFO(verdict.told());                                      // the shortest counter-example, told as a
-//                                                              story
-//   CHECK(!verdict.violation);
-//
-// Any code over Cluster, Clock and Random can be explored, a test's own protocol too. What must hold of it:
-//   - A run depends on the choices alone: no state outlives it, each client draws from its own
-//   `context.random`.
-//   - Clients talk to each other through the servers. What they note for check() is read there, or in the
-//     same client; who compares times uses steps() at an operation's begin and end (ExploredClient::begun,
-//     ended): an operation begins with its first request and ends with its last, so that intervals are as
-//     tight as can be.
-//   - Sleeping advances everybody's time. Less than `shortest_sleep`, also in sum since an operation's last
-//     longer one, is a back-off and passes none.
-//
-// One step is one request at one server. Requests of one batch to one server are executed in order, with
-// others' requests in between; those to different servers in any order. A step has variants when faults are
-// left (see Happenings); a delayed request is a step of its own at any later time. Time stands still but for
-// sleeps and `pauses`.
-//
-// Reduction: source sets and sleep sets (Abdulla, Aronis, Jonsson, Sagonas 2014). Two steps are taken for
-// exchangeable when they concern different items, or neither changes the item; when none moves time, restarts
-// a server or kills the other's client; and when not one ends an operation and the other begins one, so that
-// who finished before whom is the same in all runs that are taken for equal. A run is not begun, or given up
-// ("pruned"), only when exchanging such steps makes it one that is run. A request too large for any item is
-// refused whatever is there: it is exchangeable with everything. Where requests may be delayed, a lost reply
-// is left out unless what is behind it is lost, too: delayed, and applied before anything else happens, is
-// the same to everybody. cas uniques differ between such runs; they are compared for equality with those of
-// the same item only.
+// Exhaustive exploration: every order in which the requests of a few clients can reach the servers, and
+// every fault within a budget at every place, on the real code. Nothing is drawn: a run is a sequence of
+// choices, and explore() runs all sequences that differ. Its contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -183,3 +139,47 @@ class Exploration {
 };
 
 }  // namespace mcds
+
+//   void two_increments(Exploration& run) {                    // builds one run: called for each schedule
+//                                                              anew
+//     auto acknowledged = std::make_shared<int>(0);
+//     run.servers().execute(Request::set("n", "5", …));        // what is there before
+//     for (int i = 0; i < 2; ++i) {
+//       run.client([=](Context& context, ExploredClient& client) {
+//         client.operation("incr", [&] { increment(context, "n"); ++*acknowledged; return "done"; });
+//       });
+//     }
+//     run.check([=](Context& observer) -> std::optional<std::string> {
+//       if (value(observer, "n") < 5 + *acknowledged) return "an acknowledged increment is missing";
+//       return std::nullopt;
+//     });
+//   }
+//   const Verdict verdict = explore(two_increments, {.faults = 1});
+//   INFO(verdict.told());                                      // the shortest counter-example, told as a
+//                                                              story
+//   CHECK(!verdict.violation);
+//
+// Any code over Cluster, Clock and Random can be explored, a test's own protocol too. What must hold of it:
+//   - A run depends on the choices alone: no state outlives it, each client draws from its own
+//   `context.random`.
+//   - Clients talk to each other through the servers. What they note for check() is read there, or in the
+//     same client; who compares times uses steps() at an operation's begin and end (ExploredClient::begun,
+//     ended): an operation begins with its first request and ends with its last, so that intervals are as
+//     tight as can be.
+//   - Sleeping advances everybody's time. Less than `shortest_sleep`, also in sum since an operation's last
+//     longer one, is a back-off and passes none.
+//
+// One step is one request at one server. Requests of one batch to one server are executed in order, with
+// others' requests in between; those to different servers in any order. A step has variants when faults are
+// left (see Happenings); a delayed request is a step of its own at any later time. Time stands still but for
+// sleeps and `pauses`.
+//
+// Reduction: source sets and sleep sets (Abdulla, Aronis, Jonsson, Sagonas 2014). Two steps are taken for
+// exchangeable when they concern different items, or neither changes the item; when none moves time, restarts
+// a server or kills the other's client; and when not one ends an operation and the other begins one, so that
+// who finished before whom is the same in all runs that are taken for equal. A run is not begun, or given up
+// ("pruned"), only when exchanging such steps makes it one that is run. A request too large for any item is
+// refused whatever is there: it is exchangeable with everything. Where requests may be delayed, a lost reply
+// is left out unless what is behind it is lost, too: delayed, and applied before anything else happens, is
+// the same to everybody. cas uniques differ between such runs; they are compared for equality with those of
+// the same item only.

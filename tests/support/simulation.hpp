@@ -1,25 +1,7 @@
 // Deterministic simulation: many clients of one structure against in-memory servers, interleaved at every
-// request by a seeded scheduler that also loses, delays and repeats nothing else than a real network and real
-// servers would. The same seed gives the same run, whatever the machine.
-//
-//   std::optional<std::string> schedule(std::uint64_t seed) {
-//     Simulation simulation(seed, {.servers = 2});
-//     int acknowledged = 0;
-//     for (int i = 0; i < 4; ++i) {
-//       simulation.client([&](Context& context, SimulatedClient&) { …one structure's calls… ++acknowledged;
-//       });
-//     }
-//     simulation.run();
-//     if (value(simulation.observer()) < acknowledged) return "an acknowledged increment is missing";
-//     return std::nullopt;
-//   }
-//   TEST_CASE("counter: …") { check_schedules(schedule); }
-//   TEST_CASE("counter: the simulation catches …") { CHECK(finds_violation(broken_schedule)); }
-//
-// MCDS_TEST_SCHEDULES sets how many seeds a test tries (40 000), MCDS_TEST_SEED repeats one. Failure that
-// leaves a client's body ends that client as a crash of its program would; any other exception is a
-// violation. A client is killed by unwinding its stack: destructors that talk to servers must be
-// noexcept(false); they reach none.
+// request by a seeded scheduler that also loses, delays and repeats nothing else than a real network and
+// real servers would. The same seed gives the same run, whatever the machine. Its contract stands at the end
+// of this file.
 #pragma once
 
 #include <cstdint>
@@ -144,3 +126,22 @@ void check_schedules(const Schedule& schedule, double share = 1);
 bool finds_violation(const Schedule& schedule, std::uint64_t limit = 20000);
 
 }  // namespace mcds
+
+//   std::optional<std::string> schedule(std::uint64_t seed) {
+//     Simulation simulation(seed, {.servers = 2});
+//     int acknowledged = 0;
+//     for (int i = 0; i < 4; ++i) {
+//       simulation.client([&](Context& context, SimulatedClient&) { …one structure's calls… ++acknowledged;
+//       });
+//     }
+//     simulation.run();
+//     if (value(simulation.observer()) < acknowledged) return "an acknowledged increment is missing";
+//     return std::nullopt;
+//   }
+//   TEST_CASE("counter: …") { check_schedules(schedule); }
+//   TEST_CASE("counter: the simulation catches …") { CHECK(finds_violation(broken_schedule)); }
+//
+// MCDS_TEST_SCHEDULES sets how many seeds a test tries (40 000), MCDS_TEST_SEED repeats one. Failure that
+// leaves a client's body ends that client as a crash of its program would; any other exception is a
+// violation. A client is killed by unwinding its stack: destructors that talk to servers must be
+// noexcept(false); they reach none.

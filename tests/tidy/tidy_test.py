@@ -123,6 +123,12 @@ def check_comments(path, text):
     check(not wide, f"{path}: comments wider than 110 columns in the lines {wide}")
 
 
+def check_begin(path, text):
+    """A reader is soon at the first declaration; what it promises in detail may stand behind it."""
+    first = next((number for number, line in enumerate(text.split("\n"), 1) if line and not re.match(r"\s*//|#|namespace\b", line)), 0)
+    check(first <= 30, f"{path}: the first declaration is in line {first}, not before line 31")
+
+
 def main():
     os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
     top = {path.split("/")[0] for path in tracked()}
@@ -145,6 +151,8 @@ def main():
             check_structure_header(path, text)
         if path.endswith(".hpp") and "/pch/" not in path:  # which are compiled as files of their own
             check("#pragma once" in text, f"{path}: no #pragma once")
+            if path.startswith(("common/", "tools/")):
+                check_begin(path, text)
     print(f"includes between the rooms of {ROOMS}: {len(between)}, over {len(set(between))} arrows")
     finish()
 

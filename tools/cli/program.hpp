@@ -6,7 +6,6 @@
 //     counter.verb("incr", "add to a counter, creating it if it is missing")
 //         .example("mcds counter incr hits")
 //         .argument("NAME", "the counter", options->name)
-//         .optional_argument("DELTA", "a whole number; default 1", options->delta)
 //         .option("--ttl", "D", "ttl of a counter that is created", options->ttl)
 //         .answer("counter value delta created server @copies")
 //         .action([options](Session& session) { return incr(session, *options); });

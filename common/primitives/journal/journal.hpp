@@ -1,63 +1,5 @@
 // A list of changes that any number of clients append to at the same time, and that never loses an
-// acknowledged one. Arrays and indexes are made of it.
-//
-// Key layout
-//   <key>            the root: header, names of segments, then the tail of lines appended since; bytes:
-//                    lines.hpp
-//   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server
-//                    of <key> (before version 0.2 it was placed by its own bytes, and is looked for there if
-//                    it is missing)
-//   <key>:s:0000000000000000   the claim of the client that seals or compacts
-// Invariants
-//   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
-//   root: the server applies it completely or not at all, and orders it with all others. Only a cas of the
-//   root moves lines, and it compares with the root whose lines it moves: an append between reading and
-//   writing makes it fail, so no acknowledged line is left behind. A reader sees one root and segments that
-//   do not change: a snapshot.
-//   Lines before a removal of everything have no effect: a segment lost among them is no loss.
-// Round trips
-//   append 1 / 2 if it creates the root, 4 if it asks before. read 1, 2 with segments. Full root: the client
-//   that finds it full claims and seals it: 5.
-// Sealing and compaction, step by step
-//   A full root accepts no appends (NOT_STORED), so only another sealer can make a sealer's cas fail. Of the
-//   clients that find it full, one claims the sealing (add of a key that expires; without the claim they
-//   would all do the same work, no worse), and the others wait a few milliseconds.
-//   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an
-//   empty tail. A crash after the add leaves a segment that no root lists, to be evicted. Two sealers: one
-//   cas fails, and its segment is removed unless the cas got no reply, because then the root may list it.
-//   replace, more than one change can hold: write the lines as segments, cas the root to them. A crash before
-//   the cas leaves unlisted segments.
-//   compact, one item: read the root, cas it to the lines that are left. If a rival append makes that fail,
-//   fill the root with padding lines first until nothing fits; this keeps 64 appenders from starving it.
-//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended; write
-//   the remaining lines as new segments under fresh names; cas the root, full if need be, to these names in
-//   place of the old ones, keeping the segments and the tail that came since; remove the old segments. If
-//   another compaction was faster, the old names are no longer the first of the root, and it starts again. A
-//   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
-//   on its way to removed segments finds the root changed and starts again; the same root with a segment
-//   missing is a loss, and is reported.
-// Taking it elsewhere
-//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later
-//   appends are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A
-//   client that read the root before fails with its cas. let_go: remove the root, if it is as it was read,
-//   and its segments. A server that had no memory for the filling, and has some later, accepts appends: then
-//   let_go fails, and it is held again.
-// When things fail
-//   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
-//                again under the same id. Of several lines with one id only the first counts, so a request
-//                that is executed late has no effect; compaction keeps the last 256 dropped ids for that.
-//   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
-//                segment: read reports it.
-//   another program's data under the key: CorruptData; foreign lines among ours are skipped and
-//                counted (JournalLoss), and what counts some is not compacted, so that the loss goes on being
-//                told.
-//   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported.
-//   So is, at once, a change for which there is no room beside the names of the segments: items may be small
-//   (item_size.hpp). Segments are divided as often as it takes, and one removal of everything remembers fewer
-//   ids.
-// Source
-//   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,
-//   and delete and add loses everything on a crash.
+// acknowledged one. Arrays and indexes are made of it. Its contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -230,3 +172,61 @@ class JournalReader {
 std::string journal_line_id(const std::string& operation, std::size_t n);
 
 }  // namespace mcds
+
+// Key layout
+//   <key>            the root: header, names of segments, then the tail of lines appended since; bytes:
+//                    lines.hpp
+//   <key>:s:<id>     a segment: lines that were once a tail; never changed after it is listed; on the server
+//                    of <key> (before version 0.2 it was placed by its own bytes, and is looked for there if
+//                    it is missing)
+//   <key>:s:0000000000000000   the claim of the client that seals or compacts
+// Invariants
+//   The journal is the lines of the segments in order, then those of the tail. A change is one append to the
+//   root: the server applies it completely or not at all, and orders it with all others. Only a cas of the
+//   root moves lines, and it compares with the root whose lines it moves: an append between reading and
+//   writing makes it fail, so no acknowledged line is left behind. A reader sees one root and segments that
+//   do not change: a snapshot.
+//   Lines before a removal of everything have no effect: a segment lost among them is no loss.
+// Round trips
+//   append 1 / 2 if it creates the root, 4 if it asks before. read 1, 2 with segments. Full root: the client
+//   that finds it full claims and seals it: 5.
+// Sealing and compaction, step by step
+//   A full root accepts no appends (NOT_STORED), so only another sealer can make a sealer's cas fail. Of the
+//   clients that find it full, one claims the sealing (add of a key that expires; without the claim they
+//   would all do the same work, no worse), and the others wait a few milliseconds.
+//   seal: read the root; add a segment with its tail under a fresh name; cas the root to the names and an
+//   empty tail. A crash after the add leaves a segment that no root lists, to be evicted. Two sealers: one
+//   cas fails, and its segment is removed unless the cas got no reply, because then the root may list it.
+//   replace, more than one change can hold: write the lines as segments, cas the root to them. A crash before
+//   the cas leaves unlisted segments.
+//   compact, one item: read the root, cas it to the lines that are left. If a rival append makes that fail,
+//   fill the root with padding lines first until nothing fits; this keeps 64 appenders from starving it.
+//   compact, with segments: seal the tail; read the segments, which do not change whatever is appended; write
+//   the remaining lines as new segments under fresh names; cas the root, full if need be, to these names in
+//   place of the old ones, keeping the segments and the tail that came since; remove the old segments. If
+//   another compaction was faster, the old names are no longer the first of the root, and it starts again. A
+//   crash before the cas leaves the old journal, padded; after it, old segments that no root lists. A reader
+//   on its way to removed segments finds the root changed and starts again; the same root with a segment
+//   missing is a loss, and is reported.
+// Taking it elsewhere
+//   hold: append a line that says so, fill the root, read all. What was appended until then is read; later
+//   appends are refused as by a full root, and who looks finds the line, and neither seals nor rewrites it. A
+//   client that read the root before fails with its cas. let_go: remove the root, if it is as it was read,
+//   and its segments. A server that had no memory for the filling, and has some later, accepts appends: then
+//   let_go fails, and it is held again.
+// When things fail
+//   lost reply   append: the journal is searched for the operation's id; if absent, the change is appended
+//                again under the same id. Of several lines with one id only the first counts, so a request
+//                that is executed late has no effect; compaction keeps the last 256 dropped ids for that.
+//   eviction, restart, flush   of the root: the journal starts again, and the next append says created. Of a
+//                segment: read reports it.
+//   another program's data under the key: CorruptData; foreign lines among ours are skipped and
+//                counted (JournalLoss), and what counts some is not compacted, so that the loss goes on being
+//                told.
+//   A server without memory refuses appends as full items do; after `most_appends` attempts that is reported.
+//   So is, at once, a change for which there is no room beside the names of the segments: items may be small
+//   (item_size.hpp). Segments are divided as often as it takes, and one removal of everything remembers fewer
+//   ids.
+// Source
+//   Own. The in-place variants that it replaces were measured: cas under appenders succeeds one time in ten,
+//   and delete and add loses everything on a crash.

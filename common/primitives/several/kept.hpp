@@ -1,29 +1,5 @@
-// The number of copies in which a structure is kept, as part of its keys.
-//
-// Key layout
-//   <namespace><structure>:<name>      kept in one copy:                array:jobs
-//   <namespace><structure><N>:<name>   kept in N copies, N at least 2:  array2:jobs
-//   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for
-//   if the new keys do not exist, and continues under its old keys. It is recognised by its root being on
-//   servers other than the first. If the last copies were lost, the number that is left counts, and recopy
-//   makes more.
-//   With one copy nothing is looked for: the first server holds the only copy.
-// Invariants
-//   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
-//   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
-//   of the other numbers are looked for, and the command is refused with the right number.
-//   Who creates looks twice: before, and again before it answers (confirm). Of two that create under
-//   different numbers one at least sees the other, takes its own back, and is refused. A third client that
-//   finds a root before it is taken back may be told yes.
-//   The number can be changed while clients go on: recopying.hpp. Whoever finds something missing waits until
-//   a change that is under way is done, or completes it if it was left.
-// Round trips
-//   None while something exists; one for the first miss or creation of an object, and one more for another
-//   that comes more than a second later. Two for the first, within an hour of a change of the number.
-// When things fail
-//   A server that does not answer either look seems to hold no root: meanwhile a second structure of the same
-//   name can be created with another number of copies. Nothing of either is lost; each is read with its own
-//   number.
+// The number of copies in which a structure is kept, as part of its keys. Its contract stands at the end of
+// this file.
 #pragma once
 
 #include <functional>
@@ -137,3 +113,28 @@ class Kept {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   <namespace><structure>:<name>      kept in one copy:                array:jobs
+//   <namespace><structure><N>:<name>   kept in N copies, N at least 2:  array2:jobs
+//   Before 0.2 no key contained the number. A structure that was then written in several copies is looked for
+//   if the new keys do not exist, and continues under its old keys. It is recognised by its root being on
+//   servers other than the first. If the last copies were lost, the number that is left counts, and recopy
+//   makes more.
+//   With one copy nothing is looked for: the first server holds the only copy.
+// Invariants
+//   A client with a wrong number finds nothing, never another structure's value: its keys hold nothing that
+//   could be read in part, overwritten or "healed". Before anything is reported missing or created, the roots
+//   of the other numbers are looked for, and the command is refused with the right number.
+//   Who creates looks twice: before, and again before it answers (confirm). Of two that create under
+//   different numbers one at least sees the other, takes its own back, and is refused. A third client that
+//   finds a root before it is taken back may be told yes.
+//   The number can be changed while clients go on: recopying.hpp. Whoever finds something missing waits until
+//   a change that is under way is done, or completes it if it was left.
+// Round trips
+//   None while something exists; one for the first miss or creation of an object, and one more for another
+//   that comes more than a second later. Two for the first, within an hour of a change of the number.
+// When things fail
+//   A server that does not answer either look seems to hold no root: meanwhile a second structure of the same
+//   name can be created with another number of copies. Nothing of either is lost; each is read with its own
+//   number.

@@ -1,39 +1,4 @@
-// The room of what is kept in several copies. Which to use when:
-//
-//   replicas.hpp      a structure's code, once per copy, side by side; and the one loop that reads, merges
-//                     and repairs
-//   side_by_side.hpp  what runs it: work whose requests leave as one batch
-//   copies.hpp        one request to all copies of one key, whose replies the caller merges
-//   versions.hpp      a value with a version: an element, a cache entry
-//   kept.hpp          in how many copies something is kept, and creation that looks twice
-//   recopying.hpp     from one number of copies to another, element by element
-//   quorum.hpp        when a change is done, and what a reader may answer:
-//
-// When a change to something that is kept in N copies is done, and what a reader of them may answer. Every
-// structure asks here.
-//
-//   N           a change is done when             otherwise                    a reader answers
-//   1           its server has it                 69 or 80                     what the server has
-//   2           one copy has it; the other gets   69 or 80                     the newest of what answers,
-//                                                                              after making the
-//               it when it answers                                             other copy equal
-//   3 and more  most copies have it               fewer than most copies       what most copies have, if
-//                                                                              necessary after
-//                                                 answered the reading part:   writing it back and seeing
-//                                                                              that it was
-//                                                 nothing is written, 69;      written; else 69
-//                                                 it was sent, and most did
-//                                                 not confirm it: 80
-// Invariants (three and more copies, of which one at a time is lost, cut off or slow)
-//   Two majorities share a copy: who reads most copies meets every change that was acknowledged before, and
-//   what one reader has answered no later reader misses.
-//   A server that restarted empty must not vote: a copy that has nothing where another has something counts
-//   as not answering, unless every copy answered. So a change that two copies got, of which one has restarted
-//   since and the other is slow, is not undone by the third, which missed it. A copy counts again as soon as
-//   it has been written.
-// What it cannot know
-//   Copies that all have nothing, of which one forgot, while the only other that had it does not answer: that
-//   is two servers at once. With two copies, clients that reach only different servers may undo each other.
+// The room of what is kept in several copies. Which to use when is said at the end of this file.
 #pragma once
 
 #include <cstddef>
@@ -73,3 +38,38 @@ std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failu
 bool is_degraded(std::span<const CopyState> copies);
 
 }  // namespace mcds
+
+//   replicas.hpp      a structure's code, once per copy, side by side; and the one loop that reads, merges
+//                     and repairs
+//   side_by_side.hpp  what runs it: work whose requests leave as one batch
+//   copies.hpp        one request to all copies of one key, whose replies the caller merges
+//   versions.hpp      a value with a version: an element, a cache entry
+//   kept.hpp          in how many copies something is kept, and creation that looks twice
+//   recopying.hpp     from one number of copies to another, element by element
+//   quorum.hpp        when a change is done, and what a reader may answer:
+//
+// When a change to something that is kept in N copies is done, and what a reader of them may answer. Every
+// structure asks here.
+//
+//   N           a change is done when             otherwise                    a reader answers
+//   1           its server has it                 69 or 80                     what the server has
+//   2           one copy has it; the other gets   69 or 80                     the newest of what answers,
+//                                                                              after making the
+//               it when it answers                                             other copy equal
+//   3 and more  most copies have it               fewer than most copies       what most copies have, if
+//                                                                              necessary after
+//                                                 answered the reading part:   writing it back and seeing
+//                                                                              that it was
+//                                                 nothing is written, 69;      written; else 69
+//                                                 it was sent, and most did
+//                                                 not confirm it: 80
+// Invariants (three and more copies, of which one at a time is lost, cut off or slow)
+//   Two majorities share a copy: who reads most copies meets every change that was acknowledged before, and
+//   what one reader has answered no later reader misses.
+//   A server that restarted empty must not vote: a copy that has nothing where another has something counts
+//   as not answering, unless every copy answered. So a change that two copies got, of which one has restarted
+//   since and the other is slow, is not undone by the third, which missed it. A copy counts again as soon as
+//   it has been written.
+// What it cannot know
+//   Copies that all have nothing, of which one forgot, while the only other that had it does not answer: that
+//   is two servers at once. With two copies, clients that reach only different servers may undo each other.

@@ -1,54 +1,5 @@
-// The change of the number of copies in which a structure is kept, while clients use it.
-//
-// Key layout
-//   <namespace><structure>0:<name>   the mark `M1 <from> <to> <mover> *<checksum>` and, behind a line feed,
-//                                    what is on its way; in as many copies as the larger number, and in two
-//                                    at least if there are two servers, as in versions.hpp; gone when the
-//                                    change is done. <from> is a number, with `u` behind it for keys of
-//                                    before 0.2.
-// The protocol
-//   1 The mover writes the mark, and waits for 2 s: every client that looked for the mark earlier and did not
-//     find it has ended what it looked for.
-//   2 Piece by piece (a journal, some elements): it reads the piece under the old keys; stores it where
-//   nobody looks;
-//     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete;
-//     stores it under the new keys; then the next piece. What was changed before it could be removed is read
-//     again.
-//   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells clients that a change was
-//   done.
-//   To drop a structure is a change to no copies: the same mark, with 0 for <to>, and the same wait; then
-//   every piece is removed from the old keys, and nothing is stored. Under the old keys nothing remains, not
-//   even a word that it was removed: a word that expires would take later appends with it. So a request that
-//   is executed more than an hour late may leave something that nobody names.
-//   A client that finds something missing, be it the structure, an element or one of several copies, looks
-//   for the mark before it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits
-//   until it is gone, then looks again: who gives the new number goes on, who gives the old one is refused
-//   with the new. A mark that has not changed for
-//   3 s was left by a mover that died: the client that waits completes the change itself. One that is done
-//   since the client's last look counts like one that is under way: what was asked for beside the mark may
-//   have been asked for before.
-// Invariants
-//   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is
-//   made under the old keys is either seen by the mover, because its compare-and-delete fails, or it finds
-//   the piece missing and waits.
-//   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes
-//   anything more, and before it stores what it may not have removed itself.
-//   Clocks decide nothing but when to wait and when to take over.
-// Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark
-//   too. Within an hour of a change, they ask once more.
-// What memcached cannot promise
-//   A client that stands still for more than 2 s between its look and its write may create the structure, or
-//   an element, under the old number. Both are kept, each under its number; the next recopy says so.
-//   With one copy a removal leaves nothing behind. If a mover dies, or gets no reply, in the very trip in
-//   which it removes an element of a table or hash from a single copy, or stores it in one, who takes over
-//   cannot know whether a client removed it meanwhile, and keeps the element: it may come back.
-//   If a mover stands still for more than 3 s in the midst of storing a piece, or a server executes a request
-//   seconds after its sender gave up, something old may remain under a number that is no longer used; clients
-//   with that number are not refused then. The next recopy removes an index that lists nothing, and says so
-//   if there is more.
-//   Elements that the index does not list stay behind.
-//   A server that does not answer stops the change: nothing is lost, but clients that miss something are told
-//   to try again until it answers, or is taken out of the pool.
+// The change of the number of copies in which a structure is kept, while clients use it. Its contract stands
+// at the end of this file.
 #pragma once
 
 #include <algorithm>
@@ -143,3 +94,53 @@ class Recopying {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   <namespace><structure>0:<name>   the mark `M1 <from> <to> <mover> *<checksum>` and, behind a line feed,
+//                                    what is on its way; in as many copies as the larger number, and in two
+//                                    at least if there are two servers, as in versions.hpp; gone when the
+//                                    change is done. <from> is a number, with `u` behind it for keys of
+//                                    before 0.2.
+// The protocol
+//   1 The mover writes the mark, and waits for 2 s: every client that looked for the mark earlier and did not
+//     find it has ended what it looked for.
+//   2 Piece by piece (a journal, some elements): it reads the piece under the old keys; stores it where
+//   nobody looks;
+//     names it in the mark, in every copy of the mark; removes it from the old keys by compare-and-delete;
+//     stores it under the new keys; then the next piece. What was changed before it could be removed is read
+//     again.
+//   3 It removes the mark. What it leaves, as versions.hpp does for an hour, tells clients that a change was
+//   done.
+//   To drop a structure is a change to no copies: the same mark, with 0 for <to>, and the same wait; then
+//   every piece is removed from the old keys, and nothing is stored. Under the old keys nothing remains, not
+//   even a word that it was removed: a word that expires would take later appends with it. So a request that
+//   is executed more than an hour late may leave something that nobody names.
+//   A client that finds something missing, be it the structure, an element or one of several copies, looks
+//   for the mark before it reports, creates or restores anything (Kept::elsewhere). If there is one, it waits
+//   until it is gone, then looks again: who gives the new number goes on, who gives the old one is refused
+//   with the new. A mark that has not changed for
+//   3 s was left by a mover that died: the client that waits completes the change itself. One that is done
+//   since the client's last look counts like one that is under way: what was asked for beside the mark may
+//   have been asked for before.
+// Invariants
+//   A piece is under the old keys, or else named in the mark, or else under the new keys. So a change that is
+//   made under the old keys is either seen by the mover, because its compare-and-delete fails, or it finds
+//   the piece missing and waits.
+//   Only who wrote the mark last goes on: another mover finds it changed, and stops before it removes
+//   anything more, and before it stores what it may not have removed itself.
+//   Clocks decide nothing but when to wait and when to take over.
+// Round trips: none for clients while nothing is missing; what they ask when something is asks for the mark
+//   too. Within an hour of a change, they ask once more.
+// What memcached cannot promise
+//   A client that stands still for more than 2 s between its look and its write may create the structure, or
+//   an element, under the old number. Both are kept, each under its number; the next recopy says so.
+//   With one copy a removal leaves nothing behind. If a mover dies, or gets no reply, in the very trip in
+//   which it removes an element of a table or hash from a single copy, or stores it in one, who takes over
+//   cannot know whether a client removed it meanwhile, and keeps the element: it may come back.
+//   If a mover stands still for more than 3 s in the midst of storing a piece, or a server executes a request
+//   seconds after its sender gave up, something old may remain under a number that is no longer used; clients
+//   with that number are not refused then. The next recopy removes an index that lists nothing, and says so
+//   if there is more.
+//   Elements that the index does not list stay behind.
+//   A server that does not answer stops the change: nothing is lost, but clients that miss something are told
+//   to try again until it answers, or is taken out of the pool.

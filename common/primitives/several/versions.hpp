@@ -1,43 +1,5 @@
 // One value per key in N copies: all clients read what was acknowledged last, whichever copies missed it.
-//
-// Key layout
-//   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or
-//                                 before 0.2
-//   <key> = removed by <16 hex digits>   flags: 0x80000000 + version: removed, by whom; lives for an hour.
-//                                        Before 0.3 empty
-//                                 (0x6d636473: removed, before 0.2)
-//   <key> = 0                     the same for counters, which any program may increment: then it exists
-//                                 again
-//   A single copy has no version: its flags are its user's.
-// The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
-//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
-//           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
-//           if it is newer by now.
-//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
-//           there before it answers. Two values of one version were written at the same time: a removal wins
-//           over the larger value, and the larger over the smaller. Of values without version the first
-//           copy's counts, and none overwrites another.
-//   remove  writes a word that says whose it is to the first copy that answers, then to the others. No word
-//           is replaced by another of its version. Who finds its own on most copies removed it; who meets
-//           another's reads again if it has written nothing, else the outcome is unknown. So at most one
-//           remover is told that it did it. (A reader may spread the word, and a setter overtake it: then the
-//           remover's outcome is unknown.)
-//   When a write is done, what a reader may answer, and when nothing may be written: several/quorum.hpp.
-//   No decision depends on clocks.
-// Invariants
-//   Nothing older ever replaces something newer, because every writer compares. A request that is executed
-//   late meets another cas unique, an existing item, or a higher version.
-//   A copy that forgot has version 0 and outvotes no other.
-// What memcached cannot promise
-//   A copy that was unreachable for more than an hour and returns with old data restores an element that was
-//   removed meanwhile, if no one asked for the element within an hour of its return. A copy that returns
-//   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
-//   missed a write reads the value before it. A write while some copies are unreachable and all others have
-//   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
-//   With two copies, of two writes that reached one copy each, and not the same one, either may count, unless
-//   both copies were read in between.
-// Round trips
-//   read 1, 1 more if copies differ; write 2, remove 3, 2 more per rival.
+// Its contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -188,3 +150,42 @@ class Versions {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   <key> = <the value's bytes>   flags: the version, a number from 1; 0: written by another program, or
+//                                 before 0.2
+//   <key> = removed by <16 hex digits>   flags: 0x80000000 + version: removed, by whom; lives for an hour.
+//                                        Before 0.3 empty
+//                                 (0x6d636473: removed, before 0.2)
+//   <key> = 0                     the same for counters, which any program may increment: then it exists
+//                                 again
+//   A single copy has no version: its flags are its user's.
+// The protocol: the multi-writer register of Attiya, Bar-Noy, Dolev 1995, and Lynch, Shvartsman 1997
+//   write   reads all copies, then gives each that answered the highest version plus one: by cas on what was
+//           read, or by add if there was nothing. A copy that changed meanwhile is read again, and left alone
+//           if it is newer by now.
+//   read    takes the highest version. If a copy has a lower one, or has lost it, read writes the highest
+//           there before it answers. Two values of one version were written at the same time: a removal wins
+//           over the larger value, and the larger over the smaller. Of values without version the first
+//           copy's counts, and none overwrites another.
+//   remove  writes a word that says whose it is to the first copy that answers, then to the others. No word
+//           is replaced by another of its version. Who finds its own on most copies removed it; who meets
+//           another's reads again if it has written nothing, else the outcome is unknown. So at most one
+//           remover is told that it did it. (A reader may spread the word, and a setter overtake it: then the
+//           remover's outcome is unknown.)
+//   When a write is done, what a reader may answer, and when nothing may be written: several/quorum.hpp.
+//   No decision depends on clocks.
+// Invariants
+//   Nothing older ever replaces something newer, because every writer compares. A request that is executed
+//   late meets another cas unique, an existing item, or a higher version.
+//   A copy that forgot has version 0 and outvotes no other.
+// What memcached cannot promise
+//   A copy that was unreachable for more than an hour and returns with old data restores an element that was
+//   removed meanwhile, if no one asked for the element within an hour of its return. A copy that returns
+//   counts again if all copies written meanwhile have forgotten. A client that reaches only copies that
+//   missed a write reads the value before it. A write while some copies are unreachable and all others have
+//   forgotten starts at version 2^20, so that the unreachable ones do not count as newer.
+//   With two copies, of two writes that reached one copy each, and not the same one, either may count, unless
+//   both copies were read in between.
+// Round trips
+//   read 1, 1 more if copies differ; write 2, remove 3, 2 more per rival.

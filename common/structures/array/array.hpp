@@ -1,65 +1,5 @@
-// A list that many clients change at the same time; each change is atomic.
-//
-// Key layout
-//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; in N
-//                             copies, N at least 2, array<N>:<name>: see common/primitives/several/kept.hpp
-//   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
-//   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
-//   array:<name>:json:lock    the lock of --lock, see lock.hpp
-//   E.g. array:jobs = J1 9f0c6a5be1d27348 *4a1c09f2
-//                     + b7c1e0f2a94d4f6e.0 "backup" *0b2f1c9e
-//                     - 51ab22c0de7f1a90.0 "backup" *77d0a3c1
-//   An element is a JSON text; bytes that are not UTF-8 are b"<base64>". The flags and ttl of an
-//   application's JSON array are kept. The two encodings have different keys because an append is blind: it
-//   would destroy an application's JSON array under the same key. Names that could be a part of another array
-//   (…:json, …:s:<16 hex digits>, …:lock) are refused.
-// Invariants
-//   fetch returns the result of some serial order of all acknowledged changes. A change is all or nothing,
-//   and compaction drops none. A removal removes all equal elements added before it; in one change, removals
-//   come before additions. The first change decides the encoding; a change with the other encoding is
-//   refused. (If two clients create an array at the same moment in different encodings, both exist, and the
-//   journal is the array.)
-// Round trips
-//   journal  a change 1; 6 if it creates the array, because the JSON encoding and other numbers of copies are
-//            looked for first, and the latter again before it answers; more if the item is full, see
-//            journal.hpp. A replacement of more than 256 KiB 2, plus 1 per half MiB. fetch 1, with segments
-//            2; a missing journal 3.
-//            To be told what was deleted 1 more, with segments 2.
-//   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
-//            fetch 2, or 1 if the encoding is given; a missing array 1 more.
-// With several copies
-//   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says
-//            that something is lost does not count as answering. With 3 copies and more what undoes (delete,
-//            clear, replace) first reads them, gives each the lines it lacks, and is appended to those that
-//            have all: no copy has a removal without the additions before it. A line that few copies have is
-//            given to most before a fetch answers it.
-//            Each copy is a journal of its own, and a change is appended to all of them under one id. The
-//            array is the union of their lines by id, in the order of the first copy; a line that only
-//            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,
-//            after a second look, because they may be in transit. If no copy is known to be complete, all get
-//            what any has, and their roots keep listing the lost segment: healing never erases the evidence.
-//            A copy that is created after others is born lossy (journal.hpp), so it does not vouch for what
-//            came before it.
-//            compact drops nothing while a copy does not answer. Racing clients may leave the copies in
-//            different orders; the first copy's counts, or the next one's if that is lost. A change that only
-//            some copies got has a fixed order against later ones only after a fetch has restored it in the
-//            others. A change that finds some copies without a journal creates it there, 2 trips more;
-//            otherwise a concurrent fetch could complete them without a removal.
-//   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals,
-//            which the mark names; then the old roots are let go, and the new ones added. An array that has
-//            lost something goes on saying so. A client that finds a root held waits until the mark is gone;
-//            if there is no mark, it thaws the root.
-//   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
-//            server of that key that does not answer does not prevent the creation.
-// When things fail
-//   crash          a change is one append or one cas: nothing is half done. Who dies before it was told what
-//                  it deleted has deleted it all the same, and nobody else is told.
-//   lost reply     journal: looked up by the operation's id; json: by the value, otherwise unknown.
-//   eviction, restart, flush   of the root: the array is gone, and the next change says created. Of a
-//                  segment: fetch says complete: false until a replace or clear supersedes what is lost.
-//   skew           no clock is used.
-// Source
-//   The article's "+1 +3 +4 -3 +5", with ids, checksums and a compaction that loses nothing.
+// A list that many clients change at the same time; each change is atomic. For lists of some thousand
+// values; a table or hash is for more. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -224,3 +164,64 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
                                Newer newer = Newer::neither);
 
 }  // namespace mcds
+
+// Key layout
+//   array:<name>              the journal (default encoding): see common/primitives/journal/journal.hpp; in N
+//                             copies, N at least 2, array<N>:<name>: see common/primitives/several/kept.hpp
+//   array:<name>:s:<id>       its segments, once it has outgrown one item; each on the server of its journal
+//   array:<name>:json         the JSON encoding: the whole value is one JSON array, for other languages
+//   array:<name>:json:lock    the lock of --lock, see lock.hpp
+//   E.g. array:jobs = J1 9f0c6a5be1d27348 *4a1c09f2
+//                     + b7c1e0f2a94d4f6e.0 "backup" *0b2f1c9e
+//                     - 51ab22c0de7f1a90.0 "backup" *77d0a3c1
+//   An element is a JSON text; bytes that are not UTF-8 are b"<base64>". The flags and ttl of an
+//   application's JSON array are kept. The two encodings have different keys because an append is blind: it
+//   would destroy an application's JSON array under the same key. Names that could be a part of another array
+//   (…:json, …:s:<16 hex digits>, …:lock) are refused.
+// Invariants
+//   fetch returns the result of some serial order of all acknowledged changes. A change is all or nothing,
+//   and compaction drops none. A removal removes all equal elements added before it; in one change, removals
+//   come before additions. The first change decides the encoding; a change with the other encoding is
+//   refused. (If two clients create an array at the same moment in different encodings, both exist, and the
+//   journal is the array.)
+// Round trips
+//   journal  a change 1; 6 if it creates the array, because the JSON encoding and other numbers of copies are
+//            looked for first, and the latter again before it answers; more if the item is full, see
+//            journal.hpp. A replacement of more than 256 KiB 2, plus 1 per half MiB. fetch 1, with segments
+//            2; a missing journal 3.
+//            To be told what was deleted 1 more, with segments 2.
+//   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
+//            fetch 2, or 1 if the encoding is given; a missing array 1 more.
+// With several copies
+//   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says
+//            that something is lost does not count as answering. With 3 copies and more what undoes (delete,
+//            clear, replace) first reads them, gives each the lines it lacks, and is appended to those that
+//            have all: no copy has a removal without the additions before it. A line that few copies have is
+//            given to most before a fetch answers it.
+//            Each copy is a journal of its own, and a change is appended to all of them under one id. The
+//            array is the union of their lines by id, in the order of the first copy; a line that only
+//            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,
+//            after a second look, because they may be in transit. If no copy is known to be complete, all get
+//            what any has, and their roots keep listing the lost segment: healing never erases the evidence.
+//            A copy that is created after others is born lossy (journal.hpp), so it does not vouch for what
+//            came before it.
+//            compact drops nothing while a copy does not answer. Racing clients may leave the copies in
+//            different orders; the first copy's counts, or the next one's if that is lost. A change that only
+//            some copies got has a fixed order against later ones only after a fetch has restored it in the
+//            others. A change that finds some copies without a journal creates it there, 2 trips more;
+//            otherwise a concurrent fetch could complete them without a removal.
+//   recopy   The old roots are held (journal.hpp); all lines are written as segments of the new journals,
+//            which the mark names; then the old roots are let go, and the new ones added. An array that has
+//            lost something goes on saying so. A client that finds a root held waits until the mark is gone;
+//            if there is no mark, it thaws the root.
+//   json     has one copy; several are refused. Its key is looked for before a journal is created, and a
+//            server of that key that does not answer does not prevent the creation.
+// When things fail
+//   crash          a change is one append or one cas: nothing is half done. Who dies before it was told what
+//                  it deleted has deleted it all the same, and nobody else is told.
+//   lost reply     journal: looked up by the operation's id; json: by the value, otherwise unknown.
+//   eviction, restart, flush   of the root: the array is gone, and the next change says created. Of a
+//                  segment: fetch says complete: false until a replace or clear supersedes what is lost.
+//   skew           no clock is used.
+// Source
+//   The article's "+1 +3 +4 -3 +5", with ids, checksums and a compaction that loses nothing.

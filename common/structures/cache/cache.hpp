@@ -1,79 +1,5 @@
-// The output of a command, stored until it is too old, and rebuilt by one caller in the whole cluster.
-//
-// Key layout
-//   cache:<key> = a record (record.hpp)               exptime: ttl + stale + 2 s
-//     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0
-//     *f070e8eb\nhello\n
-//     cache:report = P1 0123456789abcdef *90ab12cd\n  a placeholder: being built, and there is no older value
-//   cache:<key>:rebuild = a lock (lock.hpp)           held by the caller that rebuilds
-//   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
-//   cachetag:<tag> = a number                         see tags.hpp
-//
-// Invariants
-//   - One rebuild at a time, while the lock's server answers and loses nothing: the holder of the lock reads
-//     the entry again before it runs anything.
-//   - A rebuild replaces only the value that it read before it ran, compared by build and then by cas; if
-//     there was none, the placeholder that it added itself. Every change made meanwhile therefore stands: an
-//     `expire` (another build, never fresh again), a `remove`, or a newer build of a caller that took over
-//     the lock.
-//   - An entry with tags is fresh only while its tags have the numbers that they had before its command was
-//     started, and if it has every tag that the caller names.
-//   - A caller waits no longer than it asked to, plus the trips it is on.
-//   - The server drops an entry 2 s after it may last be used, by its own clock, because the exptime is
-//     relative. A long rebuild extends the entry that it is going to replace.
-//
-// With several copies
-//   Each copy is an entry of its own: read, claimed, stored, expired and removed as a single one is, all in
-//   parallel. The invariants therefore hold for each copy. The command starts after all claims, so its output
-//   is newer than any invalidation that one of its claims saw.
-//   When a store or an invalidation is done, and what counts as known: several/quorum.hpp. A record that too
-//   few copies have is not fresh. With 3 copies and more an invalidation first reads them: who reaches too
-//   few changes nothing.
-//   - The copy that began last counts, expired or not: with two copies, a hit while one lives.
-//   - A removal leaves a record of itself. If an invalidation does not reach a copy, the others keep a record
-//     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them
-//     does not take older output for fresh. Who reaches only the copy that was missed reads its output; the
-//     answer names that copy. A copy that was unreachable for longer, or returns after the others have
-//     forgotten, restores old output until it is stale.
-//   - Whatever may have replaced such a record stays on its server for an hour at least, although it is stale
-//     before: older output, still fresh, may return with the copy that was missed.
-//   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: a hit writes
-//     nothing. Until that rebuild, at most a ttl away, the loss of the other copy costs one extra rebuild.
-//   There is one lock, on the first server of its key that answers, because a majority of two would fail when
-//   one is down. Its taker looks at the later servers in the same trip, since another caller may have taken
-//   the lock there. The loss of a server therefore admits one more rebuilder, not a herd. Clients that reach
-//   different servers, or ask at the moment one returns, may rebuild at the same time: in each copy the first
-//   to store wins, by cas, and readers use the one that began last. No value is wrong.
-//
-// Round trips (also with several copies; 1 more if the lock's first server does not answer)
-//   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
-//   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
-//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1. Tags that the
-//   caller names cost none; tags that an entry has beyond them, and all of them in show, 1; a tag that is
-//   created 1 (tags.hpp).
-//
-// When things fail
-//   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
-//   lost reply: of the placeholder's add: read in the same trip; every attempt has another build, so a late
-//     one belongs to no one. Of a store: read again, our build means stored. Of `expire`: the same; another
-//     attempt is another build. Of `remove`: repeated. A late removal takes a newer value with it, which is
-//     then built again.
-//   a server hangs, then continues: it executes late what it was asked. A placeholder harms no one; a lock
-//     that no one waits for blocks rebuilds for at most a rebuild ttl.
-//   the lock's servers fail: the rebuild continues without a lock, still guarded by cas.
-//   the entry's servers fail: thrown; the caller runs its command as if there were no cache.
-//   some of the entry's servers fail: the others are used. A copy that was cut off and returns may hold older
-//     or invalidated output; it counts only once the others are lost, and no longer than it would have been
-//     fresh.
-//   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
-//   skew: with several copies, a build that began before an invalidation, by a clock that is ahead, and is
-//     stored after it in the copy that the invalidation missed, counts as newer than the record of it.
-//   skew: an entry is fresh too long or too short by the difference between the clocks of its builder and its
-//     reader, at most until the server drops it.
-//   another program's data under the key: CorruptData. A damaged record of ours counts as a miss and is
-//     replaced.
-//
-// Source: memcached's `add` as a lock against the dogpile effect; stale-while-revalidate (RFC 5861).
+// The output of a command, stored until it is too old, and rebuilt by one caller in the whole cluster. For
+// what is dear to compute and may be a little old. Its contract stands at the end of this file.
 #pragma once
 
 #include <optional>
@@ -246,3 +172,78 @@ class Cache {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   cache:<key> = a record (record.hpp)               exptime: ttl + stale + 2 s
+//     cache:report = K1 0123456789abcdef 1795234130017 1795234133945 1795234193945 1795234793945 0 6 0
+//     *f070e8eb\nhello\n
+//     cache:report = P1 0123456789abcdef *90ab12cd\n  a placeholder: being built, and there is no older value
+//   cache:<key>:rebuild = a lock (lock.hpp)           held by the caller that rebuilds
+//   Keys that end in ":rebuild" are refused: their entry could be another key's lock.
+//   cachetag:<tag> = a number                         see tags.hpp
+//
+// Invariants
+//   - One rebuild at a time, while the lock's server answers and loses nothing: the holder of the lock reads
+//     the entry again before it runs anything.
+//   - A rebuild replaces only the value that it read before it ran, compared by build and then by cas; if
+//     there was none, the placeholder that it added itself. Every change made meanwhile therefore stands: an
+//     `expire` (another build, never fresh again), a `remove`, or a newer build of a caller that took over
+//     the lock.
+//   - An entry with tags is fresh only while its tags have the numbers that they had before its command was
+//     started, and if it has every tag that the caller names.
+//   - A caller waits no longer than it asked to, plus the trips it is on.
+//   - The server drops an entry 2 s after it may last be used, by its own clock, because the exptime is
+//     relative. A long rebuild extends the entry that it is going to replace.
+//
+// With several copies
+//   Each copy is an entry of its own: read, claimed, stored, expired and removed as a single one is, all in
+//   parallel. The invariants therefore hold for each copy. The command starts after all claims, so its output
+//   is newer than any invalidation that one of its claims saw.
+//   When a store or an invalidation is done, and what counts as known: several/quorum.hpp. A record that too
+//   few copies have is not fresh. With 3 copies and more an invalidation first reads them: who reaches too
+//   few changes nothing.
+//   - The copy that began last counts, expired or not: with two copies, a hit while one lives.
+//   - A removal leaves a record of itself. If an invalidation does not reach a copy, the others keep a record
+//     of it for as long as their entry would have lived, and at least an hour. Whoever reaches one of them
+//     does not take older output for fresh. Who reaches only the copy that was missed reads its output; the
+//     answer names that copy. A copy that was unreachable for longer, or returns after the others have
+//     forgotten, restores old output until it is stale.
+//   - Whatever may have replaced such a record stays on its server for an hour at least, although it is stale
+//     before: older output, still fresh, may return with the copy that was missed.
+//   - A copy that was lost or missed a store is filled by the next rebuild, not by readers: a hit writes
+//     nothing. Until that rebuild, at most a ttl away, the loss of the other copy costs one extra rebuild.
+//   There is one lock, on the first server of its key that answers, because a majority of two would fail when
+//   one is down. Its taker looks at the later servers in the same trip, since another caller may have taken
+//   the lock there. The loss of a server therefore admits one more rebuilder, not a herd. Clients that reach
+//   different servers, or ask at the moment one returns, may rebuild at the same time: in each copy the first
+//   to store wins, by cas, and readers use the one that began last. No value is wrong.
+//
+// Round trips (also with several copies; 1 more if the lock's first server does not answer)
+//   hit 1. Rebuild 3 before the command (look, lock, claim) and 3 after it (read, cas, release the lock; 4 on
+//   another connection); 1 more if a claimed value is about to expire. Busy 3, 2 per further poll, 1 at the
+//   end. expire 2, remove 1 (2 with several copies), 1 more with 3 copies and more; show 1. Tags that the
+//   caller names cost none; tags that an entry has beyond them, and all of them in show, 1; a tag that is
+//   created 1 (tags.hpp).
+//
+// When things fail
+//   the rebuilder dies: a waiting caller rebuilds at the latest one rebuild ttl after the last renewal.
+//   lost reply: of the placeholder's add: read in the same trip; every attempt has another build, so a late
+//     one belongs to no one. Of a store: read again, our build means stored. Of `expire`: the same; another
+//     attempt is another build. Of `remove`: repeated. A late removal takes a newer value with it, which is
+//     then built again.
+//   a server hangs, then continues: it executes late what it was asked. A placeholder harms no one; a lock
+//     that no one waits for blocks rebuilds for at most a rebuild ttl.
+//   the lock's servers fail: the rebuild continues without a lock, still guarded by cas.
+//   the entry's servers fail: thrown; the caller runs its command as if there were no cache.
+//   some of the entry's servers fail: the others are used. A copy that was cut off and returns may hold older
+//     or invalidated output; it counts only once the others are lost, and no longer than it would have been
+//     fresh.
+//   eviction, restart: a miss. A rebuild whose placeholder or old value is gone is not stored.
+//   skew: with several copies, a build that began before an invalidation, by a clock that is ahead, and is
+//     stored after it in the copy that the invalidation missed, counts as newer than the record of it.
+//   skew: an entry is fresh too long or too short by the difference between the clocks of its builder and its
+//     reader, at most until the server drops it.
+//   another program's data under the key: CorruptData. A damaged record of ours counts as a miss and is
+//     replaced.
+//
+// Source: memcached's `add` as a lock against the dogpile effect; stale-while-revalidate (RFC 5861).

@@ -1,27 +1,5 @@
-// What many cache entries depend on, so that one command makes all of them stale.
-//
-// Key layout
-//   cachetag:<tag> = 6148914691236517205     a random number of 19 digits, without exptime
-//                                            one copy: expiring increments it; with several: a version's
-//                                            value (common/primitives/several/versions.hpp), and expiring
-//                                            writes another
-// Invariants
-//   An entry holds the numbers that its tags had before its command was started. It is fresh only as long as
-//   each tag has the same number. Each attempt to create a tag has a number of its own, so a tag that was
-//   lost, and is created again by whomever and however late, makes its entries stale, and never fresh.
-//   After an acknowledged expire no tag has a number that was read before it. So whatever was built from data
-//   older than the expire is not fresh, even if it is stored later.
-// Round trips
-//   None of their own for tags that the caller names: they are read with the entry. Entries' other tags: 1.
-//   Creating one: 1 (several copies: 2, 2 more per rival). expire 1, with several copies 2; 1 more if copies
-//   differ.
-// When things fail
-//   eviction, restart  of a tag: its entries are stale.
-//   lost reply         of creating: nobody uses the number. Of expire: repeated; at last UnknownOutcome, and
-//                      harmless to repeat.
-//   server down        of a tag: nothing is fresh that depends on it; thrown.
-//   copies             as several/quorum.hpp says: with two, who reaches only the copy that an expire missed
-//                      finds entries of that copy's number fresh.
+// What many cache entries depend on, so that one command makes all of them stale. Its contract stands at the
+// end of this file.
 #pragma once
 
 #include <optional>
@@ -80,3 +58,26 @@ bool tags_agree(const Context& context, const CacheRecord& record, std::vector<C
 std::vector<std::string> tags_expired(const Context& context, const CacheRecord& record);
 
 }  // namespace mcds
+
+// Key layout
+//   cachetag:<tag> = 6148914691236517205     a random number of 19 digits, without exptime
+//                                            one copy: expiring increments it; with several: a version's
+//                                            value (common/primitives/several/versions.hpp), and expiring
+//                                            writes another
+// Invariants
+//   An entry holds the numbers that its tags had before its command was started. It is fresh only as long as
+//   each tag has the same number. Each attempt to create a tag has a number of its own, so a tag that was
+//   lost, and is created again by whomever and however late, makes its entries stale, and never fresh.
+//   After an acknowledged expire no tag has a number that was read before it. So whatever was built from data
+//   older than the expire is not fresh, even if it is stored later.
+// Round trips
+//   None of their own for tags that the caller names: they are read with the entry. Entries' other tags: 1.
+//   Creating one: 1 (several copies: 2, 2 more per rival). expire 1, with several copies 2; 1 more if copies
+//   differ.
+// When things fail
+//   eviction, restart  of a tag: its entries are stale.
+//   lost reply         of creating: nobody uses the number. Of expire: repeated; at last UnknownOutcome, and
+//                      harmless to repeat.
+//   server down        of a tag: nothing is fresh that depends on it; thrown.
+//   copies             as several/quorum.hpp says: with two, who reaches only the copy that an expire missed
+//                      finds entries of that copy's number fresh.

@@ -1,25 +1,5 @@
 // A counter with several copies: records that merge (record.hpp), kept by the rule of
-// primitives/several/quorum.hpp.
-//
-//   increments  Read all copies, count in the first one that answers, by cas on what was read there, and
-//               write the merged record to every copy that knows less: three trips. An increment is never
-//               counted in a second copy unless the first is known not to have counted it: after a lost reply
-//               its id is looked up there; if that copy is gone meanwhile, the outcome is unknown. A write
-//               that would have begun a new life is told to every copy instead: nobody else counts in that
-//               life, so it counts once, whether it is executed, comes late, or is lost again.
-//   set         Reads, and writes to all copies what it takes away and a new base: two trips. What it takes
-//               away is what its own first reading saw; who set it again after a lost reply would take away
-//               what it never saw.
-//   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the
-//               others. At most one
-//   set         of two at the same time is told that it did it: who finds its own mark on a majority. Who was
-//               overtaken
-//   --if-absent   before that does not know.
-//   get         writes what it answers to the copies that know less, and sees that a majority has it.
-// A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
-// copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
-// Of records that end soon those of a counter with a later expiry are nothing: they were left by the one
-// before.
+// primitives/several/quorum.hpp. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -126,3 +106,23 @@ class CounterCopies {
 };
 
 }  // namespace mcds
+
+//   increments  Read all copies, count in the first one that answers, by cas on what was read there, and
+//               write the merged record to every copy that knows less: three trips. An increment is never
+//               counted in a second copy unless the first is known not to have counted it: after a lost reply
+//               its id is looked up there; if that copy is gone meanwhile, the outcome is unknown. A write
+//               that would have begun a new life is told to every copy instead: nobody else counts in that
+//               life, so it counts once, whether it is executed, comes late, or is lost again.
+//   set         Reads, and writes to all copies what it takes away and a new base: two trips. What it takes
+//               away is what its own first reading saw; who set it again after a lost reply would take away
+//               what it never saw.
+//   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the
+//               others. At most one
+//   set         of two at the same time is told that it did it: who finds its own mark on a majority. Who was
+//               overtaken
+//   --if-absent   before that does not know.
+//   get         writes what it answers to the copies that know less, and sees that a majority has it.
+// A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
+// copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
+// Of records that end soon those of a counter with a later expiry are nothing: they were left by the one
+// before.

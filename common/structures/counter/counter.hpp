@@ -1,57 +1,5 @@
-// Counters that any memcached client can read and increment.
-//
-// Key layout
-//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
-//                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
-//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and
-//                                        common/primitives/several/kept.hpp
-//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
-//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds:
-//                                        digits;
-//                                        with copies counter<N>:…, a record
-//   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
-//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
-//   must send it again.
-// Invariants
-//   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
-//   The answers of all takes plus what is left equal the sum of the increments.
-//   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
-// Round trips (steady / worst)
-//   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1
-//   if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window;
-//   sliding 2, denied 1;
-//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter
-//   that is missing is looked for under other numbers of copies: 1 more, and to create it 3.
-// With several copies (copies.hpp; a trip asks all copies at once)
-//   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
-//   much as one.
-//   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
-//   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
-//   saw.
-//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot
-//   agree.
-//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
-//              value: recopy.cpp.
-// Before 0.3
-//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
-//   have, is refused;
-//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has
-//   others.
-// When things fail
-//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
-//                followed.
-//   crash        nothing to clean up.
-//   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
-//                              time nothing is
-//                lost that was read or changed after it.
-//   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
-//                counter.
-//   full server  incr of an existing counter still works; creating one is refused.
-//   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
-//                and above, so such values are refused as input.
-//   take         keeps the remaining ttl, to a second, only where the protocol reports it (meta).
-// Source
-//   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.
+// Counters that any memcached client can read and increment. For counts, sums and rate limits. Its contract
+// stands at the end of this file.
 #pragma once
 
 #include <algorithm>
@@ -264,3 +212,56 @@ class Counter::Incrementing {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   counter:<name>                       plain: decimal digits, possibly followed by spaces (left by decr)
+//                                        exact: C1 <sequence> <sum> <ids> [@<expiry>] *<checksum>
+//   counter<N>:<name>                    in N copies, N at least 2: C3 …, see record.hpp and
+//                                        common/primitives/several/kept.hpp
+//   counter:<name>:limit:<period>:sliding   the times of the last uses: sliding.hpp
+//   counter:<name>:limit:<period>:<w>    the uses in window w = floor(now / period), period in milliseconds:
+//                                        digits;
+//                                        with copies counter<N>:…, a record
+//   E.g. counter:hits = 42 and, exact, C1 3 42 9f0c6a5be1d27348,51ab22c0de7f1a90,b7c1e0f2a94d4f6e *0b2f1c9e.
+//   The ids are those of the last 64 changes, the newest last. The expiry is a UNIX time, because every cas
+//   must send it again.
+// Invariants
+//   acknowledged increments <= value <= acknowledged + those reported as unknown, as long as the item lives.
+//   The answers of all takes plus what is left equal the sum of the increments.
+//   A counter is plain or exact from its creation until it is removed. Decrements stop at 0.
+// Round trips (steady / worst)
+//   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1
+//   if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window;
+//   sliding 2, denied 1;
+//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter
+//   that is missing is looked for under other numbers of copies: 1 more, and to create it 3.
+// With several copies (copies.hpp; a trip asks all copies at once)
+//   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
+//   much as one.
+//   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
+//   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
+//   saw.
+//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot
+//   agree.
+//   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
+//              value: recopy.cpp.
+// Before 0.3
+//   Counters in several copies had the key of one copy. Who gives several copies, or finds what only several
+//   have, is refused;
+//   recopy reads and converts them. decr and incr of one copy do not see that a number in one item has
+//   others.
+// When things fail
+//   lost reply   plain: unknown, never repeated. Exact: looked up by id; unknown only if 64 other changes
+//                followed.
+//   crash        nothing to clean up.
+//   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
+//                              time nothing is
+//                lost that was read or changed after it.
+//   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
+//                counter.
+//   full server  incr of an existing counter still works; creating one is refused.
+//   values       incr wraps at 2^64, as the server does. Servers before 1.6.22 misread some values of 2^63
+//                and above, so such values are refused as input.
+//   take         keeps the remaining ttl, to a second, only where the protocol reports it (meta).
+// Source
+//   "incr, or add, or incr again": the atomic counters of memcached's own protocol.txt.

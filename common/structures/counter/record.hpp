@@ -1,28 +1,5 @@
-// The value of an exact counter:
-//   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
-//   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
-//   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…
-//   *0b2f1c9e
-// A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its
-// own life, by cas on the very item: the changes of a life are in one order, and of two records the one with
-// more changes of a life knows more of it. The ids are those of the last 64 changes of the copy's own life;
-// `-` if there are none.
-//
-// The counter is its base and all that was counted since, in all lives. A base is what a creation (b), a set
-// (s) or a removal (r) left: a number, one more than that of the base it found, what the counter begins with
-// (r: until when the removal is remembered, in UNIX seconds), and the mark of who wrote it. Of two bases the
-// one with the higher number counts; of one number a set before a creation before a removal, then the larger
-// value, then the later expiry. Two removals of one number are alike:
-// none replaces the other.
-// What a set or removal takes away is what it saw: `-<changes>:<sum>` behind a life is how far that was
-// counted then. So an increment that it did not see counts after it, whenever either arrives. What was taken
-// away only grows.
-// Records merge: the base that counts, and of each life the most of what was counted and of what was taken
-// away. That is a join: whoever writes what, in any order and any number of times, leaves the same.
-//
-// A decrement is a change like any other: it adds to the sum of its life, modulo 2^64, what makes the counter
-// smaller. Of clients that do not see each other's copies each may subtract what is left; a counter below 0
-// counts as 0.
+// The value of an exact counter: with several copies, records that merge in any order. Its contract stands at
+// the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -109,3 +86,29 @@ std::string no_counter_message(const std::string& name, std::string_view value);
 std::optional<std::uint64_t> plain_number(std::string_view value);
 
 }  // namespace mcds
+
+// The value of an exact counter:
+//   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
+//   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
+//   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…
+//   *0b2f1c9e
+// A life is one copy's item from its creation to its loss. A copy counts what was counted through it in its
+// own life, by cas on the very item: the changes of a life are in one order, and of two records the one with
+// more changes of a life knows more of it. The ids are those of the last 64 changes of the copy's own life;
+// `-` if there are none.
+//
+// The counter is its base and all that was counted since, in all lives. A base is what a creation (b), a set
+// (s) or a removal (r) left: a number, one more than that of the base it found, what the counter begins with
+// (r: until when the removal is remembered, in UNIX seconds), and the mark of who wrote it. Of two bases the
+// one with the higher number counts; of one number a set before a creation before a removal, then the larger
+// value, then the later expiry. Two removals of one number are alike:
+// none replaces the other.
+// What a set or removal takes away is what it saw: `-<changes>:<sum>` behind a life is how far that was
+// counted then. So an increment that it did not see counts after it, whenever either arrives. What was taken
+// away only grows.
+// Records merge: the base that counts, and of each life the most of what was counted and of what was taken
+// away. That is a join: whoever writes what, in any order and any number of times, leaves the same.
+//
+// A decrement is a change like any other: it adds to the sum of its life, modulo 2^64, what makes the counter
+// smaller. Of clients that do not see each other's copies each may subtract what is left; a counter below 0
+// counts as 0.

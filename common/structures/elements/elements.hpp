@@ -1,74 +1,5 @@
 // What tables and hashes are made of: one key per element is the truth, and the index only tells where to
-// look.
-//
-// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
-// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/kept.hpp)
-//   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
-//                                flags: 0x01000000 if it expires (one copy only; what they are in several:
-//                                Copies)
-//   <base>:i, <base>:i:<shard>   the index: index.hpp
-//   E.g. table:blocked:v:10.1.2.3 = 1
-// Invariants: why nothing but the index can be wrong
-//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot
-//   disagree. The index promises one thing: every acknowledged element is listed. Setting a missing element,
-//   step by step:
-//     1 `replace` says missing        a crash here: nothing happened
-//     2 append the name to its shard  a crash here: a listed name without a key, which fetch finds absent
-//     3 new shard: list it            a crash here: the same; the next fetch lists it
-//     4 `add` the key                 stored: acknowledged, and listed since 2
-//                                     exists: a rival was first; back to 1
-//     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
-//   Removing deletes the key: one step, the linearization point. The line stays until compaction.
-//   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
-//   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
-//   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
-//   remains: an add whose reply was lost and that the server executes after the grace. It was never
-//   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
-//   An element with a ttl ends with its key, by its server's clock. To everybody else that is a removal: what
-//   step 1 finds missing is listed before it is added, and compaction drops the line of what it finds absent.
-//   Every set decides the end anew: without a ttl there is none. One copy only, because healing cannot tell
-//   an end from a loss.
-// Round trips, for any number of elements
-//   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
-//   the first); 2 if all of the batch before were new (then 3 if one of these exists; one copy only:
-//   set.cpp). fetch 2, one more per window of elements and per shard that has outgrown one item. The first
-//   missing element, part of the index or copy in a second costs one more, because the structure may be kept
-//   in another number of copies, or be on its way there; with several copies, so does the first removal.
-// When things fail
-//   crash          see the steps; remove is one step.
-//   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
-//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
-//                  fetch says complete: false, while has and get stay right. Setting the elements again with
-//                  `relist`, then accept(), repairs it.
-//   skew           harmless below half the grace.
-// Copies
-//   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
-//   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
-//   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
-//   replaces a removal, is listed before it is written. Every copy has an index of its own, on other servers,
-//   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that
-//   are absent in every copy: the copies of an index and of an element are on different servers, so one
-//   server that is down may hide the index in one copy and the element in another.
-//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag.
-//   A new name is listed in as many copies before its element is written, and a fetch relies on as many
-//   copies of the index. If two clients create the same element with the same value, the one that writes the
-//   first copy was first; a client that is overtaken there by a healing reader is told that the element
-//   existed. At most one remover is told that it removed it.
-//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
-//   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
-//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being
-//   created by another client. It gets what the other has; where that is too much for one change, it is
-//   marked so that it does not vouch for what it lacks, until a fetch has restored that.
-//   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
-//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the
-//   elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
-//   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
-//   From one copy it is refused while an element expires. One that gets an end during the change loses that.
-//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies,
-//   or gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A
-//   client that stands still for 2 s before it creates something may create it under the old number. What a
-//   mover that stood still stores, or a server executes late, may remain under a number that is no longer
-//   used. Elements that the index does not list stay behind.
+// look. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -212,3 +143,72 @@ class Elements {
 };
 
 }  // namespace mcds
+
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`; in N copies, N at least 2,
+// `table<N>:<name>` or `hash<N>:<name>`: see common/primitives/several/kept.hpp)
+//   <base>:v:<element>           the value; the element is encoded, or digested if it is long (key_names.hpp)
+//                                flags: 0x01000000 if it expires (one copy only; what they are in several:
+//                                Copies)
+//   <base>:i, <base>:i:<shard>   the index: index.hpp
+//   E.g. table:blocked:v:10.1.2.3 = 1
+// Invariants: why nothing but the index can be wrong
+//   An element is present exactly when its key is: has, get and fetch all ask the key, so they cannot
+//   disagree. The index promises one thing: every acknowledged element is listed. Setting a missing element,
+//   step by step:
+//     1 `replace` says missing        a crash here: nothing happened
+//     2 append the name to its shard  a crash here: a listed name without a key, which fetch finds absent
+//     3 new shard: list it            a crash here: the same; the next fetch lists it
+//     4 `add` the key                 stored: acknowledged, and listed since 2
+//                                     exists: a rival was first; back to 1
+//     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
+//   Removing deletes the key: one step, the linearization point. The line stays until compaction.
+//   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
+//   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
+//   again in 5; what is appended during compaction makes its cas fail, or follows what it compacted. One case
+//   remains: an add whose reply was lost and that the server executes after the grace. It was never
+//   acknowledged; has finds it and fetch does not, until it is removed and set, or set with `relist`.
+//   An element with a ttl ends with its key, by its server's clock. To everybody else that is a removal: what
+//   step 1 finds missing is listed before it is added, and compaction drops the line of what it finds absent.
+//   Every set decides the end anew: without a ttl there is none. One copy only, because healing cannot tell
+//   an end from a loss.
+// Round trips, for any number of elements
+//   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
+//   the first); 2 if all of the batch before were new (then 3 if one of these exists; one copy only:
+//   set.cpp). fetch 2, one more per window of elements and per shard that has outgrown one item. The first
+//   missing element, part of the index or copy in a second costs one more, because the structure may be kept
+//   in another number of copies, or be on its way there; with several copies, so does the first removal.
+// When things fail
+//   crash          see the steps; remove is one step.
+//   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.
+//   eviction, restart, flush   of an element: it is gone as if removed, undetected. Of a part of the index:
+//                  fetch says complete: false, while has and get stay right. Setting the elements again with
+//                  `relist`, then accept(), repairs it.
+//   skew           harmless below half the grace.
+// Copies
+//   Elements are kept as in common/primitives/several/versions.hpp: their flags are versions, set and remove
+//   raise the highest version, and a reader of copies that differ writes the newest back. So set of existing
+//   ones takes 2 trips instead of 1, and remove 3; the others take the same. A new element, or one that
+//   replaces a removal, is listed before it is written. Every copy has an index of its own, on other servers,
+//   written in parallel. A name is listed if any copy's index lists it, and compaction drops only names that
+//   are absent in every copy: the copies of an index and of an element are on different servers, so one
+//   server that is down may hide the index in one copy and the element in another.
+//   A change is done, and an answer given, as several/quorum.hpp says; the answer names the copies that lag.
+//   A new name is listed in as many copies before its element is written, and a fetch relies on as many
+//   copies of the index. If two clients create the same element with the same value, the one that writes the
+//   first copy was first; a client that is overtaken there by a healing reader is told that the element
+//   existed. At most one remover is told that it removed it.
+//   fetch merges the copies' indexes and heals: it restores elements and names that a copy lost, and if all
+//   succeeded, that copy's index counts as complete. complete: false only if a shard is lost in every copy
+//   that had it. A shard that is created in a copy while another copy has it was lost there, or is being
+//   created by another client. It gets what the other has; where that is too much for one change, it is
+//   marked so that it does not vouch for what it lacks, until a fetch has restored that.
+//   recopy: the names are listed under the new keys first, so that a fetch there finds elements missing and
+//   waits; if a server has no room for that, it is taken back, and the structure stays as it was. Then the
+//   elements go over in batches, each in 6 trips; then the old index goes, its manifest last.
+//   Until an element has gone over, it is read, set and removed under the old keys; what is new waits.
+//   From one copy it is refused while an element expires. One that gets an end during the change loses that.
+//   Not promised (recopying.hpp says more): an element that a client removes may come back if a mover dies,
+//   or gets no reply, in the very trip in which it removes it from a single copy or stores it in one. A
+//   client that stands still for 2 s before it creates something may create it under the old number. What a
+//   mover that stood still stores, or a server executes late, may remain under a number that is no longer
+//   used. Elements that the index does not list stay behind.

@@ -1,37 +1,5 @@
-// Where to look for the elements of a table or hash: the names that were ever set, spread over shards.
-//
-// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
-//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
-//                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
-//                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
-//                        `- <id> named:<incarnation> *<checksum>` follows.
-//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
-//                        created.
-//                        `- <id> unfinished *<checksum>`: names of another index are being listed, until
-//                        `- <id> finished *<checksum>` follows
-//   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
-//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
-//                                                                           *77d0a3c1
-// Invariants
-//   Every name whose list() returned is found by every later look(), unless the index lost data; then the
-//   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
-//   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
-//   repeated.
-//   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
-//   only says `born` is new, and the next look lists it. A shard that says neither was created before version
-//   0.2 and may have been listed.
-// Round trips
-//   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
-//   shard; 3 more if it finds shards that are not listed.
-// When things fail
-//   crash          between creating a shard and listing it, or no connection then: the next look lists it. If
-//                  the shard is lost before that look, or the manifest before `named` was written, the loss
-//                  is not detected.
-//   lost reply     of a name's append: looked up by its line's id; if it stays unknown, NotApplied, because a
-//                  listed name is not yet an element.
-//   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had
-//                              never existed.
-//   skew           compaction judges the age of a line across clocks, which may differ by half the grace.
+// Where to look for the elements of a table or hash: the names that were ever set, spread over shards. Its
+// contract stands at the end of this file.
 #pragma once
 
 #include <array>
@@ -192,3 +160,36 @@ class ElementIndex {
 };
 
 }  // namespace mcds
+
+// Key layout (base: `<namespace>table:<name>` or `<namespace>hash:<name>`)
+//   <base>:i:<shard>     a journal of `+ <time and chance>.<n> <name> *<checksum>` lines; shard = crc32(name)
+//                        % 16. The first 8 hex digits of a line's id are its writer's UNIX seconds.
+//                        A new shard begins with `- <id> born *<checksum>`; once the manifest lists it,
+//                        `- <id> named:<incarnation> *<checksum>` follows.
+//   <base>:i             the manifest: a journal of `+ … <shard>:<incarnation> …` lines, one per shard ever
+//                        created.
+//                        `- <id> unfinished *<checksum>`: names of another index are being listed, until
+//                        `- <id> finished *<checksum>` follows
+//   E.g. table:blocked:i:9 = J1 …            table:blocked:i = J1 …
+//                            + 6920f3d5b7c1e0f2.0 "10.1.2.3" *0b2f1c9e      + 6920f3d5….0 9:5be1d27348a0c6f1
+//                                                                           *77d0a3c1
+// Invariants
+//   Every name whose list() returned is found by every later look(), unless the index lost data; then the
+//   state of a shard reports it. The loss of a shard is detected by the manifest, which lists it with its
+//   incarnation, even after the shard was created again. Names in the index may be absent as elements, and
+//   repeated.
+//   A shard that says `named` and is missing in the manifest shows that the manifest was lost. A shard that
+//   only says `born` is new, and the next look lists it. A shard that says neither was created before version
+//   0.2 and may have been listed.
+// Round trips
+//   list 1 (1 more if it creates a shard, 3 more if it finds one full); look 1, with segments 1 more per
+//   shard; 3 more if it finds shards that are not listed.
+// When things fail
+//   crash          between creating a shard and listing it, or no connection then: the next look lists it. If
+//                  the shard is lost before that look, or the manifest before `named` was written, the loss
+//                  is not detected.
+//   lost reply     of a name's append: looked up by its line's id; if it stays unknown, NotApplied, because a
+//                  listed name is not yet an element.
+//   eviction, restart, flush   complete: false. If all of it is lost at once, the index looks as if it had
+//                              never existed.
+//   skew           compaction judges the age of a line across clocks, which may differ by half the grace.

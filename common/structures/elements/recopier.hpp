@@ -1,31 +1,5 @@
-// Putting a table or hash into another number of copies: the steps of common/primitives/several/recopying.hpp
-// for elements.
-//
-//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the
-//              new keys
-//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish
-//              (passage.cpp)
-//   Takeover   what a mover before this one had on its way (takeover.cpp)
-//   Recopier   walks over the old index, and removes it at the end (recopy.cpp)
-//
-// The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for
-// each:
-// `<number> <old number> <in doubt> <name>`. Who takes over finds each
-//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the
-//                          staged value among them: a copy that is left may have missed what was removed from
-//                          the others.
-//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its
-//                          word. From one: a mover did if it said so on that server before (begun_key), or if
-//                          the mark says that it was in doubt already; else a client did. Into one copy: if
-//                          the mover before said on that server that all was stored (stored_key), a client
-//                          has removed it there since.
-//   nowhere, not staged    it was stored under the new keys, or removed by a client
-// From one copy what is still there first gets another cas unique, so that nothing the mover before may still
-// send removes it:
-// from then on, what is missing was removed by a client.
-// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or
-// created after the change; nothing that is stored later replaces it: into several copies because its version
-// is higher, into one because what exists is not stored over.
+// Putting a table or hash into another number of copies: the steps of
+// common/primitives/several/recopying.hpp for elements. Its contract stands at the end of this file.
 #pragma once
 
 #include <set>
@@ -142,3 +116,29 @@ class Elements::Takeover {
 };
 
 }  // namespace mcds
+
+//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the
+//              new keys
+//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish
+//              (passage.cpp)
+//   Takeover   what a mover before this one had on its way (takeover.cpp)
+//   Recopier   walks over the old index, and removes it at the end (recopy.cpp)
+//
+// The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for
+// each:
+// `<number> <old number> <in doubt> <name>`. Who takes over finds each
+//   under the old keys     and goes on as if nobody had begun. From several copies the newest counts, the
+//                          staged value among them: a copy that is left may have missed what was removed from
+//                          the others.
+//   nowhere, and staged    From several copies: a mover removed it, because a client's removal leaves its
+//                          word. From one: a mover did if it said so on that server before (begun_key), or if
+//                          the mark says that it was in doubt already; else a client did. Into one copy: if
+//                          the mover before said on that server that all was stored (stored_key), a client
+//                          has removed it there since.
+//   nowhere, not staged    it was stored under the new keys, or removed by a client
+// From one copy what is still there first gets another cas unique, so that nothing the mover before may still
+// send removes it:
+// from then on, what is missing was removed by a client.
+// Invariant: an element that a client has acknowledged under the new number was stored there by a mover, or
+// created after the change; nothing that is stored later replaces it: into several copies because its version
+// is higher, into one because what exists is not stored over.

@@ -1,22 +1,5 @@
-// What one reader of a log has consumed, and the file that stores it.
-//
-// Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
-//   mcds-eventlog-cursor 1                          2 for a log of several copies
-//   log eventlog:deploys:60x60                      the ring, namespace included
-//   seen 1795234133945000                           microseconds: everything there was then has been
-//                                                   consumed
-//   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
-//                                                   (`-`: none)
-//   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was
-//                                                   29920568.1002:
-//                                                   for several copies that is what such a number means
-//   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was
-//                                                   kept in 2 copies, the second is 201: see PartName::ring
-//   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
-//   early 29920568 01a1fc4a-…                       an event that was delivered before every copy had it,
-//                                                   until all have
-//   end *5d41402a
-// An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).
+// What one reader of a log has consumed, and the file that stores it. Its contract stands at the end of this
+// file.
 #pragma once
 
 #include <map>
@@ -84,3 +67,21 @@ class CursorFile {
 };
 
 }  // namespace mcds
+
+// Text of the file, lines ended by a line feed, the checksum being of all that stands before its line:
+//   mcds-eventlog-cursor 1                          2 for a log of several copies
+//   log eventlog:deploys:60x60                      the ring, namespace included
+//   seen 1795234133945000                           microseconds: everything there was then has been
+//                                                   consumed
+//   part 29920568 5f3a9c0d1e2b4a67 1834 01a1fc4a-…  name, incarnation, bytes consumed, last id in them
+//                                                   (`-`: none)
+//   part 29920568.2/1 0b7c…                         part 2 of the log's second copy. Before 0.2 it was
+//                                                   29920568.1002:
+//                                                   for several copies that is what such a number means
+//   part 29920568/200 0b7c…                         the first copy of the ring that the log had when it was
+//                                                   kept in 2 copies, the second is 201: see PartName::ring
+//   lost 29920568.1 0f1e2d3c4b5a6978                an incarnation whose loss has been reported
+//   early 29920568 01a1fc4a-…                       an event that was delivered before every copy had it,
+//                                                   until all have
+//   end *5d41402a
+// An empty file is a new cursor. Anything else that differs is not one of ours (Failure, bad_data).

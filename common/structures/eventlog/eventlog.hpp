@@ -1,106 +1,5 @@
-// Event log: a ring of chunks of C seconds that expire by themselves; every event is kept for N chunks.
-//
-// Key layout
-//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one
-//                                        line per event; all parts are on the server of part 0 (before
-//                                        version 0.2 each was placed by its own bytes; a listed part that is
-//                                        missing is looked for there)
-//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by
-//                                        incarnation
-//   eventlog:<name>:conf                 the C and N in use, the newest last, and the numbers of copies that
-//                                        the log had: see common/primitives/in_use.hpp and conf.hpp
-//   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see
-//   common/primitives/several/kept.hpp Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is
-//   in eventlog:deploys:60x60:29920568,
-//     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
-//     01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *caf894b4
-//   and eventlog:deploys:60x60:dir:935017 has the line
-//     N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22
-//   format.hpp describes the lines. C and N are part of the key, so writers that disagree do not meet.
-//   Exptime of a part: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: that of its last
-//   chunk.
-//
-// Invariants
-//   A chunk's key contains i, not i mod N: no event can get into the key of the next lap and expire with it.
-//   Every acknowledged event is in exactly one chunk, that of its time, until at least N * C after its time.
-//     The lines of one append are stored together or not at all. Two lines with the same id are one event.
-//   Parts are created in order: part k + 1 only by a writer that part k has refused (full, or no memory).
-//     Readers ask for parts until one is missing.
-//   A part is listed in its directory before it is created, and withdrawn by a writer that came second. A
-//     listed part that is not withdrawn, is older than the grace and does not match what is stored was
-//     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
-//     writer in between would hide the loss.)
-//   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
-//   A shape is in the conf key before its first part is created, unless the conf key's server does not
-//   answer.
-//
-// Round trips (steady / worst)
-//   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
-//     no directory yet or no conf key, because other numbers of copies are looked for; 3 more per lost reply,
-//     at most three times, and 3 more if a rival writes the conf key in which this shape is not yet.
-//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the
-//     guess is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
-//   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
-//     is missing before another or is in no directory. Chunks are read 64 at a time; fewer,
-//     and of the only copy some parts after the others, where they are more than is held at a time. One more
-//     for each number of copies that the log had before, until the events of that time have expired.
-//
-// With several copies
-//   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
-//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read, unless it
-//   polls, appends to a copy what another has and it lacks (it lost a chunk, or missed a write). So does a
-//   put that starts a chunk in one copy and continues it in another, 2 trips more.
-//   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what
-//   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
-//   only if that other copy is lost, or does not answer, at the next read. The same holds for events that
-//   were restored meanwhile.
-//
-// Changing the number of copies, from F to T (recopy)
-//   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by
-//   chunk and by id, until all of their chunks have expired. The steps, each of them repeatable, by anyone:
-//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between
-//     rivals.
-//     2 The conf key under T names the rings that the log had under F and before. It has the same shapes.
-//     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put
-//       with F is refused by them, looks at the conf key as it does for any full part, and is refused: "is
-//       kept in T copies".
-//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the
-//   log has left does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf
-//   key look for the others' (Kept), find that one has left for T, and do the same. Each change has a number,
-//   one higher than those before, so that
-//   1 → 2 → 3 → 1 within the time of one ring is as good as any.
-//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It
-//   may go on so for as long as its part has room, at most until the chunk after the next begins.
-//   A cursor goes on: what it counted under F is counted as that of a former ring.
-//   Former rings are read, not restored: with F copies, what one copy loses stays in the others alone.
-//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next
-//   read or chunk; a copy of it from another copy, with the next fetch. If that under F is evicted, writers
-//   with F find at the next chunk that there is none, look, and are refused. If both are evicted before the
-//   log is used again, nobody knows that they belong together: each goes on under its own number, and a
-//   reader with T does not find what F has.
-//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it,
-//   and whoever comes next completes the rest. A client with T needs an answer from one copy of each conf key
-//   for that. A client that cannot reach the conf key of F which others can reach does not notice the change,
-//   and puts under F, where readers find it as long as anything of the time before the change, or of another
-//   such client, is there. With several copies, who reads while a server with a copy of a conf key is silent
-//   may miss what only that copy says: the change, or, if clients had to complete it without that server, the
-//   former rings. A cursor delivers these events later.
-//
-// When things fail
-//   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
-//     gap after the grace, although nothing acknowledged was in it; so is an attempt to create one that never
-//     arrived.
-//   Lost reply: the part is read and the id looked for; if it is absent, the same lines are appended again.
-//     If that stays unknown too: UnknownOutcome.
-//   Eviction, flush_all, restart: the events are gone, reported as a gap where a directory or a cursor knows
-//     of them. If all keys of a log are lost at once, only a cursor knows. A lost directory is detected by a
-//     part that it should list; missing chunks of its range are then reported too.
-//   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has
-//     room for some 20 000 names; without room, NotApplied.
-//   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
-//
-// Source
-//   The ring of keys with expiry in "Event log" of the memcached articles, with the lap in the key.
+// Event log: a ring of chunks of C seconds that expire by themselves; every event is kept for N chunks. For
+// what happened lately: alerts, jobs, reports. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
@@ -314,3 +213,105 @@ class EventLog {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   eventlog:<name>:<C>x<N>:<i>[.<k>]    chunk i = floor(t / C), part k (none: 0): a header line, then one
+//                                        line per event; all parts are on the server of part 0 (before
+//                                        version 0.2 each was placed by its own bytes; a listed part that is
+//                                        missing is looked for there)
+//   eventlog:<name>:<C>x<N>:dir:<g>      directory of chunks 32 g … 32 g + 31: the parts created, by
+//                                        incarnation
+//   eventlog:<name>:conf                 the C and N in use, the newest last, and the numbers of copies that
+//                                        the log had: see common/primitives/in_use.hpp and conf.hpp
+//   With M copies, M at least 2, all keys begin with eventlog<M>:<name>; see
+//   common/primitives/several/kept.hpp Example: name `deploys`, C = 60, N = 60. An event at 1795234133.945 is
+//   in eventlog:deploys:60x60:29920568,
+//     E1 29920568 5f3a9c0d1e2b4a67 *c05e65d1
+//     01a1fc4a-f7b9-7c3e-b1f0-2a9d5e7c4b18 "v1.4.2 ok" *caf894b4
+//   and eventlog:deploys:60x60:dir:935017 has the line
+//     N 29920568 5f3a9c0d1e2b4a67 1795234133 *a1283e22
+//   format.hpp describes the lines. C and N are part of the key, so writers that disagree do not meet.
+//   Exptime of a part: the end of chunk i + N, plus 2 s, plus half a chunk; of a directory: that of its last
+//   chunk.
+//
+// Invariants
+//   A chunk's key contains i, not i mod N: no event can get into the key of the next lap and expire with it.
+//   Every acknowledged event is in exactly one chunk, that of its time, until at least N * C after its time.
+//     The lines of one append are stored together or not at all. Two lines with the same id are one event.
+//   Parts are created in order: part k + 1 only by a writer that part k has refused (full, or no memory).
+//     Readers ask for parts until one is missing.
+//   A part is listed in its directory before it is created, and withdrawn by a writer that came second. A
+//     listed part that is not withdrawn, is older than the grace and does not match what is stored was
+//     therefore evicted: a gap, not a quiet period. (If it were listed after its creation, the death of a
+//     writer in between would hide the loss.)
+//   A cursor counts bytes per part and incarnation, never times: everything beyond them is undelivered.
+//   A shape is in the conf key before its first part is created, unless the conf key's server does not
+//   answer.
+//
+// Round trips (steady / worst)
+//   put 1 / 4 for the first event of a chunk or part (append refused; look; list it; create), 5 if there is
+//     no directory yet or no conf key, because other numbers of copies are looked for; 3 more per lost reply,
+//     at most three times, and 3 more if a rival writes the conf key in which this shape is not yet.
+//   put with a guessed shape where the log is written with another: 2 more, for as long as nothing of the
+//     guess is there. A fetch whose guess is wrong, or not the only shape: one more for each shape.
+//   fetch, tail, a cursor's read 1; one more while parts continue beyond the second, and one more if a part
+//     is missing before another or is in no directory. Chunks are read 64 at a time; fewer,
+//     and of the only copy some parts after the others, where they are more than is held at a time. One more
+//     for each number of copies that the log had before, until the events of that time have expired.
+//
+// With several copies
+//   Each copy is a log of its own, with its own parts and directory. Events are appended to all copies under
+//   one id, and readers merge them by id. A gap is reported only where no copy is complete. A read, unless it
+//   polls, appends to a copy what another has and it lacks (it lost a chunk, or missed a write). So does a
+//   put that starts a chunk in one copy and continues it in another, 2 trips more.
+//   A cursor counts in each copy. If one copy is lost, it continues exactly, provided it had read there what
+//   it read elsewhere. An event that a copy received after the cursor read it in another is delivered again
+//   only if that other copy is lost, or does not answer, at the next read. The same holds for events that
+//   were restored meanwhile.
+//
+// Changing the number of copies, from F to T (recopy)
+//   No event is moved. The log goes on under its new keys, and readers unite the rings that it had, chunk by
+//   chunk and by id, until all of their chunks have expired. The steps, each of them repeatable, by anyone:
+//     1 The conf key under F says that the log is kept in T now; its first copy by cas, which decides between
+//     rivals.
+//     2 The conf key under T names the rings that the log had under F and before. It has the same shapes.
+//     3 All parts of the chunks that can be written now are filled under F, up to 4 MiB each. So the next put
+//       with F is refused by them, looks at the conf key as it does for any full part, and is refused: "is
+//       kept in T copies".
+//   Clients with F read the conf key with every read, and a put reads it with every look. Who finds that the
+//   log has left does step 2, and 3 if 2 was not done, before it is refused. Clients with T that find no conf
+//   key look for the others' (Kept), find that one has left for T, and do the same. Each change has a number,
+//   one higher than those before, so that
+//   1 → 2 → 3 → 1 within the time of one ring is as good as any.
+//   What a writer with F that looked before step 1 puts after it is in a ring that readers with T read. It
+//   may go on so for as long as its part has room, at most until the chunk after the next begins.
+//   A cursor goes on: what it counted under F is counted as that of a former ring.
+//   Former rings are read, not restored: with F copies, what one copy loses stays in the others alone.
+//   If the conf key under T is evicted, readers and writers restore it from the one under F, with the next
+//   read or chunk; a copy of it from another copy, with the next fetch. If that under F is evicted, writers
+//   with F find at the next chunk that there is none, look, and are refused. If both are evicted before the
+//   log is used again, nobody knows that they belong together: each goes on under its own number, and a
+//   reader with T does not find what F has.
+//   A server that does not answer stops recopy: before the first step, and nothing is changed, or after it,
+//   and whoever comes next completes the rest. A client with T needs an answer from one copy of each conf key
+//   for that. A client that cannot reach the conf key of F which others can reach does not notice the change,
+//   and puts under F, where readers find it as long as anything of the time before the change, or of another
+//   such client, is there. With several copies, who reads while a server with a copy of a conf key is silent
+//   may miss what only that copy says: the change, or, if clients had to complete it without that server, the
+//   former rings. A cursor delivers these events later.
+//
+// When things fail
+//   Crash of a writer: its event is stored or not. A part that was listed but not created is reported as a
+//     gap after the grace, although nothing acknowledged was in it; so is an attempt to create one that never
+//     arrived.
+//   Lost reply: the part is read and the id looked for; if it is absent, the same lines are appended again.
+//     If that stays unknown too: UnknownOutcome.
+//   Eviction, flush_all, restart: the events are gone, reported as a gap where a directory or a cursor knows
+//     of them. If all keys of a log are lost at once, only a cursor knows. A lost directory is detected by a
+//     part that it should list; missing chunks of its range are then reported too.
+//   Full item, or a server without memory: the next part; if that is refused too, NotApplied. A directory has
+//     room for some 20 000 names; without room, NotApplied.
+//   Skew: below half a chunk nothing is lost or reported; a chunk's expiry is counted from its boundary.
+//
+// Source
+//   The ring of keys with expiry in "Event log" of the memcached articles, with the lap in the key.

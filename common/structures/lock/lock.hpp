@@ -1,65 +1,6 @@
-// A lock with a time to live. It prevents duplicate work; where it must guarantee exclusion, the resource has
-// to check the fencing token.
-//
-// Key layout
-//   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
-//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z",…}
-//   lock:<name>:fence = decimal digits            exptime: a week behind the microsecond that it began with;
-//                                                 on the server of lock:<name>
-//     lock:nightly:fence = 1795234747290139
-//   The token is 16 hex digits, the first of which is a letter, so incr cannot treat the value as a number.
-//   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
-//   drawn in the same trip, after the add, and needs no second server.
-//   Names that end in ":fence" are refused: `lock:` + name could be the fence of another lock.
-//   slots.hpp describes locks that several may hold.
-//   A lock with copies says their number among the holder's fields: "copies":3.
-//
-// Invariants
-//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time. The
-//     holder counts its ttl from before the add, and the server keeps the key 2 s longer (an exptime of n
-//     lives n-2 … n if the server stalled during its tick).
-//   - Only a value with our token is renewed or removed, by its cas unique. Each add has its own token: an
-//     add without a reply may be applied at any time, so the next add uses another one.
-//   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
-//     arrives before the deadline, while no one else holds the lock. A fence that is lost, or has ended,
-//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further
-//     apart than the fence was old; a delayed request that re-creates it with an old time.
-//
-// With several copies
-//   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
-//   been up for longer than the longest ttl in use (vote.hpp), so a server that restarted and forgot a lock
-//   cannot help a second holder. The holder counts one percent less than its ttl, because clocks run at
-//   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
-//   again.
-//   The fencing token is the largest of the copies' fences, and a majority is raised to it before it is used,
-//   so every later majority contains it. A server that restarted and votes again counts as having at least
-//   the time from which it votes as its fence, which is above everything it forgot.
-//   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
-//   no lock.
-//   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
-//   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
-//   lock beside its holder.
-//   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
-//   longest ttl, and the holder counts its whole ttl.
-//
-// Round trips
-//   acquire 1 / 10 (+ 2 per further poll); busy 2; renew and release 1 if the cas unique is known on this
-//   connection, else 2; show 1 for any number of names. The attempts in copy.cpp bound the worst cases.
-//
-// When things fail
-//   crash of the holder: the key expires ttl + 2 s after its last renewal.
-//   lost reply: read back. Our token means ours; nothing means another add with another token. If the outcome
-//     stays unknown, UnknownOutcome with the token: the add may still be applied, and then no one owns the
-//     lock until it expires. With several copies, if that may be so in a majority of them.
-//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. It never
-//     means "lost".
-//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal detects it.
-//     Fences still grow.
-//   skew: only the rate of the clock matters (steady clock, which counts suspended time), except for ttls
-//     above 30 days, whose exptime is absolute, and for the start of a lost fence.
-//   holder stalled beyond its deadline after acquire() returned: only the fencing token helps.
-//
-// Source: Redlock's discussion of fencing (Kleppmann 2016); memcached's `add` idiom.
+// A lock with a time to live. It prevents duplicate work; where it must guarantee exclusion, the resource
+// has to check the fencing token. Use it for a job that one process at a time is to do. Its contract stands
+// at the end of this file.
 #pragma once
 
 #include <optional>
@@ -219,3 +160,63 @@ class Lock {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   lock:<name> = <token> <holder as JSON>        exptime: ttl + 2 s
+//     lock:nightly = b7c1e0f2a94d4f6e {"host":"web3","pid":4711,"user":"deploy","acquired_at":"…Z",…}
+//   lock:<name>:fence = decimal digits            exptime: a week behind the microsecond that it began with;
+//                                                 on the server of lock:<name>
+//     lock:nightly:fence = 1795234747290139
+//   The token is 16 hex digits, the first of which is a letter, so incr cannot treat the value as a number.
+//   Any other value under the key holds the lock too. The fence is on the server of its lock, so it can be
+//   drawn in the same trip, after the add, and needs no second server.
+//   Names that end in ":fence" are refused: `lock:` + name could be the fence of another lock.
+//   slots.hpp describes locks that several may hold.
+//   A lock with copies says their number among the holder's fields: "copies":3.
+//
+// Invariants
+//   - While the server neither restarts nor evicts, at most one lease is before its deadline at any time. The
+//     holder counts its ttl from before the add, and the server keeps the key 2 s longer (an exptime of n
+//     lives n-2 … n if the server stalled during its tick).
+//   - Only a value with our token is renewed or removed, by its cas unique. Each add has its own token: an
+//     add without a reply may be applied at any time, so the next add uses another one.
+//   - Fencing tokens of successive holders strictly grow. Each is drawn after its add and is valid only if it
+//     arrives before the deadline, while no one else holds the lock. A fence that is lost, or has ended,
+//     restarts at the current time in microseconds, above every earlier value. Exceptions: clocks further
+//     apart than the fence was old; a delayed request that re-creates it with an old time.
+//
+// With several copies
+//   The same keys are on N servers, and a lock is held if a majority holds it. A server votes only if it has
+//   been up for longer than the longest ttl in use (vote.hpp), so a server that restarted and forgot a lock
+//   cannot help a second holder. The holder counts one percent less than its ttl, because clocks run at
+//   different rates. Without a majority, every copy that was taken is released. A renewal takes lost copies
+//   again.
+//   The fencing token is the largest of the copies' fences, and a majority is raised to it before it is used,
+//   so every later majority contains it. A server that restarted and votes again counts as having at least
+//   the time from which it votes as its fence, which is above everything it forgot.
+//   After a server's start, two of three must do for the longest ttl; with two starts in that time there is
+//   no lock.
+//   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
+//   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
+//   lock beside its holder.
+//   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
+//   longest ttl, and the holder counts its whole ttl.
+//
+// Round trips
+//   acquire 1 / 10 (+ 2 per further poll); busy 2; renew and release 1 if the cas unique is known on this
+//   connection, else 2; show 1 for any number of names. The attempts in copy.cpp bound the worst cases.
+//
+// When things fail
+//   crash of the holder: the key expires ttl + 2 s after its last renewal.
+//   lost reply: read back. Our token means ours; nothing means another add with another token. If the outcome
+//     stays unknown, UnknownOutcome with the token: the add may still be applied, and then no one owns the
+//     lock until it expires. With several copies, if that may be so in a majority of them.
+//   exists: may be spurious (slab mover, new connection): read again, compare the token, try again. It never
+//     means "lost".
+//   eviction, restart, flush_all: the lock is gone and another may take it; the next renewal detects it.
+//     Fences still grow.
+//   skew: only the rate of the clock matters (steady clock, which counts suspended time), except for ttls
+//     above 30 days, whose exptime is absolute, and for the start of a lost fence.
+//   holder stalled beyond its deadline after acquire() returned: only the fencing token helps.
+//
+// Source: Redlock's discussion of fencing (Kleppmann 2016); memcached's `add` idiom.

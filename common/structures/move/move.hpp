@@ -1,43 +1,5 @@
-// Copies what a pool holds to where another placement keeps it: other servers, another client, or both.
-//
-// Key layout
-//   None of its own. What belongs to a structure of ours goes as a whole: segments, further parts and
-//   elements first, then the journals, chunks and shards that name them, then manifests and directories
-//   (map.hpp says by their names which is which). Locks, their fences and claims never go: a lock that is
-//   held in two places is held twice.
-//   The journal of a move is a local file: ledger.hpp.
-// Invariants
-//   Nothing is overwritten and nothing removed that this move did not store: items are stored by add. With
-//   `again` an item is replaced where the new server still holds what the journal says was copied, by gets
-//   and cas, so what the new pool's clients wrote stays.
-//   Value, flags and what is left of the ttl are kept. Each item is read back from its new server before it
-//   counts.
-//   What is told as copied was stored and read back; everything else that should have gone is told by name
-//   and reason.
-//   Where both places have changed, journals, event logs and indexes are united line by line; of other items
-//   the new one stays, and that is told.
-//   A root is stored only when every segment that it names is there.
-//   The journal has each item's digest before the item is stored, so that a run that ends at any point leaves
-//   nothing that the next takes for somebody else's.
-// Round trips
-//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. A
-//   journal with segments or one to be united: some by itself. Memory: a few batches; the keys to be moved
-//   are on disk.
-// When things fail
-//   crash          run it again with the same journal: what is settled is passed over, the rest is done.
-//                  Without a journal everything is tried again, and what is there already with the same bytes
-//                  is left as it is.
-//   new server restarted, or flushed   during a run it is told; the next run copies again what it lost. With
-//                                      `again` it is told
-//                  and not copied again: clients of the new list may have changed or removed it.
-//   old server restarted   its cas uniques say nothing any more: its items are read.
-//   lost reply     what is read back decides.
-//   server down    its items are told as left; the others go on.
-//   deleted meanwhile on the old servers: the copy stays (memcached cannot tell removed from evicted).
-//   deleted meanwhile on the new ones: what has not changed on the old ones is not copied again.
-//   a counter bumped on both sides: the new one stays, and is told.
-// Source
-//   Own.
+// Copies what a pool holds to where another placement keeps it: other servers, another client, or both. Its
+// contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -177,3 +139,42 @@ class OldPlaces {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   None of its own. What belongs to a structure of ours goes as a whole: segments, further parts and
+//   elements first, then the journals, chunks and shards that name them, then manifests and directories
+//   (map.hpp says by their names which is which). Locks, their fences and claims never go: a lock that is
+//   held in two places is held twice.
+//   The journal of a move is a local file: ledger.hpp.
+// Invariants
+//   Nothing is overwritten and nothing removed that this move did not store: items are stored by add. With
+//   `again` an item is replaced where the new server still holds what the journal says was copied, by gets
+//   and cas, so what the new pool's clients wrote stays.
+//   Value, flags and what is left of the ttl are kept. Each item is read back from its new server before it
+//   counts.
+//   What is told as copied was stored and read back; everything else that should have gone is told by name
+//   and reason.
+//   Where both places have changed, journals, event logs and indexes are united line by line; of other items
+//   the new one stays, and that is told.
+//   A root is stored only when every segment that it names is there.
+//   The journal has each item's digest before the item is stored, so that a run that ends at any point leaves
+//   nothing that the next takes for somebody else's.
+// Round trips
+//   Two for each batch of up to 512 items, one to read and one to store and read back; batches overlap. A
+//   journal with segments or one to be united: some by itself. Memory: a few batches; the keys to be moved
+//   are on disk.
+// When things fail
+//   crash          run it again with the same journal: what is settled is passed over, the rest is done.
+//                  Without a journal everything is tried again, and what is there already with the same bytes
+//                  is left as it is.
+//   new server restarted, or flushed   during a run it is told; the next run copies again what it lost. With
+//                                      `again` it is told
+//                  and not copied again: clients of the new list may have changed or removed it.
+//   old server restarted   its cas uniques say nothing any more: its items are read.
+//   lost reply     what is read back decides.
+//   server down    its items are told as left; the others go on.
+//   deleted meanwhile on the old servers: the copy stays (memcached cannot tell removed from evicted).
+//   deleted meanwhile on the new ones: what has not changed on the old ones is not copied again.
+//   a counter bumped on both sides: the new one stays, and is told.
+// Source
+//   Own.

@@ -1,48 +1,5 @@
-// Visitors per period: a double buffer of counters, one being filled while the one before it is read.
-//
-// Key layout
-//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole
-//                                    seconds
-//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are
-//                                    random
-//   visitors:<name>:conf             the T in use, except 300: common/primitives/in_use.hpp
-//   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
-//   shadow), and `value` reads visitors:site:300:5984112 (the active one).
-//   Every exptime is the end of period p + 1, plus 2 s, plus half a period, counted from the boundary.
-//
-// Invariants
-//   The number of the period is in the key, so a period never contains hits of another, whatever the traffic
-//     and skew. (Two alternating keys, p mod 2, would mix as soon as a clock is behind.)
-//   An acknowledged hit of period p, by the client's clock, is in key p until every clock less than half a
-//     period away has left period p + 1. This also holds for a single hit in the first or last microsecond of
-//     its period.
-//   A visitor with an id is counted at most once per period: only the hit whose `add` is stored counts.
-//
-// Round trips (steady / worst)
-//   hit 1 / 1; with an id 2, or 1 if already counted / 2 more per lost reply, at most three times; value 1 /
-//   1. A batch of ids costs as much as one id. A server without meta commands takes 3 for the first hit of a
-//   period. The first hit of a period takes 2 more if T is not 300, and value without a T takes 1 more if a T
-//   other than 300 is in use.
-//
-// With several copies
-//   Every copy of a counter counts, and the largest is the value, as for plain counters (counter.hpp). An id
-//   is added to all copies. If only some have it, the oldest mark counts and the add itself writes the
-//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with
-//   one copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do
-//   not answer; after a loss, if a client hits it again whose clock is further behind than the time since the
-//   first hit; without a loss, if one of two simultaneous hits does not reach every copy.
-//
-// When things fail
-//   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is
-//     lost.
-//   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
-//     stays unknown (UnknownOutcome), because a repetition might count twice.
-//   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.
-//   Skew: a hit belongs to the period of its client's clock; below half a period nothing is lost.
-//
-// Source
-//   The shadow and active counter of "Counting visitors" in the memcached articles, with the period in the
-//   name.
+// Visitors per period: a double buffer of counters, one being filled while the one before it is read. For
+// how many came in a period, once each if they have an id. Its contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -140,3 +97,47 @@ class Visitors {
 };
 
 }  // namespace mcds
+
+// Key layout
+//   visitors:<name>:<T>:<p>          decimal digits: the hits of period p = floor(now / T), T in whole
+//                                    seconds
+//   visitors:<name>:<T>:<p>:<id>     `V<16 hex digits>`: this visitor was counted in period p; the digits are
+//                                    random
+//   visitors:<name>:conf             the T in use, except 300: common/primitives/in_use.hpp
+//   Example: name `site`, T = 300, at UNIX time 1795234133: hits go to visitors:site:300:5984113 (the
+//   shadow), and `value` reads visitors:site:300:5984112 (the active one).
+//   Every exptime is the end of period p + 1, plus 2 s, plus half a period, counted from the boundary.
+//
+// Invariants
+//   The number of the period is in the key, so a period never contains hits of another, whatever the traffic
+//     and skew. (Two alternating keys, p mod 2, would mix as soon as a clock is behind.)
+//   An acknowledged hit of period p, by the client's clock, is in key p until every clock less than half a
+//     period away has left period p + 1. This also holds for a single hit in the first or last microsecond of
+//     its period.
+//   A visitor with an id is counted at most once per period: only the hit whose `add` is stored counts.
+//
+// Round trips (steady / worst)
+//   hit 1 / 1; with an id 2, or 1 if already counted / 2 more per lost reply, at most three times; value 1 /
+//   1. A batch of ids costs as much as one id. A server without meta commands takes 3 for the first hit of a
+//   period. The first hit of a period takes 2 more if T is not 300, and value without a T takes 1 more if a T
+//   other than 300 is in use.
+//
+// With several copies
+//   Every copy of a counter counts, and the largest is the value, as for plain counters (counter.hpp). An id
+//   is added to all copies. If only some have it, the oldest mark counts and the add itself writes the
+//   others; a mark is then `V<16 hex digits of the time><16 hex digits>`. A shorter mark, by a client with
+//   one copy, is older than any. An id is counted again in three cases: after a loss, if its other copies do
+//   not answer; after a loss, if a client hits it again whose clock is further behind than the time since the
+//   first hit; without a loss, if one of two simultaneous hits does not reach every copy.
+//
+// When things fail
+//   Crash between an id's add and the count: that visitor is not counted in this period; nothing else is
+//     lost.
+//   Lost reply: an add is looked up by its digits and repeated with the same digits. The outcome of a count
+//     stays unknown (UnknownOutcome), because a repetition might count twice.
+//   Eviction, flush_all, restart: the count starts again at 0, undetected; an evicted id counts again.
+//   Skew: a hit belongs to the period of its client's clock; below half a period nothing is lost.
+//
+// Source
+//   The shadow and active counter of "Counting visitors" in the memcached articles, with the period in the
+//   name.
