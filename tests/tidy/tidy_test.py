@@ -123,6 +123,18 @@ def check_comments(path, text):
     check(not wide, f"{path}: comments wider than 110 columns in the lines {wide}")
 
 
+def long_functions(text):
+    """The first lines of bodies of more than 60 lines, at namespace level and in classes."""
+    lines = text.split("\n")
+    for indent in ("", "  "):
+        start = 0
+        for number, line in enumerate(lines):
+            if re.match(indent + r"[^\s}/#]", line):
+                start = number
+            elif line == indent + "}" and number - start > 61:
+                yield start + 1
+
+
 def check_begin(path, text):
     """A reader is soon at the first declaration; what it promises in detail may stand behind it."""
     first = next((number for number, line in enumerate(text.split("\n"), 1) if line and not re.match(r"\s*//|#|namespace\b", line)), 0)
@@ -145,6 +157,9 @@ def main():
             between += check_rooms(path, text)
         check_public(path, text)
         check_comments(path, text)
+        if path.startswith(("common/", "tools/")):
+            long = list(long_functions(text))
+            check(not long, f"{path}: functions of more than 60 lines begin in the lines {long}")
         if path.startswith("common/"):
             check_common(path, text)
         if re.fullmatch(ROOMS + r"/(\w+)/\1\.hpp", path) and room(path) != "elements" or path.endswith(("/table.hpp", "/hash.hpp", "/slots.hpp")):

@@ -293,93 +293,54 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
 }  // namespace
 
 std::vector<OptionSpec> global_options(GlobalOptions& into) {
-  return {
-      {"-s,--servers",
-       "LIST",
-       "HOST[:PORT][/?WEIGHT],… · [v6]:port · tls://HOST:PORT · unix:/path · NAME=HOST:PORT",
-       {},
-       &into.servers},
-      {"--servers-from",
-       "SOURCE",
-       "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE#POOL django:FILE#CACHE oslo:FILE#SECTION "
-       "file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME elasticache:[tls://]HOST:PORT dsn:VARIABLE "
-       "dalli:VARIABLE env:NAME libmemcached:STRING libmemcached:@FILE",
-       {},
-       &into.servers_from},
-      {"-P,--pool", "NAME", "use this pool of the configuration file", {}, &into.pool},
-      {"--as", "PROFILE", "place keys as this client does; default ketama", {}, &into.profile},
-      {"-n,--namespace", "PREFIX", "a prefix for every key, hashed with it", {}, &into.key_prefix},
-      {"--copies", "N", "keep each key on N distinct servers; default 1", {}, &into.copies},
-      {"--timeout", "D", "longest time to wait for one reply; default 1s", {}, &into.timeout},
-      {"--connect-timeout",
-       "D",
-       "longest time to wait for one connection; default 500ms",
-       {},
-       &into.connect_timeout},
-      {"--deadline",
-       "D",
-       "longest time for the whole command, except for a child command; then exit 75",
-       {},
-       &into.deadline},
-      {"--protocol",
-       "auto|classic|meta|binary",
-       "the protocol to use; default auto",
-       {"auto", "classic", "meta", "binary"},
-       &into.protocol},
-      {"--tls", "", "use TLS for every server, as tls://HOST:PORT does for one", {}, &into.tls},
-      {"--tls-ca",
-       "FILE",
-       "the CA of the servers' certificates; default: the CAs of the system",
-       {},
-       &into.access.tls_ca},
-      {"--tls-crl",
-       "FILE",
-       "revocation lists, one of each CA: a revoked certificate is not accepted",
-       {},
-       &into.access.tls_crl},
-      {"--tls-name",
-       "NAME",
-       "the name in the servers' certificates; default: each server's host",
-       {},
-       &into.access.tls_name},
-      {"--tls-cert", "FILE", "the client certificate to present", {}, &into.access.tls_cert},
-      {"--tls-key", "FILE", "its key; default: read from the certificate's file", {}, &into.access.tls_key},
-      {"--tls-key-password-file",
-       "FILE",
-       "the file that contains the password of an encrypted key",
-       {},
-       &into.access.tls_key_password_file},
-      {"--tls-insecure", "", "do not verify certificates", {}, &into.tls_insecure},
-      {"--user", "NAME", "log in as this user", {}, &into.access.user},
-      {"--password-file", "FILE", "the file that contains the password", {}, &into.access.password_file},
-      {"--auth",
-       "ascii|user-key|sasl",
-       "the form of the login: memcached -Y, MemCachier, or memcached -S; default ascii",
-       {"ascii", "user-key", "sasl"},
-       &into.access.auth},
-      {"-o,--output",
-       "json|value|text|openmetrics",
-       "JSON lines, the bare answer, columns for people, or metrics (servers, doctor); default json",
-       {"json", "value", "text", "openmetrics"},
-       &into.output},
-      {"-0,--null",
-       "",
-       "end the lines of input and output with a NUL, for names with line feeds",
-       {},
-       &into.null},
-      {"-q,--quiet", "", "print no answers; errors and exit codes are as ever", {}, &into.quiet},
-      {"-v,--verbose", "", "print one line per round trip on standard error", {}, &into.verbose},
-      {"--errors",
-       "FILE",
-       "also write every failure to this file, one JSON object per line",
-       {},
-       &into.errors},
-      {"--config",
-       "FILE",
-       "read this instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf",
-       {},
-       &into.config},
-  };
+  Verb all({}, {});
+  all.option("-s,--servers", "LIST",
+             "HOST[:PORT][/?WEIGHT],… · [v6]:port · tls://HOST:PORT · unix:/path · NAME=HOST:PORT",
+             &into.servers)
+      .option("--servers-from", "SOURCE",
+              "nutcracker:FILE#POOL mcrouter:FILE#POOL php-ini:FILE#POOL django:FILE#CACHE oslo:FILE#SECTION "
+              "file:LIST dns:[tls://]HOST dnssrv:[tls://]NAME elasticache:[tls://]HOST:PORT dsn:VARIABLE "
+              "dalli:VARIABLE env:NAME libmemcached:STRING libmemcached:@FILE",
+              &into.servers_from)
+      .option("-P,--pool", "NAME", "use this pool of the configuration file", &into.pool)
+      .option("--as", "PROFILE", "place keys as this client does; default ketama", &into.profile)
+      .option("-n,--namespace", "PREFIX", "a prefix for every key, hashed with it", &into.key_prefix)
+      .option("--copies", "N", "keep each key on N distinct servers; default 1", &into.copies)
+      .option("--timeout", "D", "longest time to wait for one reply; default 1s", &into.timeout)
+      .option("--connect-timeout", "D", "longest time to wait for one connection; default 500ms",
+              &into.connect_timeout)
+      .option("--deadline", "D",
+              "longest time for the whole command, except for a child command; then exit 75", &into.deadline)
+      .choice("--protocol", {"auto", "classic", "meta", "binary"}, "the protocol to use; default auto",
+              &into.protocol)
+      .flag("--tls", "use TLS for every server, as tls://HOST:PORT does for one", into.tls)
+      .option("--tls-ca", "FILE", "the CA of the servers' certificates; default: the CAs of the system",
+              &into.access.tls_ca)
+      .option("--tls-crl", "FILE", "revocation lists, one of each CA: a revoked certificate is not accepted",
+              &into.access.tls_crl)
+      .option("--tls-name", "NAME", "the name in the servers' certificates; default: each server's host",
+              &into.access.tls_name)
+      .option("--tls-cert", "FILE", "the client certificate to present", &into.access.tls_cert)
+      .option("--tls-key", "FILE", "its key; default: read from the certificate's file", &into.access.tls_key)
+      .option("--tls-key-password-file", "FILE", "the file that contains the password of an encrypted key",
+              &into.access.tls_key_password_file)
+      .flag("--tls-insecure", "do not verify certificates", into.tls_insecure)
+      .option("--user", "NAME", "log in as this user", &into.access.user)
+      .option("--password-file", "FILE", "the file that contains the password", &into.access.password_file)
+      .choice("--auth", {"ascii", "user-key", "sasl"},
+              "the form of the login: memcached -Y, MemCachier, or memcached -S; default ascii",
+              &into.access.auth)
+      .choice("-o,--output", {"json", "value", "text", "openmetrics"},
+              "JSON lines, the bare answer, columns for people, or metrics (servers, doctor); default json",
+              &into.output)
+      .flag("-0,--null", "end the lines of input and output with a NUL, for names with line feeds", into.null)
+      .flag("-q,--quiet", "print no answers; errors and exit codes are as ever", into.quiet)
+      .flag("-v,--verbose", "print one line per round trip on standard error", into.verbose)
+      .option("--errors", "FILE", "also write every failure to this file, one JSON object per line",
+              &into.errors)
+      .option("--config", "FILE", "read this instead of /etc/mcds.conf and $XDG_CONFIG_HOME/mcds/mcds.conf",
+              &into.config);
+  return all.options();
 }
 
 std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpec> globals) {

@@ -252,10 +252,7 @@ void finish(Verb& verb, const Options& options, VerbFunction function) {
 
 constexpr const char* ttl_help = "ttl of a counter that is created; an existing one keeps its own";
 
-}  // namespace
-
-void declare_counter(Command& counter) {
-  const auto options = std::make_shared<CounterOptions>();
+void declare_incr(Command& counter, const Options& options) {
   Verb& incr_verb =
       counter.verb("incr", "add to a counter, creating it if it is missing")
           .example("mcds counter incr hits")
@@ -273,6 +270,13 @@ void declare_counter(Command& counter) {
           .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
           .answer("counter value value_str? delta created exact? server @copies");
   finish(incr_verb, options, incr);
+}
+
+}  // namespace
+
+void declare_counter(Command& counter) {
+  const auto options = std::make_shared<CounterOptions>();
+  declare_incr(counter, options);
   finish(counter.verb("decr", "subtract from a counter; stops at 0")
              .example("mcds counter decr stock:44")
              .answer("counter value value_str? delta exact? server @copies")

@@ -14,12 +14,7 @@ Failure no_openssl() {
   return {ErrorCode::system, "TLS needs " MCDS_OPENSSL " of OpenSSL 3; install it (Debian: libssl3)"};
 }
 
-Library load() {
-#ifdef MCDS_STATIC
-  throw Failure(ErrorCode::system, "this static build has no TLS; use one without -Dstatic=true");
-#endif
-  const SharedLibrary file(MCDS_OPENSSL, no_openssl());
-  Library table{};
+void find_contexts(const SharedLibrary& file, Library& table) {
   file.find("OPENSSL_init_crypto", table.init_crypto);
   file.find("TLS_client_method", table.client_method);
   file.find("SSL_CTX_new", table.ctx_new);
@@ -39,6 +34,15 @@ Library load() {
   file.find("X509_STORE_set_flags", table.store_set_flags);
   file.find("SSL_CTX_use_certificate_chain_file", table.ctx_use_certificate_chain_file);
   file.find("SSL_CTX_use_PrivateKey_file", table.ctx_use_private_key_file);
+}
+
+Library load() {
+#ifdef MCDS_STATIC
+  throw Failure(ErrorCode::system, "this static build has no TLS; use one without -Dstatic=true");
+#endif
+  const SharedLibrary file(MCDS_OPENSSL, no_openssl());
+  Library table{};
+  find_contexts(file, table);
   file.find("SSL_new", table.create);
   file.find("SSL_free", table.free);
   file.find("SSL_ctrl", table.ctrl);

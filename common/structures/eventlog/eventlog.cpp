@@ -314,6 +314,11 @@ EventLog::Flushed EventLog::flush() {
       creates = true;
     }
   }
+  return conclude_flush(lines, events, failures, creates);
+}
+
+EventLog::Flushed EventLog::conclude_flush(std::string_view lines, std::size_t events,
+                                           std::span<const std::optional<Failure>> failures, bool creates) {
   const auto failure = failure_of(Part::changing, failures);
   const std::size_t stored = failure ? stored_at_least() : events;
   if (stored == 0) raise(*failure);

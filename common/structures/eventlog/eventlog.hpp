@@ -178,6 +178,9 @@ class EventLog {
   void check_kept(WallTime at) const;
   std::optional<RingShape> newest_in_use() const;
   void use_shape(const RingShape& shape);
+  // `failures`: of each copy. `creates`: the log may have begun with these lines.
+  Flushed conclude_flush(std::string_view lines, std::size_t events,
+                         std::span<const std::optional<Failure>> failures, bool creates);
   Flushed flush_as(const RingShape& shape, std::string_view lines);
   std::size_t stored_at_least() const;
   bool take_back(std::string_view lines, std::span<const std::optional<Failure>> failures) const;
