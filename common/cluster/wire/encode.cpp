@@ -91,6 +91,17 @@ Command encode_adds(std::span<const Request* const> requests, std::size_t first,
   return command;
 }
 
+void encode_incr_or_create(const Request& request, std::string& out, IncrForm form) {
+  if (form == IncrForm::incr_only)
+    return append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
+  // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its look
+  // must not count as a use: while the server has yet to move the item for that, a full one refuses the ma.
+  if (form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
+  append_all(out, {"ma ", request.key});
+  if (request.creates) append_all(out, {" N", text(request.exptime), " J", text(request.initial)});
+  append_all(out, {" D", text(request.delta), " v c\r\n"});
+}
+
 }  // namespace
 
 bool is_in_base64(const Request& request) {
@@ -174,17 +185,7 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       append_all(out, {"cas ", request.key, " 0 ", long_ago, " 0 ", text(request.cas.value), "\r\n\r\n"});
       break;
     case Op::incr_or_create:
-      if (wording.incr_form == IncrForm::incr_only) {
-        append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
-        break;
-      }
-      // ma does not say whether it created the item, nor whether it was a number; the mg before it does. Its
-      // look must not count as a use: while the server has yet to move the item for that, a full one refuses
-      // the ma.
-      if (wording.incr_form == IncrForm::whole) append_all(out, {"mg ", request.key, " k v f c t u\r\n"});
-      append_all(out, {"ma ", request.key});
-      if (request.creates) append_all(out, {" N", text(request.exptime), " J", text(request.initial)});
-      append_all(out, {" D", text(request.delta), " v c\r\n"});
+      encode_incr_or_create(request, out, wording.incr_form);
       break;
     case Op::version:
       append_all(out, {"version\r\n"});
