@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.hpp"
 #include "common/structures/move/spool.hpp"
 
 namespace mcds::moving {
@@ -60,9 +61,9 @@ class Ledger {
  public:
   // Nothing is remembered.
   Ledger() = default;
-  // Throws Failure(try_again) when another run has it open, (bad_data) when it is of another move or no such
-  // file, (cannot_write).
-  Ledger(const std::string& path, std::string_view move);
+  // Throws Failure(try_again) when another run has it open, with a clock for two seconds; (bad_data) when it is
+  // of another move or no such file, (cannot_write).
+  Ledger(const std::string& path, std::string_view move, Clock* clock = nullptr);
   ~Ledger();
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;

@@ -31,7 +31,8 @@ struct Move::Parts {
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies) {
     if (!options.journal.empty() && !options.dry_run)
       ledger = std::make_unique<moving::Ledger>(
-          options.journal, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix));
+          options.journal, moving::identity_of(from.cluster.placement(), to.placement(), from.key_prefix),
+          &from.clock);
     else
       ledger = std::make_unique<moving::Ledger>();
     report.servers.resize(from.cluster.placement().pool().size());
