@@ -140,12 +140,9 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
     case Op::get:
       return encode_gets(requests, first, out, wording);
     case Op::gets:
-      wording.meta ? append_all(out, {"mg ", request.key, " k v f c\r\n"})
-                   : append_all(out, {"gets ", request.key, "\r\n"});
-      break;
     case Op::probe:
-      wording.meta ? append_all(out, {"mg ", request.key, " k v f c t l u\r\n"})
-                   : append_all(out, {"gets ", request.key, "\r\n"});
+      append_all(out, {wording.meta ? "mg " : "gets ", request.key, wording.meta ? " k v f c" : "",
+                       wording.meta && request.op == Op::probe ? " t l u\r\n" : "\r\n"});
       break;
     case Op::add:
       storage(out, "add ", request);

@@ -68,6 +68,7 @@ void Ledger::fail(const char* what) const {
 }
 
 Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : path_(path) {
+  constexpr Duration between_tries = std::chrono::milliseconds(20);
   descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("open");
   // A child of a run that was killed this moment may have it open until it is its turn to end.
@@ -75,7 +76,7 @@ Ledger::Ledger(const std::string& path, std::string_view move, Clock* clock) : p
     if (left == 0)
       throw Failure(ErrorCode::try_again,
                     "the journal " + path + " is in use by another run; try again when it has ended");
-    clock->sleep_for(std::chrono::milliseconds(20));
+    clock->sleep_for(between_tries);
   }
   struct stat about {};
   if (fstat(descriptor_, &about) != 0) fail("read");

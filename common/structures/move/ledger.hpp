@@ -61,8 +61,8 @@ class Ledger {
  public:
   // Nothing is remembered.
   Ledger() = default;
-  // Throws Failure(try_again) when another run has it open, with a clock for two seconds; (bad_data) when it is
-  // of another move or no such file, (cannot_write).
+  // Throws Failure(try_again) when another run has it open, with a clock for two seconds; (bad_data) when it
+  // is of another move or no such file, (cannot_write).
   Ledger(const std::string& path, std::string_view move, Clock* clock = nullptr);
   ~Ledger();
   Ledger(const Ledger&) = delete;
