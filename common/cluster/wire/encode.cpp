@@ -163,10 +163,9 @@ Command encode(std::span<const Request* const> requests, std::size_t first, std:
       storage(out, "append ", request);
       break;
     case Op::incr:
-      append_all(out, {"incr ", request.key, " ", text(request.delta), "\r\n"});
-      break;
     case Op::decr:
-      append_all(out, {"decr ", request.key, " ", text(request.delta), "\r\n"});
+      append_all(out,
+                 {request.op == Op::incr ? "incr " : "decr ", request.key, " ", text(request.delta), "\r\n"});
       break;
     case Op::touch:
       append_all(out, {"touch ", request.key, " ", text(request.exptime), "\r\n"});
