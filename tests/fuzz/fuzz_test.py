@@ -6,6 +6,7 @@ is built goes to build-fuzz/; tests/fuzz/run lets libFuzzer look for hours.
 """
 import concurrent.futures
 import glob
+import itertools
 import os
 import random
 import re
@@ -30,11 +31,22 @@ def sources_of(target):
     with open(f"tests/fuzz/{target}_fuzz.cpp", encoding="utf-8") as file:
         words = re.search(r"^// sources: (.*)$", file.read(), re.M)[1].split()
     files = sorted({path for word in words if not word.startswith("-") for path in glob.glob(word)})
-    return [f"tests/fuzz/{target}_fuzz.cpp", "tests/fuzz/replay.cpp", *files], [word for word in words if word.startswith("-")]
+    return files, [word for word in words if word.startswith("-")]
+
+
+def blocks_of(sources):
+    """Files that include up to eight sources of one folder, which are compiled together everywhere: what they share is read once."""
+    blocks = []
+    for folder, group in itertools.groupby(sorted(sources, key=os.path.dirname), key=os.path.dirname):
+        for number, paths in enumerate(iter(lambda group=group: list(itertools.islice(group, 8)), [])):
+            blocks.append(os.path.join(FOLDER, f"{folder.replace('/', '_')}{number}.cpp"))
+            with open(blocks[-1], "w", encoding="utf-8") as file:
+                file.writelines(f'#include "{path}"\n' for path in paths)
+    return blocks
 
 
 def object_of(source):
-    return os.path.join(FOLDER, source.replace("/", "_").removesuffix(".cpp") + ".o")
+    return os.path.join(FOLDER, os.path.basename(source).removesuffix(".cpp") + ".o")
 
 
 def precompiled():
@@ -54,15 +66,18 @@ def main():
     print(f"MCDS_TEST_SEED={SEED}")
     os.makedirs(FOLDER, exist_ok=True)
     targets = sorted(os.path.basename(path).removesuffix("_fuzz.cpp") for path in glob.glob("tests/fuzz/*_fuzz.cpp"))
-    needed = {source for target in targets for source in sources_of(target)[0]}
+    of_targets = {target: sources_of(target) for target in targets}
+    blocks = blocks_of({source for sources, _ in of_targets.values() for source in sources})
+    libraries = sorted({library for _, libraries in of_targets.values() for library in libraries})
+    alone = [f"tests/fuzz/{target}_fuzz.cpp" for target in targets] + ["tests/fuzz/replay.cpp"]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         header = precompiled()
-        for status, said in pool.map(lambda source: compiled(source, header), sorted(needed)):
+        for status, said in pool.map(lambda source: compiled(source, header), alone + blocks):
             check(status == 0, said)
     for target in targets:
-        sources, libraries = sources_of(target)
         program = os.path.join(FOLDER, target)
-        linked = subprocess.run(["c++", *FLAGS, "-o", program, *map(object_of, sources), *libraries], capture_output=True, check=False)
+        objects = map(object_of, [f"tests/fuzz/{target}_fuzz.cpp", "tests/fuzz/replay.cpp", *blocks])
+        linked = subprocess.run(["c++", *FLAGS, "-o", program, *objects, *libraries], capture_output=True, check=False)
         check(linked.returncode == 0, f"{target}: {linked.stderr.decode()[-3000:]}")
         if linked.returncode != 0:
             continue

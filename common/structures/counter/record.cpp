@@ -19,7 +19,7 @@ constexpr std::string_view kinds = "rbs";  // as in Kind
 using Base = CounterRecord::Base;
 using Count = CounterRecord::Count;
 
-std::int64_t unix_seconds(WallTime time) {
+std::int64_t next_second(WallTime time) {
   return std::chrono::ceil<std::chrono::seconds>(time).time_since_epoch().count();
 }
 
@@ -219,7 +219,7 @@ Exptime CounterRecord::exptime(WallTime now) const {
 
 bool CounterRecord::has_expired(WallTime now) const {
   if (!exists())
-    return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(unix_seconds(now), 0));
+    return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(next_second(now), 0));
   return base.expires_at && time_of(*base.expires_at) <= now;
 }
 

@@ -48,7 +48,7 @@ std::optional<PartName> parse_name(std::string_view text) {
   return name;
 }
 
-PartName split(const PartName& name) {
+PartName part_of_copy(const PartName& name) {
   constexpr std::int64_t parts_per_copy = 1000;
   return {name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
 }
@@ -225,10 +225,10 @@ void CursorState::tell_copies_apart(std::size_t copies) {
   if (copies == 1) return;
   if (std::exchange(version, 2) == 2) return;
   std::map<PartName, Consumed> split_parts;
-  for (auto& [name, consumed] : parts) split_parts.emplace(split(name), std::move(consumed));
+  for (auto& [name, consumed] : parts) split_parts.emplace(part_of_copy(name), std::move(consumed));
   parts = std::move(split_parts);
   std::set<std::pair<PartName, std::string>> split_lost;
-  for (const auto& [name, incarnation] : lost) split_lost.emplace(split(name), incarnation);
+  for (const auto& [name, incarnation] : lost) split_lost.emplace(part_of_copy(name), incarnation);
   lost = std::move(split_lost);
 }
 
