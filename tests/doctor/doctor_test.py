@@ -882,6 +882,15 @@ def batches_that_are_too_long(ward):
     return pool(ward), {number}
 
 
+@sick("nothing_hits")
+def times_to_live_of_31_days(ward):
+    """Which the server takes for a day of January 1970."""
+    ward.servers(2)
+    for number in range(2):
+        ward.load(number, b"".join(store(f"page{n}", ttl=31 * 86400) for n in range(10)) + b"get page1\r\n" * 10, 20)
+    return pool(ward), {0, 1}
+
+
 @sick("near_size_limit")
 def an_array_that_is_nearly_full(ward):
     ward.servers(2, "-I", "512k")

@@ -211,6 +211,11 @@ constexpr std::array checks{
     Check{"hit_ratio_falls", warning, "load", Needs::stats, hit_ratio_falls,
           "Far fewer look-ups hit than before: something was emptied, a client has changed, or a scan runs.",
           "mcds -s SERVER item hot --for 10s --sort misses"},
+    Check{"nothing_hits", warning, "load", Needs::stats, nothing_hits,
+          "Clients store and look up, and find nothing: a ttl above 30 days is taken for a date in 1970, a "
+          "ttl is "
+          "below 0, or the keys of stores and look-ups differ.",
+          "compare: mcds -s SERVER item hot --for 10s --sort misses, and --sort stores"},
     Check{"hit_ratio_differs", warning, "load", Needs::stats, hit_ratio_differs,
           "A server misses far more often than the rest of the pool.",
           "mcds -s SERVER item hot --for 10s --sort misses"},

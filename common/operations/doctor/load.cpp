@@ -203,6 +203,21 @@ void hit_ratio_falls(const Examination& seen, Diagnosis& diagnosis) {
   }
 }
 
+// From the start, unlike what hit_ratio_falls tells.
+void nothing_hits(const Examination& seen, Diagnosis& diagnosis) {
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const Patient& patient = seen.patients[i];
+    const std::uint64_t stores = patient.grown("cmd_set").value_or(0);
+    if (hit_ratio_now(patient) != 0.0 || hit_ratio_before(patient).value_or(0) > 0.01 || stores < 10)
+      continue;
+    JsonObject evidence;
+    per_second(evidence, "misses_per_s", patient.grown("get_misses").value_or(0), patient);
+    per_second(evidence, "stores_per_s", stores, patient)
+        .number("items", patient.number("curr_items").value_or(0));
+    diagnosis.add(i, evidence, Severity::warning, static_cast<double>(stores));
+  }
+}
+
 void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
   std::vector<double> ratios;
   for (const Patient& patient : seen.patients) {

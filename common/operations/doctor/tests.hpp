@@ -21,7 +21,8 @@ Test weights_against_memory, class_starves, evicts_young, evicts_unfetched, evic
     refused_before, full, too_large, hash_growing, hash_crowded, allocation_fails;
 // load.cpp
 Test connections_full, connections_high, connections_ran_out, yields, idle_connections, logins_fail,
-    handshakes_fail, connects_per_request, busy, load_uneven, hit_ratio_falls, hit_ratio_differs;
+    handshakes_fail, connects_per_request, busy, load_uneven, hit_ratio_falls, hit_ratio_differs,
+    nothing_hits;
 // live.cpp
 Test misplaced, duplicated, near_size_limit, lost_parts, recopy_left, two_numbers_of_copies, endless_lock,
     evicts_structures, unlisted, watch_off;
