@@ -837,12 +837,12 @@ def one_with_more_threads(ward):
     return pool(ward), {2}
 
 
-@sick("drift")
-def one_without_its_login(ward):
+@sick("login_refused")
+def one_that_wants_a_login(ward):
     ward.servers(2)
     with open(ward.directory + "/users", "w", encoding="utf-8") as file:
         file.write("me:secret\n")
-    ward.server("-o", "no_maxconns_fast")
+    ward.server("-Y", ward.directory + "/users")
     return pool(ward), {2}
 
 
@@ -1077,6 +1077,15 @@ def our_own_structures(ward):
         run(("item", "set", f"key:{number}", "x"), all_of_it)
     ward.options += ["--live"]
     return all_of_it
+
+
+@healthy
+def emptied_a_moment_ago(ward):
+    """Which is told of as a note."""
+    ward.servers(2)
+    ward.client(0).ask("flush_all\r\n")
+    time.sleep(2)
+    return pool(ward)
 
 
 @healthy

@@ -33,6 +33,9 @@ constexpr std::array compared_settings{
     Setting{"maxconns", "-c", true},
     Setting{"num_threads", "-t", true},
     Setting{"flush_enabled", "-F"},
+    Setting{"reqs_per_event", "-R"},
+    Setting{"tcp_backlog", "-b"},
+    Setting{"binding_protocol", "-B"},
     Setting{"idle_timeout", "-o idle_timeout"},
     Setting{"slab_automove", "-o slab_automove", false, true},
     Setting{"slab_reassign", "-o slab_reassign", false, true},
@@ -146,14 +149,25 @@ void stats_off(const Examination& seen, Diagnosis& diagnosis) {
   }
 }
 
-// `oldest` counts as uptime does: what lies ahead is a flush to come.
+namespace {
+
+// When a flush_all takes or took effect, in seconds from now, a second or two more or less. `oldest` counts
+// from a minute before the start, unlike uptime.
+std::optional<std::int64_t> flush_in(const Patient& patient) {
+  constexpr std::int64_t minute = 60;
+  const auto oldest = patient.first.settings.number("oldest"), uptime = patient.first.stats.number("uptime");
+  if (!oldest || !uptime || *oldest == 0) return std::nullopt;
+  return static_cast<std::int64_t>(*oldest) - static_cast<std::int64_t>(*uptime) - minute;
+}
+
+}  // namespace
+
 void flush_scheduled(const Examination& seen, Diagnosis& diagnosis) {
+  constexpr std::int64_t inexact = 5;
   for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto oldest = seen.patients[i].first.settings.number("oldest");
-    const auto uptime = seen.patients[i].first.stats.number("uptime");
-    constexpr std::uint64_t inexact = 5;
-    if (!oldest || !uptime || *oldest <= *uptime + inexact) continue;
-    diagnosis.add(i, JsonObject().number("in_s", *oldest - *uptime), Severity::problem);
+    const auto in = flush_in(seen.patients[i]);
+    if (in && *in > inexact)
+      diagnosis.add(i, JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), Severity::problem);
   }
 }
 
@@ -164,10 +178,9 @@ void flushed(const Examination& seen, Diagnosis& diagnosis) {
       diagnosis.add(i, JsonObject().number("flushes", times), Severity::warning);
       continue;
     }
-    const auto oldest = patient.first.settings.number("oldest"),
-               uptime = patient.first.stats.number("uptime");
-    if (!oldest || !uptime || *oldest == 0 || *oldest > *uptime || *uptime - *oldest >= hour_s) continue;
-    diagnosis.add(i, JsonObject().number("flushed_ago_s", *uptime - *oldest), Severity::note);
+    const auto in = flush_in(patient);
+    if (!in || *in > 0 || -*in >= static_cast<std::int64_t>(hour_s)) continue;
+    diagnosis.add(i, JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), Severity::note);
   }
 }
 
