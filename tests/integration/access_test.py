@@ -3,6 +3,8 @@
 
 Usage: access_test.py BUILD_DIR
 """
+import contextlib
+import glob
 import json
 import os
 import socket
@@ -450,14 +452,23 @@ def names_that_are_none(directory, ca):
         check(run("-s", server.tls, "--tls-name", "host.elsewhere.example", *get).returncode == 1, "its own name")
 
 
+def command_lines():
+    """Of all processes, as ps shows them."""
+    lines = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        with contextlib.suppress(OSError), open(path, "rb") as file:
+            lines.append(file.read().replace(b"\0", b" ").decode("utf-8", "replace"))
+    return "\n".join(lines)
+
+
 def no_secret_is_shown(directory):
     secret = f"{directory}/secret"
     environment = {"MCDS_USER": "app", "MCDS_PASSWORD": PASSWORD}
 
     def hold(connection):
-        lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        lines = command_lines()
         shown.append(lines)
-        check("counter incr ps" in lines, "ps does not show the command that is looked for")
+        check("counter incr ps" in lines, "the command that is looked for is not shown")
         connection.recv(1000)
 
     with Stub(hold) as stub:

@@ -4,6 +4,7 @@ strings that are made to end or hang a program.
 
 Usage: configured_test.py BUILD_DIR. Every tenth combination and 300 random strings; all, and 100 000, with MCDS_TEST_FULL=1.
 """
+import contextlib
 import glob
 import itertools
 import json
