@@ -212,10 +212,11 @@ class Stage:
         words = [self.tool("pipeline"), self.path, kind, str(count), *([keys] if keys else [])]
         return float(subprocess.run(words, capture_output=True, text=True, timeout=TIME_LIMIT, check=True).stdout)
 
-    def keys_fetched(self, command, name):
+    def keys_fetched(self, command, name, servers=None):
         """A file of the elements' keys, in the order in which fetch asks for them."""
         path = os.path.join(self.directory, "keys")
-        out = subprocess.run([self.mcds, command, "fetch", name, "-o", "value"], env=self.environment, stdout=subprocess.PIPE,
+        environment = {**self.environment, **({"MCDS_SERVERS": servers} if servers else {})}
+        out = subprocess.run([self.mcds, command, "fetch", name, "-o", "value"], env=environment, stdout=subprocess.PIPE,
                              text=True, check=True).stdout
         with open(path, "w", encoding="ascii") as file:
             file.writelines(f"{command}:{name}:v:{line.partition(chr(9))[0]}\n" for line in out.splitlines())
