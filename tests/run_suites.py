@@ -2,7 +2,7 @@
 """Runs the suites of a build directory and adds up their cases. Usage: run_suites.py [--targets] BUILD_DIR [SUITE…]
 
 A suite is a doctest program in BUILD_DIR/tests or a script that ends with a line `N passed, N failed`. Output is shown
-for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside as many of those that wait for
+for suites that fail. MCDS_TEST_JOBS sets how many of those that compute run at a time, beside one more of those that wait for
 servers and for time; MCDS_TEST_SUITE_SECONDS how long one may take.
 MCDS_TEST_SEED chooses the random numbers: the same in each short run, others in each full one. --targets prints what ninja must build for them instead.
 With MCDS_TEST_FULL=1 all that take an amount from the environment get a larger one, and the suites full/… run too: those
@@ -114,7 +114,7 @@ def main():
     jobs = int(os.environ.get("MCDS_TEST_JOBS", "2"))
     # What takes longest and cannot be divided begins first.
     chosen.sort(key=lambda suite: not suite[0].startswith(("lint", "fuzz")))
-    with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs) as waiting:
+    with concurrent.futures.ThreadPoolExecutor(jobs) as computing, concurrent.futures.ThreadPoolExecutor(jobs + 1) as waiting:
         begun = [(computing if suite[0].split("/")[0] in COMPUTING else waiting).submit(run, suite) for suite in chosen]
         for done in concurrent.futures.as_completed(begun):
             name, passed, failed, seconds, output = done.result()
