@@ -218,8 +218,7 @@ Exptime CounterRecord::exptime(WallTime now) const {
 }
 
 bool CounterRecord::has_expired(WallTime now) const {
-  if (!exists())
-    return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(next_second(now), 0));
+  if (!exists()) return base.value <= static_cast<std::uint64_t>(std::max<std::int64_t>(next_second(now), 0));
   return base.expires_at && time_of(*base.expires_at) <= now;
 }
 
