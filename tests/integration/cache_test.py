@@ -119,8 +119,9 @@ class World:
             self.kill_server(name)
 
 
-# Says that it runs, waits to be let go, prints.
-BLOCKED = 'echo $$ >>runs; read word <go; echo "$word"'
+# Says that it runs, waits to be let go, prints. Who meets the writer of the one before, which is about to close, reads nothing and
+# waits again.
+BLOCKED = 'echo $$ >>runs; until read word <go; do :; done; echo "$word"'
 
 
 def blocked_rebuild(world, *options):
