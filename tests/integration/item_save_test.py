@@ -325,6 +325,19 @@ def structures(world):
     check(summary(done)["loaded"] == 0 and summary(done)["passed_over"] == {"locks": 1}, f"load of a lock: {done}")
 
 
+def many_torn(world):
+    """Each structure that is not saved is named, however many there are: without cas none can be saved."""
+    (path,) = world.start("-C")
+    for number in range(30):
+        world.run([path], "array", "add", f"a{number}", "x")
+    file = world.file("torn")
+    done = world.run([path], "item", "save", file, "--structures")
+    named = {json.loads(line).get("structure") for line in done.stdout.splitlines()} - {None}
+    check(done.returncode == 2 and named == {f"array a{number}" for number in range(30)}, f"named as torn: {sorted(named)}")
+    with open(file, "rb") as saved:
+        check(b'"torn_count":30,"torn":["array a0","array a1",' in saved.read(), "the file does not tell what it lacks")
+
+
 def forbidden(world, paths):
     run = lambda *words: world.run(paths, *words)  # noqa: E731
     run("lock", "acquire", "night", "--ttl", "1h", "--fence")
@@ -645,7 +658,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
+    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -15,8 +15,6 @@ namespace mcds {
 
 namespace {
 
-constexpr std::size_t named_structures = 20;
-
 std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
   if (!options.on) return {};
   return {server_named(session.placement()->pool(), *options.on, "--on")};
@@ -109,10 +107,10 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
     line.number("vanished", server.vanished).number("failed", server.failed);
     answer(line.boolean("complete", report.dumps[i].complete), {});
   }
-  for (std::size_t i = 0; i < std::min(report.torn.size(), named_structures); ++i) {
+  for (const std::string& torn : report.torn) {
     if (session.output().mode() == OutputMode::value) break;
     JsonObject line;
-    answer(line.bytes("structure", report.torn[i]).boolean("saved", false).bytes("reason", "changed"), {});
+    answer(line.bytes("structure", torn).boolean("saved", false).bytes("reason", "changed"), {});
   }
   JsonObject line;
   line.bytes("file", file).number("keys", all.keys).number("saved", all.saved);
