@@ -30,6 +30,8 @@ bool may_replace(const std::string& path) {
 NewFile::NewFile(std::string path) : path_(std::move(path)) {
   const std::size_t slash = path_.rfind('/');
   folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  if (path_.empty() || path_.back() == '/')
+    throw Failure(ErrorCode::cannot_write, "cannot write '" + path_ + "': give the name of a file");
   if (!may_replace(path_))
     throw Failure(ErrorCode::cannot_write,
                   "cannot write " + path_ + ": it is there and not a regular file; give another name");

@@ -449,6 +449,9 @@ def without_room(world):
     done = world.run([path], "item", "save", link)
     with open(file, "rb") as older:
         check(done.returncode == 73 and older.read() == b"older", f"save through a link: {done}")
+    for nameless in ("", world.directory + "/"):  # a variable that is empty: nothing is listed for it
+        done = world.run([path], "item", "save", nameless, "-v")
+        check(done.returncode == 73 and b"give the name of a file" in done.stderr and b"item dump" not in done.stderr, f"save: {done}")
     with open("/dev/full", "wb") as full:
         done = subprocess.run([MCDS, "item", "save", "-"], stdout=full, stderr=subprocess.PIPE, env=world.environment([path]),
                               timeout=60, check=False)
