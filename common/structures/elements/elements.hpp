@@ -103,8 +103,8 @@ class Elements {
   class Fetching;
   class Setting;
   struct Change;  // of the number of copies, with the three that follow: recopier.hpp
-  class Passage;
-  class Takeover;
+  class RecopyBatch;
+  class UnfinishedRecopy;
   class Walk;
   class Recopier;
   class Dropper;

@@ -120,15 +120,15 @@ class Elements::Recopier : private Walk {
  public:
   Recopier(Recopying& recopying, const std::string& structure, const std::string& name,
            const Journal::Options& options)
-      : change_(recopying, structure, name, options), passage_(change_) {}
+      : change_(recopying, structure, name, options), batch_(change_) {}
 
   void run() {
-    auto pieces = Takeover(change_).pieces();
+    auto pieces = UnfinishedRecopy(change_).pieces();
     // Who wrote the mark died before it saw that another change had come to its end since it looked.
     if (change_.recopying.taken_over() && pieces.empty() && !has_index(change_.from) &&
         !has_index(change_.to))
       return;
-    passage_.settle(std::move(pieces), nullptr, true);
+    batch_.settle(std::move(pieces), nullptr, true);
     const std::vector<std::string> listed = new_names();
     if (damaged_ && !change_.recopying.taken_over()) {
       change_.recopying.finish();
@@ -143,9 +143,9 @@ class Elements::Recopier : private Walk {
       raise(*indexed.failure());
     }
     std::vector<std::string> absent;
-    passage_.move(std::exchange(names_, {}), &absent);
+    batch_.move(std::exchange(names_, {}), &absent);
     // Whoever listed one of these before the mark was there has written it by now, or never will.
-    passage_.move(absent, nullptr);
+    batch_.move(absent, nullptr);
     for (int round = 0; !remove_index(); ++round) {
       if (round == Change::most_rounds) throw Contention("other clients keep changing it; try again");
     }
@@ -223,13 +223,13 @@ class Elements::Recopier : private Walk {
     const Removals removals = parts_of(change_.from);
     if (is_empty(removals)) return true;
     change_.list(new_names());
-    passage_.move(std::exchange(names_, {}), nullptr);
+    batch_.move(std::exchange(names_, {}), nullptr);
     remove_parts(change_.from, removals);
     return false;
   }
 
   Change change_;
-  Passage passage_;
+  RecopyBatch batch_;
   std::unordered_set<std::string> known_;
   std::vector<std::string> names_;  // met since they were last taken
   bool damaged_ = false;            // something of the old index is lost in every copy
