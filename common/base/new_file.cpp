@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -61,12 +62,7 @@ void NewFile::fail(const char* what) const {
 }
 
 void NewFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail("cannot write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(descriptor_, bytes)) fail("cannot write");
 }
 
 void NewFile::keep() {

@@ -285,23 +285,9 @@ const char* name_of(Severity severity) {
 }
 
 const char* name_of(Needs needs) {
-  switch (needs) {
-    case Needs::stats:
-      return "stats";
-    case Needs::settings:
-      return "stats settings";
-    case Needs::items:
-      return "stats items";
-    case Needs::slabs:
-      return "stats slabs";
-    case Needs::live_keys:
-      return "--live";
-    case Needs::connections:
-      return "--connections";
-    case Needs::nothing:
-      break;
-  }
-  return "";
+  constexpr std::array names{"",       "stats",        "stats settings", "stats items", "stats slabs",
+                             "--live", "--connections"};
+  return names[static_cast<std::size_t>(needs)];
 }
 
 std::span<const Check> all_checks() {
@@ -311,7 +297,7 @@ std::span<const Check> all_checks() {
 void ring_finding(const Examination& seen, Diagnosis& diagnosis) {
   for (const Finding& finding : seen.ring) {
     if (std::string_view(finding.check) != diagnosis.check().name) continue;
-    diagnosis.add_one(finding.servers, JsonObject().bytes("message", finding.message),
+    diagnosis.add_one(finding.servers, JsonObject("message", finding.message),
                       finding.problem ? problem : note);
   }
 }
@@ -348,7 +334,11 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
   for (const Check& check : checks) {
     if (!wanted(check)) continue;
     Diagnosis diagnosis(check);
-    check.test(seen, diagnosis);
+    if (TestPool* const* test = std::get_if<TestPool*>(&check.test)) (*test)(seen, diagnosis);
+    for (std::size_t i = 0; i < seen.size() && std::holds_alternative<TestServer*>(check.test); ++i) {
+      diagnosis.use_server(i);
+      std::get<TestServer*>(check.test)(seen.patients[i], diagnosis);
+    }
     for (Symptom& symptom : diagnosis.take()) all.push_back(std::move(symptom));
   }
   std::stable_sort(all.begin(), all.end(),
@@ -359,18 +349,10 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
 namespace {
 
 bool lacks(const Patient& patient, Needs needs) {
-  switch (needs) {
-    case Needs::stats:
-      return !patient.first.stats.known();
-    case Needs::settings:
-      return !patient.first.settings.known();
-    case Needs::items:
-      return !patient.first.knows_items;
-    case Needs::slabs:
-      return !patient.first.knows_slabs;
-    default:
-      return false;
-  }
+  const Look& look = patient.first;
+  return (needs == Needs::stats && !look.stats.known()) ||
+         (needs == Needs::settings && !look.settings.known()) ||
+         (needs == Needs::items && !look.knows_items) || (needs == Needs::slabs && !look.knows_slabs);
 }
 
 }  // namespace

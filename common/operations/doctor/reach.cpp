@@ -40,8 +40,7 @@ void add_failures(const Examination& seen, Diagnosis& diagnosis, Cause cause, Se
     const Patient& patient = seen.patients[i];
     const ReplyFailure* failure = failure_of(patient);
     if (failure == nullptr || cause_of(*failure) != cause) continue;
-    JsonObject evidence;
-    evidence.bytes("error", failure->message);
+    JsonObject evidence("error", failure->message);
     if (patient.first.up) evidence.bytes("since", "between the looks");
     if (patient.second.up) evidence.bytes("until", "between the looks");
     diagnosis.add(i, evidence, severity);
@@ -59,7 +58,7 @@ void silent(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const Patient& patient = seen.patients[i];
     if (patient.up() && patient.lost_probe)
-      diagnosis.add(i, JsonObject().bytes("error", "a request in between got no reply"), Severity::problem);
+      diagnosis.add(i, JsonObject("error", "a request in between got no reply"), Severity::problem);
   }
 }
 
@@ -92,8 +91,7 @@ void connections_full(const Examination& seen, Diagnosis& diagnosis) {
     const std::uint64_t stops = patient.grown("listen_disabled_num").value_or(0);
     const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
     if (turned_away + stops == 0 && !stopped) continue;
-    JsonObject evidence;
-    evidence.number("rejected", turned_away).number("listen_disabled", stops);
+    JsonObject evidence = JsonObject().number("rejected", turned_away).number("listen_disabled", stops);
     if (const auto most = patient.number("max_connections")) evidence.number("max_connections", *most);
     diagnosis.add(i, evidence, Severity::problem, static_cast<double>(turned_away + stops));
   }
@@ -125,8 +123,7 @@ void slow(const Examination& seen, Diagnosis& diagnosis) {
   const auto middle = usual[(usual.size() - 1) / 2].first;
   for (const auto& [time, server] : usual) {
     if (time <= least || time <= 5 * middle) continue;
-    JsonObject evidence;
-    evidence.number("rtt_us", static_cast<std::uint64_t>(time.count()));
+    JsonObject evidence = JsonObject().number("rtt_us", static_cast<std::uint64_t>(time.count()));
     evidence.number("rtt_us_of_the_pool", static_cast<std::uint64_t>(middle.count()));
     diagnosis.add(server, evidence, Severity::warning, static_cast<double>(time.count()));
   }
@@ -141,25 +138,19 @@ void same_server(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.same.empty()) ring_finding(seen, diagnosis);
 }
 
-void balancer(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.is_balanced()) continue;
-    JsonObject evidence;
-    for (const auto& [name, look] : {std::pair{"first", &patient.first}, {"second", &patient.second}})
-      evidence.object(name, JsonObject()
-                                .number("pid", look->stats.number("pid").value_or(0))
-                                .number("uptime_s", look->stats.number("uptime").value_or(0)));
-    diagnosis.add(i, evidence, Severity::problem);
-  }
+void balancer(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.is_balanced()) return;
+  JsonObject evidence;
+  for (const auto& [name, look] : {std::pair{"first", &patient.first}, {"second", &patient.second}})
+    evidence.object(name, JsonObject()
+                              .number("pid", look->stats.number("pid").value_or(0))
+                              .number("uptime_s", look->stats.number("uptime").value_or(0)));
+  diagnosis.add(evidence, Severity::problem);
 }
 
-void several_addresses(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto& addresses = seen.patients[i].addresses;
-    if (addresses.size() > 1)
-      diagnosis.add(i, JsonObject().strings("addresses", addresses), Severity::warning);
-  }
+void several_addresses(const Patient& patient, Diagnosis& diagnosis) {
+  const auto& addresses = patient.addresses;
+  if (addresses.size() > 1) diagnosis.add(JsonObject().strings("addresses", addresses), Severity::warning);
 }
 
 }  // namespace mcds::doctor
