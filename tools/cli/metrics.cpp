@@ -24,14 +24,6 @@ std::string label_value(std::string_view bytes) {
 
 }  // namespace
 
-void Metrics::add(std::string_view name, std::string_view help, const Labels& labels, double value) {
-  add(name, help, labels, json_real(value));
-}
-
-void Metrics::add(std::string_view name, std::string_view help, const Labels& labels, std::uint64_t value) {
-  add(name, help, labels, std::to_string(value));
-}
-
 void Metrics::add(std::string_view name, std::string_view help, const Labels& labels,
                   const std::string& value) {
   auto family =

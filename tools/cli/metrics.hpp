@@ -16,8 +16,7 @@ class Metrics {
 
   // A counter if the name ends with _total, else a gauge. Samples of one name come together, in the order of
   // their first ones.
-  void add(std::string_view name, std::string_view help, const Labels& labels, double value);
-  void add(std::string_view name, std::string_view help, const Labels& labels, std::uint64_t value);
+  void add(std::string_view name, std::string_view help, const Labels& labels, const std::string& value);
   // With the end mark.
   std::string text() const;
 
@@ -25,7 +24,6 @@ class Metrics {
   struct Family {
     std::string name, head, samples;
   };
-  void add(std::string_view name, std::string_view help, const Labels& labels, const std::string& value);
   std::vector<Family> families_;
 };
 

@@ -19,7 +19,7 @@ constexpr Check of_ring(const char* name, Severity severity, const char* sentenc
 }
 
 constexpr std::array checks{
-    Check{"down", problem, "reach", Needs::nothing, down,
+    Check{"down", problem, "reach", Needs::nothing, failed<Cause::down>,
           "A server cannot be reached; clients miss its share of the keys.",
           "start it, or check its address: mcds -s SERVER servers"},
     Check{"silent", problem, "reach", Needs::nothing, silent,
@@ -27,18 +27,18 @@ constexpr std::array checks{
           "connections. Clients "
           "wait for it.",
           "look at the process on its machine; if it is stopped, kill -CONT, else restart it"},
-    Check{"wrong_service", problem, "reach", Needs::nothing, wrong_service,
+    Check{"wrong_service", problem, "reach", Needs::nothing, failed<Cause::foreign>,
           "What answers there is not memcached's text protocol: another service, TLS missing on one side, or "
           "-B binary.",
           "correct the port or tls:// in the list: mcds -s SERVER servers"},
-    Check{"login_refused", problem, "reach", Needs::nothing, login_refused,
+    Check{"login_refused", problem, "reach", Needs::nothing, failed<Cause::login>,
           "A server wants a login that it was not given, or rejects the one that it was given.",
           "give --user and --password-file, or correct the password on one side"},
     Check{"login_unused", problem, "reach", Needs::nothing, login_unused,
           "A login is configured, and a server answers anybody without one: it was started without -Y, or it "
           "is another one.",
           "start it with -Y FILE, or leave out --user for it"},
-    Check{"certificate_refused", problem, "reach", Needs::nothing, certificate_refused,
+    Check{"certificate_refused", problem, "reach", Needs::nothing, failed<Cause::certificate>,
           "A certificate is not accepted, by us or by the server: another name, another CA, or it has ended.",
           "compare: openssl s_client -connect SERVER -showcerts"},
     Check{"certificate_ends", problem, "reach", Needs::nothing, certificate_ends,
@@ -333,7 +333,7 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
   std::vector<Symptom> all;
   for (const Check& check : checks) {
     if (!wanted(check)) continue;
-    Diagnosis diagnosis(check);
+    Diagnosis diagnosis(check, seen);
     if (TestPool* const* test = std::get_if<TestPool*>(&check.test)) (*test)(seen, diagnosis);
     for (std::size_t i = 0; i < seen.size() && std::holds_alternative<TestServer*>(check.test); ++i) {
       diagnosis.use_server(i);

@@ -57,8 +57,9 @@ struct Symptom {
 // What the test of one check adds to.
 class Diagnosis {
  public:
-  explicit Diagnosis(const Check& check) : check_(&check) {}
+  Diagnosis(const Check& check, const Examination& seen) : check_(&check), seen_(seen) {}
   const Check& check() const { return *check_; }
+  const Examination& seen() const { return seen_; }
 
   // Findings of servers one by one: those of one severity are put together, the largest `weight` first.
   void add(std::size_t server, JsonObject evidence, Severity severity, double weight = 0);
@@ -66,6 +67,7 @@ class Diagnosis {
   void add(JsonObject evidence, Severity severity, double weight = 0) {
     add(server_, std::move(evidence), severity, weight);
   }
+  std::size_t server() const { return server_; }
   void use_server(std::size_t server) { server_ = server; }
   // One finding of several servers, or of the pool.
   void add_one(std::vector<std::size_t> servers, JsonObject evidence, Severity severity);
@@ -79,6 +81,7 @@ class Diagnosis {
     double weight;
   };
   const Check* check_;
+  const Examination& seen_;
   std::size_t server_ = 0;
   std::vector<Single> singles_;
   std::vector<Symptom> found_;

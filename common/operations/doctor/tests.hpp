@@ -6,9 +6,12 @@
 namespace mcds::doctor {
 
 // reach.cpp
-TestServer several_addresses, balancer;
-TestPool down, silent, login_refused, login_unused, certificate_refused, certificate_ends, wrong_service,
-    slow, same_server;
+// Why a server does not answer: one test for each cause.
+enum class Cause { none, down, silent, full, login, no_login, certificate, foreign };
+template <Cause cause>
+void failed(const Patient& patient, Diagnosis& diagnosis);
+TestServer silent, login_unused, connections_full, certificate_ends, several_addresses, balancer;
+TestPool slow, same_server;
 // versions.cpp
 TestServer known_fault, restarted, restarted_lately, clock_stands;
 TestPool mixed_abilities, mixed_versions, clock_off, clock_here;
@@ -23,7 +26,7 @@ TestPool weights_against_memory;
 // load.cpp
 TestServer connections_high, connections_ran_out, yields, idle_connections, logins_fail, handshakes_fail,
     connects_per_request, busy, hit_ratio_falls, nothing_hits;
-TestPool connections_full, load_uneven, hit_ratio_differs;
+TestPool load_uneven, hit_ratio_differs;
 // live.cpp
 TestPool misplaced, duplicated, near_size_limit, lost_parts, recopy_left, two_numbers_of_copies, endless_lock,
     evicts_structures, unlisted, watch_off;

@@ -244,13 +244,13 @@ std::string DoctorReport::metrics() const {
                   {{"finding", symptom.check->name},
                    {"severity", doctor::name_of(symptom.severity)},
                    {"server", server}},
-                  std::uint64_t{1});
+                  "1");
     }
   }
   for (const Severity severity : {Severity::problem, Severity::warning, Severity::note})
     metrics.add("mcds_doctor_findings", "Findings of mcds doctor by severity.",
-                {{"severity", doctor::name_of(severity)}}, count(severity));
-  metrics.add("mcds_doctor_servers", "Servers that mcds doctor looked at.", {}, std::uint64_t{seen_.size()});
+                {{"severity", doctor::name_of(severity)}}, std::to_string(count(severity)));
+  metrics.add("mcds_doctor_servers", "Servers that mcds doctor looked at.", {}, std::to_string(seen_.size()));
   return metrics.text();
 }
 

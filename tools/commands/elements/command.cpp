@@ -246,10 +246,13 @@ std::vector<std::string> names_of(std::span<const Element> elements) {
   return names;
 }
 
-Element bare_element(std::string name) {
-  Element element{std::move(name), {}};
+Element checked(Element element) {
   check_element(element);
   return element;
+}
+
+Element bare_element(std::string name) {
+  return checked({std::move(name), {}});
 }
 
 Batch<Element> element_batch(AskElements ask, AnswerElement answer) {

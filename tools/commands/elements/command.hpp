@@ -37,6 +37,8 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
 ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements);
 
 std::vector<std::string> names_of(std::span<const Element> elements);
+// Throws InvalidInput for one that cannot be stored.
+Element checked(Element element);
 // A line or word that is nothing but an element's name.
 Element bare_element(std::string name);
 

@@ -7,11 +7,6 @@ namespace mcds {
 
 namespace {
 
-Element checked(Element element) {
-  check_element(element);
-  return element;
-}
-
 // FIELD<TAB>VALUE.
 Element of_tab_line(const std::string& line) {
   const auto tab = line.find('\t');

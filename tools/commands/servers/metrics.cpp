@@ -61,7 +61,8 @@ class ServerMetrics {
       const auto text = statistic(stats_, figure.stat);
       const auto value = text ? parse_double(*text) : std::nullopt;
       if (value)
-        metrics_.add(std::string("memcached_") + figure.metric, figure.help, {{"server", server_}}, *value);
+        metrics_.add(std::string("memcached_") + figure.metric, figure.help, {{"server", server_}},
+                     json_real(*value));
     }
     for (const char* command : {"get", "delete", "incr", "decr", "cas", "touch"}) {
       add_command(command, "hit", statistic_number(stats_, std::string(command) + "_hits"));
@@ -76,7 +77,7 @@ class ServerMetrics {
   void add_command(const char* command, const char* status, const std::optional<std::uint64_t>& count) {
     if (count)
       metrics_.add(commands, commands_help, {{"server", server_}, {"command", command}, {"status", status}},
-                   *count);
+                   std::to_string(*count));
   }
 
   // cmd_set counts cas, too.
@@ -104,17 +105,17 @@ std::string server_metrics(const Pool& pool, const std::vector<Condition>& condi
     const std::string server = pool[i].address();
     const bool up = condition.up && !condition.refused;
     metrics.add("memcached_up", "Whether the server gives its statistics.", {{"server", server}},
-                std::uint64_t{up ? 1U : 0U});
+                up ? "1" : "0");
     if (!condition.version.empty())
       metrics.add("memcached_version", "The version of the server.",
-                  {{"server", server}, {"version", condition.version}}, std::uint64_t{1});
+                  {{"server", server}, {"version", condition.version}}, "1");
     if (condition.round_trip)
       metrics.add("mcds_server_rtt_seconds", "One round trip.", {{"server", server}},
-                  std::chrono::duration<double>(*condition.round_trip).count());
+                  json_real(std::chrono::duration<double>(*condition.round_trip).count()));
     if (const auto end = certificate_ends.find(i); end != certificate_ends.end())
       metrics.add("mcds_server_certificate_end_time_seconds", "UNIX time at which the certificate ends.",
                   {{"server", server}},
-                  std::chrono::duration<double>(end->second.time_since_epoch()).count());
+                  json_real(std::chrono::duration<double>(end->second.time_since_epoch()).count()));
     if (!condition.stats.empty()) ServerMetrics(metrics, server, condition.stats.front()).add_all();
   }
   return metrics.text();
