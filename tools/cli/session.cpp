@@ -208,9 +208,11 @@ PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
   const auto& routes = pool().routes;
   const bool any = routes == nullptr || parts_->operation == Operation::any;
+  const auto& login = credentials_of(pool().pool.front()).login;
   return {.resolver = system_resolver(limits_),
           .key_prefix = prefix,
           .hash_tag = pool().hash_tag,
+          .password = login ? login->password : "",
           .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation)),
           .asked = pool().asked};
 }
