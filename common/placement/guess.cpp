@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/profiles/profile.hpp"
 
@@ -54,7 +55,8 @@ bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
   const auto whole = std::count_if(sightings.begin(), sightings.end(), [&](const Sighting& sighting) {
     return sighting.servers.size() == servers;
   });
-  return whole > 0 && static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
+  return sightings.size() >= fewest_keys &&
+         static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
 }
 
 std::optional<Prediction> predict(std::string_view profile, const Pool& pool, const PlacementOptions& options,
@@ -182,23 +184,33 @@ std::optional<std::vector<std::string>> sample_places(std::string_view profile, 
   return prediction ? std::optional(std::move(prediction->places)) : std::nullopt;
 }
 
-// Whether at least that part of such keys is placed alike.
+// Whether at least that part of such keys is placed alike, as far as the first can be asked; where keys are
+// everywhere, whether both keep them so.
 bool place_alike(std::string_view one, std::string_view other, double least, const Pool& pool,
                  const PlacementOptions& options, bool everywhere) {
   const auto first = sample_places(one, pool, options, everywhere);
   const auto second = sample_places(other, pool, options, everywhere);
-  if (!first || !second) return false;
+  if (!first || !second) return everywhere ? !first && !second : !first;
   std::size_t same = 0;
   for (std::size_t i = 0; i < first->size(); ++i) same += (*first)[i] == (*second)[i] ? 1 : 0;
   return static_cast<double>(same) >= least * static_cast<double>(first->size());
 }
 
-// With one server more, of the same kind as the last.
+// The next number at its end, or the first.
+void count_on(std::string& text) {
+  const auto digits = text.find_last_not_of("0123456789") + 1;
+  text.replace(digits, std::string::npos, std::to_string(parse_u64(text.substr(digits)).value_or(0) + 1));
+}
+
+// With one server more, of the same kind: on the next port where hosts repeat, else on the next host.
 Pool one_larger(Pool pool) {
   Server next = pool.back();
-  next.port = static_cast<std::uint16_t>(next.port == 65535 ? 1 : next.port + 1);
-  for (std::string* const text : {&next.socket_path, &next.name}) {
-    if (!text->empty()) *text += '+';
+  const bool by_port = pool.size() > 1 && pool[pool.size() - 2].host == next.host && !next.is_unix();
+  const auto is_old = [&](const Server& server) { return server.address() == next.address(); };
+  while (std::any_of(pool.begin(), pool.end(), is_old)) {
+    if (by_port) next.port = static_cast<std::uint16_t>(next.port == 65535 ? 1024 : next.port + 1);
+    if (!by_port) count_on(next.is_unix() ? next.socket_path : next.host);
+    if (!next.name.empty()) count_on(next.name);
   }
   pool.push_back(std::move(next));
   return pool;
@@ -226,15 +238,12 @@ std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings)
 class Guess {
  public:
   Guess(const Pool& pool, const PlacementOptions& options, const std::vector<Sighting>& sightings)
-      : pool_(pool),
-        options_(options),
-        sightings_(sightings),
-        everywhere_(are_everywhere(pool, sightings)) {}
+      : pool_(pool), options_(options), sightings_(sightings), everywhere_(are_everywhere(pool, sightings)) {}
 
   std::vector<Candidate> run() {
     std::vector<std::size_t> seen(pool_.size());
     for (const Sighting& sighting : sightings_) ++seen[sighting.servers.front()];
-    if (sightings_.size() >= fewest_keys)
+    if (sightings_.size() >= fewest_keys && !everywhere_)
       largest_share_ = static_cast<double>(*std::max_element(seen.begin(), seen.end())) /
                        static_cast<double>(sightings_.size());
     for (const Profile& profile : all_profiles()) add(profile, options_);
@@ -312,7 +321,8 @@ class Guess {
     for (const std::string_view other : best.alike_here) {
       const std::string_view first = best.profiles.front();
       is_one = is_one && place_alike(first, other, 1, pool_, options, everywhere_);
-      if (!place_alike(first, other, explains, larger, options, everywhere_)) best.not_elsewhere.push_back(other);
+      if (!place_alike(first, other, explains, larger, options, everywhere_))
+        best.not_elsewhere.push_back(other);
     }
     is_one = is_one && best.not_elsewhere.empty();
     std::optional<std::size_t> all = is_one ? std::optional<std::size_t>(0) : std::nullopt;

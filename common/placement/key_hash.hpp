@@ -23,7 +23,7 @@ std::uint64_t crc15_bits_16_to_30(std::string_view key);  // xmemcached: always 
 
 std::uint64_t md5(std::string_view key);  // little-endian word 0 of the digest
 std::uint64_t md5_top64(
-    std::string_view key);                   // the first 8 bytes, big-endian: orders as the whole digest does
+    std::string_view key);                 // the first 8 bytes, big-endian: orders as the whole digest does
 std::uint64_t sha1(std::string_view key);  // little-endian word 0, as of those that follow
 std::uint64_t sha256(std::string_view key);
 std::uint64_t sha384(std::string_view key);

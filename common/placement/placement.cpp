@@ -200,7 +200,8 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
   const std::string_view rest = without_prefix(rule_, options_.key_prefix, key);
   const std::string_view wire = rule_.wire(rest, buffer);
   if (wire == rest) return owners;
-  for (Owner& owner : owners.list) owner.wire_key = std::string(key.substr(0, key.size() - rest.size())).append(wire);
+  for (Owner& owner : owners.list)
+    owner.wire_key = std::string(key.substr(0, key.size() - rest.size())).append(wire);
   return owners;
 }
 

@@ -114,8 +114,10 @@ std::string_view fast_safe(std::string_view key, std::string& buffer) {
   buffer.clear();
   for (const char c : key) {
     const auto byte = static_cast<unsigned char>(c);
-    if (byte > 0x20 && byte < 0x7f) buffer += c;
-    else buffer += {'%', digits[byte >> 4], digits[byte & 15U]};
+    if (byte > 0x20 && byte < 0x7f)
+      buffer += c;
+    else
+      buffer += {'%', digits[byte >> 4], digits[byte & 15U]};
   }
   if (buffer.size() > longest) buffer = sha1_hex(buffer);
   return buffer == key ? key : buffer;

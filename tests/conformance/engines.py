@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 # What is refused there, and nothing else is anywhere: what needs cas uniques, what needs an end.
 WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "hash clear", "table clear"})
-WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl"}
+WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl", "item set --ttl"}
+COPIES_WITHOUT_CAS = frozenset({"counter incr", "counter incr --exact", "hash set", "table add", "lock run"})
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Engine:
     says: str
     runs: tuple = ()  # none: of a server that is not installed, seen by hand
     refused: frozenset = frozenset()
+    refused_in_copies: frozenset = frozenset()
 
 
 ALL = "everything works"
@@ -38,21 +40,21 @@ ENGINES = [
     Engine("memcached -C, pogocache without --cas",
            "everything except locks, cached output, exact counters, counter set, clear, and tables, hashes and counters in several "
            "copies. An array, or the index of a table or hash, that has filled its item is refused more",
-           ("-C", "pogocache-without-cas"), WITHOUT_CAS),
+           ("-C", "pogocache-without-cas"), WITHOUT_CAS, COPIES_WITHOUT_CAS),
     Engine("MemcacheDB 1.2.1 and 2.0",
            "as with -C; commands with a ttl do not work either. Nothing expires there: visitors and event logs stay for ever",
-           ("memcachedb",), WITHOUT_EXPIRY),
+           ("memcachedb",), WITHOUT_EXPIRY, COPIES_WITHOUT_CAS | {"item set --ttl"}),
     Engine("memcached -B binary", "with --protocol binary everything works, except listing live keys; without it nothing", ("-B binary",)),
     Engine("memcached -S", "with --protocol binary, --auth sasl and a login everything works, except listing live keys; without them nothing",
            ("-S",)),
 ]
 
 
-def refused_by(run):
+def refused_by(run, copies=1):
     """What is refused in that run; each is of one row."""
     rows = [engine for engine in ENGINES if run in engine.runs]
     assert len(rows) == 1, f"{run} is of {len(rows)} rows"
-    return rows[0].refused
+    return rows[0].refused if copies == 1 else rows[0].refused_in_copies
 
 
 def rows_of_page(text):

@@ -55,9 +55,7 @@ struct Parameter {
 
 constexpr Parameter parameters[] = {
     {"copies", "a number from 1 to 1000",
-     [](const Rule& rule) {
-       return rule.replication != Replication::none && rule.copies != every_server;
-     },
+     [](const Rule& rule) { return rule.replication != Replication::none && rule.copies != every_server; },
      [](std::string_view value, Rule& rule, PlacementOptions&) {
        return take_number(value, 1000, rule.copies);
      }},

@@ -119,10 +119,10 @@ struct Rule {
   Order order = Order::as_given;
   bool repeats = false;  // modulo: each server as often as its weight
   bool zero_weight_is_one = false;
-  bool no_weights = false;       // every server weighs 1, whatever the pool says
-  PointMaker points = nullptr;   // ring, bucketed
+  bool no_weights = false;                  // every server weighs 1, whatever the pool says
+  PointMaker points = nullptr;              // ring, bucketed
   const HashNames* named_hashes = nullptr;  // that may be chosen instead
-  KeyHash point_hash = nullptr;  // of the points; null: as `hash`
+  KeyHash point_hash = nullptr;             // of the points; null: as `hash`
   std::size_t points_per_weight = 160;
   bool takes_points = false;
   Search search = Search::at_or_after;

@@ -172,9 +172,12 @@ UnknownOutcome Lock::perhaps_taken(const std::string& message, const std::string
                         address());
 }
 
-// Of several servers what they add up to, of one what it said.
+// Of several servers what they add up to, of one what it said; of all that cannot do it, why.
 void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
-  if (by_vote()) throw NotApplied(ErrorCode::unavailable, of_several, address());
+  const bool all_refuse = std::all_of(
+      ballot.voters.begin(), ballot.voters.end(),
+      [](const Ballot::Voter& voter) { return voter.take.failure().is(ReplyFailure::Kind::refused); });
+  if (by_vote() && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
   const AcquireCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt()) {
     throw perhaps_taken(take.failure().failure->message, doubtful);

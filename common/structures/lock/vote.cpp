@@ -33,7 +33,7 @@ std::vector<Request> LockVote::requests() const {
     case Step::look:
       return {Request::get(sentinel_).on(server_)};
     case Step::ask:
-      return {Request::add(sentinel_, "V0", Exptime::never()).on(server_),
+      return {Request::add(sentinel_, "V0", Exptime::never()).relying_on_cas().on(server_),
               Request::gets(sentinel_).on(server_), Request::stats(server_)};
     case Step::mark:
       return {Request::compare_and_set(sentinel_, "V1 " + std::to_string(since_), Exptime::never(), cas_)

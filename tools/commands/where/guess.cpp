@@ -202,7 +202,8 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
            std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
   if (!best.not_elsewhere.empty()) {
     std::string names;
-    for (const std::string_view name : best.not_elsewhere) names += (names.empty() ? "" : ", ") + std::string(name);
+    for (const std::string_view name : best.not_elsewhere)
+      names += (names.empty() ? "" : ", ") + std::string(name);
     return "with this number of servers " + names + " would put these keys where " +
            std::string(best.profiles.front()) + " does, with one more it would not: see which client it is";
   }
@@ -247,7 +248,9 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (writers.empty() && is_certain(candidates))
     writers = writer_of_others(candidates, pool, placing, sightings);
   print_candidates(session, candidates, writers, sightings.size());
-  if (profile_named(candidates.front().profiles.front()).rule.copies == every_server)
+  const auto& best = candidates.front().profiles;
+  if (std::any_of(best.begin(), best.end(),
+                  [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
     session.output().warning("every key is on every server");
   const bool certain = is_certain(candidates) && writers.empty();
   if (!certain) {
