@@ -49,7 +49,7 @@ void predict_one(const Placement& placement, const Sighting& sighting, Predictio
   prediction.matches.push_back(match);
 }
 
-// Whether nearly all keys are on all servers. Then such profiles explain them as keep them there, else others.
+// Whether nearly all keys are on all servers: then profiles that keep them there explain them, else others.
 bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
   const std::size_t servers = without_repeats(pool).size();
   const auto whole = std::count_if(sightings.begin(), sightings.end(), [&](const Sighting& sighting) {
@@ -317,13 +317,14 @@ class Guess {
     Candidate& best = candidates_.front();
     const PlacementOptions options = with_prefix(best.prefix);
     const Pool larger = one_larger(pool_);
+    const std::string_view first = best.profiles.front();
     bool is_one = true;
     for (const std::string_view other : best.alike_here) {
-      const std::string_view first = best.profiles.front();
       is_one = is_one && place_alike(first, other, 1, pool_, options, everywhere_);
-      if (!place_alike(first, other, explains, larger, options, everywhere_))
+      if (is_one && !place_alike(first, other, explains, larger, options, everywhere_))
         best.not_elsewhere.push_back(other);
     }
+    if (!is_one) best.not_elsewhere.clear();
     is_one = is_one && best.not_elsewhere.empty();
     std::optional<std::size_t> all = is_one ? std::optional<std::size_t>(0) : std::nullopt;
     for (std::size_t i = 1; i < candidates_.size(); ++i) {

@@ -19,11 +19,12 @@ struct Sighting {
 
 // Profiles that place all given keys alike: these keys cannot distinguish them.
 struct Candidate {
-  std::vector<std::string_view> profiles;       // the best known first
-  std::vector<std::string_view> alike_here;     // those of them that place alike on this pool only
-  std::vector<std::string_view> not_elsewhere;  // of the best: those that place otherwise with a server more
-  std::string prefix = {};                      // where keys carry one that these profiles do not hash
-  std::size_t explained = 0;                    // keys that are where these profiles put them
+  std::vector<std::string_view> profiles;    // the best known first
+  std::vector<std::string_view> alike_here;  // those of them that place alike on this pool only
+  // Of the best, where all of them place all keys alike here: those that do not with one server more.
+  std::vector<std::string_view> not_elsewhere = {};
+  std::string prefix = {};    // where keys carry one that these profiles do not hash
+  std::size_t explained = 0;  // keys that are where these profiles put them
   // The number of keys, in the given order, after which it fell behind the best for good; nullopt: it has
   // not.
   // Of the best: until all others had; nullopt also if its profiles place other keys differently.

@@ -38,6 +38,9 @@ def short(refusal):
 
 def conforms(name, servers, *options, refused=frozenset(), copies=1):
     suite = Suite(MCDS, servers, options, copies).all()
+    for fault in [fault for fault in suite.faults if fault.startswith("unknown: ") and short(fault.split(": ", 1)[1]) in refused]:
+        suite.faults.remove(fault)  # of a server that closes the connection in its stead
+        suite.refused.append(fault.split(": ", 1)[1])
     what = f"{name} {' '.join(options)}, {copies} copies"
     check(not suite.faults, f"{what}: {suite.line()}\n  " + "\n  ".join(suite.faults))
     others = [line for line in suite.refused if short(line) not in refused]
@@ -149,7 +152,7 @@ def main():
             flagged = with_flags(runs)
             backends, dialects = with_dialects(runs)
             other = runs.start("other", [])
-            mixed = [f"unix:{path}" for path in (other, dialects["memcached-1.5.22"][0], dialects["twemproxy"][0])]
+            mixed = [f"unix:{path}" for path in (other, dialects["memcached-1.5.22"][0], dialects["twemproxy"][1])]
             runs.jobs.append(("a new, an old and a proxy", ",".join(mixed), (), frozenset(), 1))
             if FULL:
                 runs.conforms("classic", [other], "--protocol", "classic", rows=False)

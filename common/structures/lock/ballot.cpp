@@ -22,6 +22,7 @@ struct Lock::Ballot {
     // Its vote could help some client to a majority.
     bool able() const { return may_vote() && take.result() != AcquireCopy::Result::failed; }
     bool young() const { return vote && vote->young(); }
+    bool ageless() const { return vote && vote->ageless(); }
     // The add was applied, or may have been.
     bool added() const { return won() || take.in_doubt(); }
   };
@@ -147,6 +148,9 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
                           " servers can vote";
+    if (const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless); ageless != 0)
+      message += "; " + std::to_string(ageless) +
+                 " do not say for how long they have run, and may have forgotten locks: use --copies 1";
     if (const std::size_t young = ballot.number_of(&Ballot::Voter::young); young != 0) {
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";

@@ -200,13 +200,10 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
   if (best.explained * 20 < keys * 19)
     return "no profile explains these keys: the best explains " + std::to_string(best.explained) + " of " +
            std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
-  if (!best.not_elsewhere.empty()) {
-    std::string names;
-    for (const std::string_view name : best.not_elsewhere)
-      names += (names.empty() ? "" : ", ") + std::string(name);
-    return "with this number of servers " + names + " would put these keys where " +
-           std::string(best.profiles.front()) + " does, with one more it would not: see which client it is";
-  }
+  if (!best.not_elsewhere.empty())
+    return std::string(best.not_elsewhere.front()) + " places these keys as " +
+           std::string(best.profiles.front()) +
+           " does with this number of servers, but not with one more: find out which client it is";
   return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
