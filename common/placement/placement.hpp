@@ -21,12 +21,14 @@ class Continuum;
 class Routes;
 
 // Names and addresses, for the few clients that hash what a name resolves to. A member that is not set
-// resolves nothing.
+// resolves nothing. And what else is hashed with each server.
 struct Resolver {
   // The address (IPv4 first) a host name has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& name)> address_of;
   // The name an address has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& address)> name_of;
+  // USER_PASSWORD, as bmemcached writes it.
+  std::string login = "None_None";
 };
 
 // How many of the servers that a client knows for a key hold it.
@@ -111,6 +113,10 @@ struct PlacementOptions {
   std::string hash_tag = {};
   // mcrouter's: hashed behind the key.
   std::string salt = {};
+  // libmemcached's virtual buckets: for each, the server's place in the list.
+  std::vector<std::size_t> buckets = {};
+  // Of the login, for a client that hashes its own with each server.
+  std::string password = {};
   // Accepts pools that the client could not use, to report what is wrong with them: servers that are listed
   // twice.
   bool any_pool = false;

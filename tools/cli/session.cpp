@@ -205,9 +205,11 @@ const PoolFile& Session::pool() {
 
 PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
+  const auto& login = credentials_of(pool().pool.front()).login;
   return {.resolver = system_resolver(limits_),
           .key_prefix = prefix,
           .hash_tag = pool().hash_tag,
+          .password = login ? login->password : "",
           .routes = pool().routes,
           .operation = parts_->operation,
           .asked = pool().asked};

@@ -43,7 +43,7 @@ void warn_of_certificates(const Session& session, const Pool& pool, const Certif
 JsonObject describe(const Server& server, std::size_t index, const Condition& condition,
                     const CertificateEnds& ends) {
   JsonObject line = server_line(server, index, condition);
-  if (condition.up) line.bytes("version", condition.version);
+  if (!condition.version.empty()) line.bytes("version", condition.version);
   number(line, "uptime_s", condition, "uptime");
   number(line, "items", condition, "curr_items");
   number(line, "used_bytes", condition, "bytes");

@@ -195,6 +195,10 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
   if (best.explained * 20 < keys * 19)
     return "no profile explains these keys: the best explains " + std::to_string(best.explained) + " of " +
            std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
+  if (!best.not_elsewhere.empty())
+    return std::string(best.not_elsewhere.front()) + " places these keys as " +
+           std::string(best.profiles.front()) +
+           " does with this number of servers, but not with one more: find out which client it is";
   return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
@@ -236,6 +240,10 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (writers.empty() && is_certain(candidates))
     writers = writer_of_others(candidates, pool, placing, sightings);
   print_candidates(session, candidates, writers, sightings.size());
+  const auto& best = candidates.front().profiles;
+  if (std::any_of(best.begin(), best.end(),
+                  [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
+    session.output().warning("every key is on every server");
   const bool certain = is_certain(candidates) && writers.empty();
   if (!certain) {
     const std::string spelling = writers.empty() ? spelling_hint(pool, placing, sightings) : std::string();
