@@ -39,7 +39,7 @@ Context context_with_one_copy(Session& session, const char* option, const std::s
 }
 
 void add_copies_or_one(JsonObject& line, Session& session, std::span<const CopyOutcome> copies) {
-  if (copies.empty() && session.copies() > 1)
+  if (copies.size() < 2 && session.copies() > 1)
     line.number("copies", 1);
   else
     add_copies(line, session, copies);
