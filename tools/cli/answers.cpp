@@ -7,7 +7,7 @@
 namespace mcds {
 
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
-  if (from.or_one && from.copies.empty() && session.copies() > 1) line.number("copies", 1);
+  if (from.or_one && from.copies.size() < 2 && session.copies() > 1) line.number("copies", 1);
   if (from.copies.size() < 2) return;
   std::vector<JsonObject> list;
   for (const CopyOutcome& copy : from.copies) {

@@ -279,26 +279,16 @@ class Elements::Dropper : private Walk {
 };
 
 bool Elements::drop() {
-  // One that was left by who died is completed by looking.
-  bool found = Recopying(context_, structure_, name_).look().has_value();
-  for (auto places = kept_.places(); !places.empty(); places = kept_.places(), found = true) {
-    Recopying recopying(context_, structure_, name_);
-    recopying.begin(places.front().copies, places.front().unmarked, 0);
-    Dropper(recopying, structure_, name_, options_).run();
-    recopying.finish();
-  }
-  return found;
+  return kept_.drop();
 }
 
-void Elements::complete_recopy(const Context& context, const std::string& structure, const std::string& name,
-                               const Journal::Options& options, const Recopying::Seen& left) {
-  Recopying recopying(context, structure, name);
-  recopying.take_over(left);
-  if (recopying.mark().to == 0)
-    Dropper(recopying, structure, name, options).run();
+void Elements::move(Recopying& change, const std::string& structure, const std::string& name,
+                    const Journal::Options& options) {
+  if (change.mark().to == 0)
+    Dropper(change, structure, name, options).run();
   else
-    Recopier(recopying, structure, name, options).run();
-  recopying.finish();
+    Recopier(change, structure, name, options).run();
+  change.finish();
 }
 
 bool Elements::lists_nothing(const Kept::Place& place) const {
@@ -322,18 +312,6 @@ void Elements::refuse_ends(const Kept::Place& place) const {
                     ", which one copy alone can keep; set them again without a ttl, or remove them");
 }
 
-void Elements::change_from(const Kept::Place& place, const std::vector<Kept::Place>& places) {
-  Recopying recopying(context_, structure_, name_);
-  recopying.begin(place.copies, place.unmarked, context_.copies);
-  // Others may have come to the end of a change since.
-  if (kept_.places(true) != places) {
-    recopying.finish();
-    throw Contention("another client is changing the number of copies; try again");
-  }
-  Recopier(recopying, structure_, name_, options_).run();
-  recopying.finish();
-}
-
 Elements::Recopied Elements::recopy() {
   std::vector<Kept::Place> places = kept_.places();
   // What is executed late may make an index that lists nothing.
@@ -341,7 +319,7 @@ Elements::Recopied Elements::recopy() {
     return places.size() > 1 && !place.unmarked && place.copies != context_.copies && lists_nothing(place);
   };
   for (auto one = places.begin(); (one = std::find_if(one, places.end(), leftover)) != places.end();) {
-    change_from(*one, places);
+    kept_.change(*one, context_.copies, places);
     places = kept_.places();
     one = places.begin();
   }
@@ -352,7 +330,7 @@ Elements::Recopied Elements::recopy() {
   const auto place = kept_.only(full);
   if (!place) return {};
   if (place->copies == 1 && context_.copies > 1) refuse_ends(*place);
-  if (place->copies != context_.copies) change_from(*place, places);
+  if (place->copies != context_.copies) kept_.change(*place, context_.copies, places);
   return {.found = true, .from = place->copies};
 }
 
