@@ -19,7 +19,7 @@ std::vector<std::string> names_of(const OptionSpec& option) {
   std::vector<std::string> names;
   for (std::size_t from = 0; from < option.names.size();) {
     const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
-    names.push_back(option.names.substr(from, comma - from));
+    names.emplace_back(option.names.substr(from, comma - from));
     from = comma + 1;
   }
   return names;
@@ -63,7 +63,7 @@ class Completion {
 
  private:
   // Names may come from a file: a candidate is never taken for a directive, and controls no terminal.
-  void offer(const std::string& word, const std::string& typed, const std::string& help,
+  void offer(const std::string& word, const std::string& typed, std::string_view help,
              const std::string& before = "") {
     if (word.starts_with(typed) && is_visible(word) && !(before + word).starts_with('!'))
       found_.push_back(before + word + '\t' + visible(help));
@@ -104,7 +104,7 @@ class Completion {
   void offer_options() {
     for (const OptionSpec& option : options_) {
       for (const std::string& name : names_of(option)) {
-        if (!option.hidden && (name.starts_with("--") || last_ == "-")) offer(name, last_, option.help);
+        if (name.starts_with("--") || last_ == "-") offer(name, last_, option.help);
       }
     }
     offer("--help", last_, "examples, options and fields");
@@ -125,7 +125,7 @@ class Completion {
   }
 
   void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
-    for (const std::string& choice : option.choices) {
+    for (const std::string& choice : option.choices()) {
       offer(choice, typed, "", before);
     }
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {

@@ -62,7 +62,7 @@ void declare_key(Command& command) {
       .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file",
                 &options->json)
       .dash()
-      .choice("--digest", {"md5", "sha256", "none"},
+      .choice("--digest", "md5|sha256|none",
               "digest of the canonical form, or none for the form itself; default md5", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)
       .action([options](Session& session) { return print_key(session, *options); });
