@@ -140,6 +140,16 @@ std::uint64_t marks_of(std::uint64_t word, unsigned char byte) {
   return (difference - in_every_byte(1)) & ~difference;
 }
 
+// The bits of `marks` of all words; the last two words may overlap.
+template <typename Marks>
+std::uint64_t united(std::string_view bytes, const Marks& marks) {
+  constexpr std::size_t size = sizeof(std::uint64_t);
+  if (bytes.size() < size) return marks(first_word(bytes));
+  std::uint64_t all = marks(first_word(bytes.substr(bytes.size() - size)));
+  for (; bytes.size() > size; bytes.remove_prefix(size)) all |= marks(first_word(bytes));
+  return all;
+}
+
 }  // namespace
 
 std::string hex64(std::uint64_t value) {
@@ -328,13 +338,13 @@ std::string digest128(std::string_view bytes) {
 }
 
 bool is_plain_json(std::string_view bytes) {
-  std::uint64_t special = 0;
-  while (!bytes.empty()) {
-    const std::uint64_t word = first_word(bytes);
-    special |= word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
-    bytes.remove_prefix(std::min(sizeof word, bytes.size()));
-  }
-  return is_ascii(special);
+  return is_ascii(united(bytes, [](std::uint64_t word) {
+    return word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
+  }));
+}
+
+bool is_ascii_without_del(std::string_view bytes) {
+  return is_ascii(united(bytes, [](std::uint64_t word) { return word | marks_of(word, 0x7f); }));
 }
 
 std::string json_quote(std::string_view utf8) {
