@@ -181,14 +181,19 @@ class BatchRun {
     const auto window = std::shared_ptr<Window<Item>>(std::move(filling_));
     bytes_ = 0;
     Answers answers;
+    with_failures_of(*window, [&] { answers = batch_.run(*window); });
+    print();
+    if (answers) in_flight_ = [window, answers] { with_failures_of(*window, answers); };
+  }
+
+  template <typename Step>
+  static void with_failures_of(const Window<Item>& window, const Step& step) {
     try {
-      answers = batch_.run(*window);
+      step();
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
-      window->fail_from(0, failure);
+      window.fail_from(0, failure);
     }
-    print();
-    if (answers) in_flight_ = [window, answers] { answers(); };
   }
 
   void print() {

@@ -20,9 +20,8 @@ Element bare_element(std::string name) {
 Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
   Batch<Element> batch;
   batch.parse = bare_element;
-  batch.run = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) {
-    answer_each(window, ask(window.items), answer);
-    return Answers();
+  batch.run = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) -> Answers {
+    return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;

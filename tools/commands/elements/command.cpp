@@ -42,7 +42,7 @@ std::string loss_message(const ElementsKind& kind, const Elements::Listing& list
 ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
   const Elements elements = elements_of(session, kind, options);
   const auto batch = element_batch(
-      [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
+      [&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
       [&](const Element& element, const ElementResult& result) {
         JsonObject answer = element_answer(kind, options, element.name);
         answer.boolean("removed", result.yes).bytes("server", session.server_address(result.server));

@@ -48,8 +48,12 @@ void add_setting(JsonObject& answer, Session& session, const ElementsOptions& op
                  const ElementResult& result);
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
 
-// A verb over many elements: what asks for a window of them, and what prints one answer.
-using AskElements = std::function<std::vector<ElementResult>(std::span<const Element>)>;
+// A verb over many elements: what asks for a window of them, and what prints one answer. The answers to one
+// window are waited for when the next has been asked for.
+using AskElements = std::function<Elements::Answers(std::span<const Element>)>;
+inline Elements::Answers known(std::vector<ElementResult> results) {
+  return [results = std::move(results)] { return results; };
+}
 using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
 Batch<Element> element_batch(AskElements ask, AnswerElement answer);
 // The words of the command line, which are all checked before anything is sent, or for `-` the lines of

@@ -57,7 +57,7 @@ ExitStatus answer_set(Session& session, const ElementsOptions& options, const El
 ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(context_for_setting(session, kind, options), options.name);
   auto batch = element_batch(
-      [&](std::span<const Element> window) { return hash.set(window, options.relist, options.ttl); },
+      [&](std::span<const Element> window) { return hash.begin_set(window, options.relist, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
         return answer_set(session, options, field, result);
       });
@@ -90,7 +90,8 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
   };
   return run_words(
       session, options,
-      element_batch([&](std::span<const Element> window) { return hash.get(names_of(window)); }, answer_one));
+      element_batch([&](std::span<const Element> window) { return known(hash.get(names_of(window))); },
+                    answer_one));
 }
 
 }  // namespace
