@@ -113,9 +113,9 @@ std::string command_help(const Command& command) {
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return wrapped_at_80("mcds " + command.name() + ": " + std::string(command.summary()), 0, 2) + "\n\nExamples:\n" +
-         examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
-         " VERB --help and man mcds-" + command.name() + ".\n";
+  return wrapped_at_80("mcds " + command.name() + ": " + std::string(command.summary()), 0, 2) +
+         "\n\nExamples:\n" + examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " +
+         command.name() + " VERB --help and man mcds-" + command.name() + ".\n";
 }
 
 std::string command_schema(const Command& command) {
