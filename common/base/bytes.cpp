@@ -2,6 +2,7 @@
 
 #include <nettle/base64.h>
 #include <nettle/md5.h>
+#include <nettle/sha1.h>
 #include <nettle/sha2.h>
 #include <zlib.h>
 
@@ -33,11 +34,17 @@ std::optional<Number> parse_number(std::string_view text, int base = 10) {
   return value;
 }
 
-std::string hex(const std::uint8_t* bytes, std::size_t size) {
+template <typename Context, std::size_t size, typename Init, typename Update, typename Digest>
+std::string digest_hex(std::string_view bytes, Init init, Update update, Digest digest) {
+  Context context;
+  init(&context);
+  update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
+  std::array<std::uint8_t, size> result{};
+  digest(&context, result.size(), result.data());
   std::string text;
-  for (std::size_t i = 0; i < size; ++i) {
-    text += hex_digits[bytes[i] >> 4];
-    text += hex_digits[bytes[i] & 15];
+  for (const std::uint8_t byte : result) {
+    text += hex_digits[byte >> 4];
+    text += hex_digits[byte & 15];
   }
   return text;
 }
@@ -316,21 +323,15 @@ std::string checksum(std::string_view bytes) {
 }
 
 std::string md5_hex(std::string_view bytes) {
-  md5_ctx context;
-  md5_init(&context);
-  md5_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
-  std::array<std::uint8_t, MD5_DIGEST_SIZE> digest{};
-  md5_digest(&context, digest.size(), digest.data());
-  return hex(digest.data(), digest.size());
+  return digest_hex<md5_ctx, MD5_DIGEST_SIZE>(bytes, md5_init, md5_update, md5_digest);
+}
+
+std::string sha1_hex(std::string_view bytes) {
+  return digest_hex<sha1_ctx, SHA1_DIGEST_SIZE>(bytes, sha1_init, sha1_update, sha1_digest);
 }
 
 std::string sha256_hex(std::string_view bytes) {
-  sha256_ctx context;
-  sha256_init(&context);
-  sha256_update(&context, bytes.size(), reinterpret_cast<const std::uint8_t*>(bytes.data()));
-  std::array<std::uint8_t, SHA256_DIGEST_SIZE> digest{};
-  sha256_digest(&context, digest.size(), digest.data());
-  return hex(digest.data(), digest.size());
+  return digest_hex<sha256_ctx, SHA256_DIGEST_SIZE>(bytes, sha256_init, sha256_update, sha256_digest);
 }
 
 std::string digest128(std::string_view bytes) {

@@ -46,8 +46,9 @@ std::vector<std::string_view> split(std::string_view text, char separator);
 std::uint32_t crc32(std::string_view bytes);
 // 8 lower-case hex digits of crc32: the checksum of lines and records.
 std::string checksum(std::string_view bytes);
-// Lower-case hex digests, from nettle: 32 and 64 digits.
+// Lower-case hex digests, from nettle: 32, 40 and 64 digits.
 std::string md5_hex(std::string_view bytes);
+std::string sha1_hex(std::string_view bytes);
 std::string sha256_hex(std::string_view bytes);
 // The first 32 hex digits of SHA-256: stands for a name too long for a key.
 std::string digest128(std::string_view bytes);

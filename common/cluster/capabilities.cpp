@@ -13,7 +13,8 @@ constexpr const char* no_expiry =
     "items do not expire on this server (MemcacheDB): a lock, a cache entry or an item with a ttl would stay "
     "forever; use a memcached server";
 constexpr const char* no_cas =
-    "the server does not support cas (memcached -C, MemcacheDB): a lock, a cache entry or an exact counter "
+    "the server does not support cas (memcached -C, pogocache without --cas, MemcacheDB): a lock, a cache "
+    "entry or an exact counter "
     "could not be changed safely; start it without -C, use another server, or create a plain counter";
 
 // What others do leaves an item's expiry as it was.

@@ -31,7 +31,8 @@ std::optional<std::string> refusal_before_sending(const Request& request) {
     return "the argument of stats has a control character; remove it";
   }
   const bool compares = request.op == Op::cas || request.op == Op::remove_if;
-  if (compares && request.cas.value == 0) return "the server does not support cas; start it without -C";
+  if (compares && request.cas.value == 0)
+    return "the server does not support cas; start it without -C, or with --cas yes";
   if (request.prefix.size() + request.value.size() > largest_value)
     return "the value is larger than 64 MiB; store a smaller one";
   return std::nullopt;

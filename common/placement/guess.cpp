@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 
+#include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/profiles/profile.hpp"
 
@@ -48,13 +49,32 @@ void predict_one(const Placement& placement, const Sighting& sighting, Predictio
   prediction.matches.push_back(match);
 }
 
+// Whether nearly all keys are on all servers: then profiles that keep them there explain them, else others.
+bool are_everywhere(const Pool& pool, const std::vector<Sighting>& sightings) {
+  const std::size_t servers = without_repeats(pool).size();
+  const auto whole = std::count_if(sightings.begin(), sightings.end(), [&](const Sighting& sighting) {
+    return sighting.servers.size() == servers;
+  });
+  return sightings.size() >= fewest_keys &&
+         static_cast<double>(whole) >= explains * static_cast<double>(sightings.size());
+}
+
 std::optional<Prediction> predict(std::string_view profile, const Pool& pool, const PlacementOptions& options,
-                                  const std::vector<Sighting>& sightings) {
+                                  const std::vector<Sighting>& sightings, bool everywhere = false) {
   try {
     const auto placement = make_placement(profile, pool, options);
-    if (placement->replicates() && placement->owners_of("key").list.size() == placement->pool().size())
+    const std::size_t servers = placement->pool().size();
+    if ((placement->replicates() && placement->owners_of("key").list.size() == servers) != everywhere)
       return std::nullopt;
     Prediction prediction;
+    if (everywhere) {
+      prediction.by_luck = 1.0 / static_cast<double>(servers);
+      for (const Sighting& sighting : sightings) {
+        prediction.places.emplace_back();
+        prediction.matches.push_back(sighting.servers.size() == servers);
+      }
+      return prediction;
+    }
     for (const auto& sighting : sightings) predict_one(*placement, sighting, prediction);
     prediction.by_luck /= static_cast<double>(std::max<std::size_t>(sightings.size(), 1));
     return prediction;
@@ -135,6 +155,7 @@ bool same_placing(Rule a, Rule b) {
     rule->failover = Failover::unknown;
     rule->ejects = rule->any_byte = rule->takes_tag = rule->takes_salt = rule->takes_points = false;
     rule->wire = nullptr;
+    rule->named_hashes = nullptr;
     if (rule->seed == 0) rule->seeded = nullptr;
     if (rule->copies == 1) rule->replication = Replication::none;
   }
@@ -153,17 +174,46 @@ std::optional<std::size_t> keys_until_behind(const Matches& best, const Matches&
   return since;
 }
 
-// Whether profiles that few keys could not distinguish place others alike: then more keys would not help.
-bool place_alike(const std::vector<std::string_view>& profiles, const Pool& pool,
-                 const PlacementOptions& options) {
+// Where a profile puts keys of its own choice.
+std::optional<std::vector<std::string>> sample_places(std::string_view profile, const Pool& pool,
+                                                      const PlacementOptions& options, bool everywhere) {
   constexpr int enough = 200;
-  std::vector<Sighting> others;
-  for (int i = 0; i < enough; ++i) others.push_back({options.key_prefix + "key:" + std::to_string(i), {}});
-  const auto first = predict(profiles.front(), pool, options, others);
-  return first && std::all_of(profiles.begin() + 1, profiles.end(), [&](std::string_view profile) {
-           const auto other = predict(profile, pool, options, others);
-           return other && other->places == first->places;
-         });
+  std::vector<Sighting> sample;
+  for (int i = 0; i < enough; ++i) sample.push_back({options.key_prefix + "key:" + std::to_string(i), {}});
+  auto prediction = predict(profile, pool, options, sample, everywhere);
+  return prediction ? std::optional(std::move(prediction->places)) : std::nullopt;
+}
+
+// Whether at least that part of such keys is placed alike, as far as the first can be asked; where keys are
+// everywhere, whether both keep them so.
+bool place_alike(std::string_view one, std::string_view other, double least, const Pool& pool,
+                 const PlacementOptions& options, bool everywhere) {
+  const auto first = sample_places(one, pool, options, everywhere);
+  const auto second = sample_places(other, pool, options, everywhere);
+  if (!first || !second) return everywhere ? !first && !second : !first;
+  std::size_t same = 0;
+  for (std::size_t i = 0; i < first->size(); ++i) same += (*first)[i] == (*second)[i] ? 1 : 0;
+  return static_cast<double>(same) >= least * static_cast<double>(first->size());
+}
+
+// The next number at its end, or the first.
+void count_on(std::string& text) {
+  const auto digits = text.find_last_not_of("0123456789") + 1;
+  text.replace(digits, std::string::npos, std::to_string(parse_u64(text.substr(digits)).value_or(0) + 1));
+}
+
+// With one server more, of the same kind: on the next port where hosts repeat, else on the next host.
+Pool one_larger(Pool pool) {
+  Server next = pool.back();
+  const bool by_port = pool.size() > 1 && pool[pool.size() - 2].host == next.host && !next.is_unix();
+  const auto is_old = [&](const Server& server) { return server.address() == next.address(); };
+  while (std::any_of(pool.begin(), pool.end(), is_old)) {
+    if (by_port) next.port = static_cast<std::uint16_t>(next.port == 65535 ? 1024 : next.port + 1);
+    if (!by_port) count_on(next.is_unix() ? next.socket_path : next.host);
+    if (!next.name.empty()) count_on(next.name);
+  }
+  pool.push_back(std::move(next));
+  return pool;
 }
 
 // Beginnings that many keys have in common, longest last.
@@ -188,16 +238,16 @@ std::vector<std::string> common_prefixes(const std::vector<Sighting>& sightings)
 class Guess {
  public:
   Guess(const Pool& pool, const PlacementOptions& options, const std::vector<Sighting>& sightings)
-      : pool_(pool), options_(options), sightings_(sightings) {}
+      : pool_(pool), options_(options), sightings_(sightings), everywhere_(are_everywhere(pool, sightings)) {}
 
   std::vector<Candidate> run() {
     std::vector<std::size_t> seen(pool_.size());
     for (const Sighting& sighting : sightings_) ++seen[sighting.servers.front()];
-    if (sightings_.size() >= fewest_keys)
+    if (sightings_.size() >= fewest_keys && !everywhere_)
       largest_share_ = static_cast<double>(*std::max_element(seen.begin(), seen.end())) /
                        static_cast<double>(sightings_.size());
     for (const Profile& profile : all_profiles()) add(profile, options_);
-    if (options_.key_prefix.empty() && !sightings_.empty()) prefixes();
+    if (options_.key_prefix.empty() && !sightings_.empty() && !everywhere_) prefixes();
     for (Candidate& candidate : candidates_) finish(candidate);
     std::stable_sort(candidates_.begin(), candidates_.end(), [this](const Candidate& a, const Candidate& b) {
       const double left = beyond_luck(a.explained, sightings_.size(), a.by_luck);
@@ -218,7 +268,7 @@ class Guess {
   }
 
   void add(const Profile& profile, const PlacementOptions& options) {
-    auto prediction = predict(profile.name, pool_, options, sightings_);
+    auto prediction = predict(profile.name, pool_, options, sightings_, everywhere_);
     if (!prediction) return;
     ++asked_;
     const auto [at, is_new] = known_.emplace(std::move(prediction->places), candidates_.size());
@@ -265,7 +315,17 @@ class Guess {
 
   void tell_apart() {
     Candidate& best = candidates_.front();
-    const bool is_one = place_alike(best.profiles, pool_, with_prefix(best.prefix));
+    const PlacementOptions options = with_prefix(best.prefix);
+    const Pool larger = one_larger(pool_);
+    const std::string_view first = best.profiles.front();
+    bool is_one = true;
+    for (const std::string_view other : best.alike_here) {
+      is_one = is_one && place_alike(first, other, 1, pool_, options, everywhere_);
+      if (is_one && !place_alike(first, other, explains, larger, options, everywhere_))
+        best.not_elsewhere.push_back(other);
+    }
+    if (!is_one) best.not_elsewhere.clear();
+    is_one = is_one && best.not_elsewhere.empty();
     std::optional<std::size_t> all = is_one ? std::optional<std::size_t>(0) : std::nullopt;
     for (std::size_t i = 1; i < candidates_.size(); ++i) {
       const auto needed = keys_until_behind(best.matches, candidates_[i].matches);
@@ -278,6 +338,7 @@ class Guess {
   const Pool& pool_;
   const PlacementOptions& options_;
   const std::vector<Sighting>& sightings_;
+  const bool everywhere_;
   std::map<std::vector<std::string>, std::size_t> known_;
   std::vector<Candidate> candidates_;
   std::size_t asked_ = 0;

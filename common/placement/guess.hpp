@@ -21,8 +21,10 @@ struct Sighting {
 struct Candidate {
   std::vector<std::string_view> profiles;    // the best known first
   std::vector<std::string_view> alike_here;  // those of them that place alike on this pool only
-  std::string prefix = {};                   // where keys carry one that these profiles do not hash
-  std::size_t explained = 0;                 // keys that are where these profiles put them
+  // Of the best, where all of them place all keys alike here: those that do not with one server more.
+  std::vector<std::string_view> not_elsewhere = {};
+  std::string prefix = {};    // where keys carry one that these profiles do not hash
+  std::size_t explained = 0;  // keys that are where these profiles put them
   // The number of keys, in the given order, after which it fell behind the best for good; nullopt: it has
   // not.
   // Of the best: until all others had; nullopt also if its profiles place other keys differently.
@@ -33,13 +35,15 @@ struct Candidate {
   std::vector<bool> matches = {};  // per sighting: it is where these profiles put it
 };
 
-// Best first; of equal ones the best known. Profiles that cannot use the pool, and such as keep every key on
-// all servers, are left out. Where no prefix is configured, those that keys have in common are tried too.
+// Best first; of equal ones the best known. Profiles that cannot use the pool are left out; where nearly all
+// keys are on all servers, so are those that keep them on fewer, and else those that keep every key on all.
+// Where no prefix is configured, those that keys have in common are tried too.
 // Throws InvalidInput when the pool has one server: every client would put everything there.
 std::vector<Candidate> guess_profiles(const Pool& pool, const PlacementOptions& options,
                                       const std::vector<Sighting>& sightings);
 
-// Whether the best explains the keys, all others were ruled out, and chance cannot be the reason.
+// Whether the best explains the keys, all others were ruled out, and chance cannot be the reason. A profile
+// that places all keys alike here, but not with one server more, was not.
 bool is_certain(const std::vector<Candidate>& candidates);
 
 // One of several clients that wrote the keys.

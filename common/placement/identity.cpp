@@ -129,7 +129,7 @@ std::string pecl_memcache(const Server& server, std::size_t, const Resolver&) {
 }
 
 std::string bmemcached(const Server& server, std::size_t index, const Resolver& resolver) {
-  return server.name.empty() ? as_written(server, index, resolver) + "_None_None" : server.name;
+  return server.name.empty() ? as_written(server, index, resolver) + '_' + resolver.login : server.name;
 }
 
 std::string evcache(const Server& server, std::size_t, const Resolver&) {

@@ -15,6 +15,17 @@ const std::uint8_t* data_of(std::string_view bytes) {
   return reinterpret_cast<const std::uint8_t*>(bytes.data());
 }
 
+template <typename Context, std::size_t count, typename Init, typename Update, typename Digest>
+std::array<std::uint32_t, count> first_words(std::string_view bytes, Init init, Update update,
+                                             Digest digest) {
+  Context context;
+  init(&context);
+  update(&context, bytes.size(), data_of(bytes));
+  std::array<std::uint32_t, count> words;
+  digest(&context, sizeof words, reinterpret_cast<std::uint8_t*>(words.data()));
+  return words;
+}
+
 }  // namespace
 
 // Straight on the compression function: the streaming interface costs as much again for keys of one block.
@@ -32,36 +43,20 @@ std::array<std::uint32_t, 4> md5_words(std::string_view bytes) {
   return state;
 }
 
-std::string md5_hex(std::string_view bytes) {
-  const auto words = md5_words(bytes);
-  std::string hex;
-  for (const auto word : words) {
-    for (unsigned shift = 0; shift < 32; shift += 8) {
-      hex += "0123456789abcdef"[(word >> (shift + 4)) & 15U];
-      hex += "0123456789abcdef"[(word >> shift) & 15U];
-    }
-  }
-  return hex;
+std::array<std::uint32_t, 5> sha1_words(std::string_view bytes) {
+  return first_words<sha1_ctx, 5>(bytes, sha1_init, sha1_update, sha1_digest);
 }
 
-std::array<std::uint8_t, 20> sha1_bytes(std::string_view bytes) {
-  sha1_ctx context;
-  sha1_init(&context);
-  sha1_update(&context, bytes.size(), data_of(bytes));
-  std::array<std::uint8_t, 20> digest;
-  sha1_digest(&context, digest.size(), digest.data());
-  return digest;
+std::array<std::uint32_t, 4> sha256_words(std::string_view bytes) {
+  return first_words<sha256_ctx, 4>(bytes, sha256_init, sha256_update, sha256_digest);
 }
 
-std::array<std::uint32_t, 12> sha384_words(std::string_view bytes) {
-  sha512_ctx context;
-  sha384_init(&context);
-  sha384_update(&context, bytes.size(), data_of(bytes));
-  std::array<std::uint8_t, 48> digest;
-  sha384_digest(&context, digest.size(), digest.data());
-  std::array<std::uint32_t, 12> words;
-  std::memcpy(words.data(), digest.data(), digest.size());
-  return words;
+std::array<std::uint32_t, 4> sha384_words(std::string_view bytes) {
+  return first_words<sha512_ctx, 4>(bytes, sha384_init, sha512_update, sha384_digest);
+}
+
+std::array<std::uint32_t, 4> sha512_words(std::string_view bytes) {
+  return first_words<sha512_ctx, 4>(bytes, sha512_init, sha512_update, sha512_digest);
 }
 
 std::uint64_t md5(std::string_view key) {
@@ -74,14 +69,19 @@ std::uint64_t md5_top64(std::string_view key) {
 }
 
 std::uint64_t sha1(std::string_view key) {
-  const auto digest = sha1_bytes(key);
-  std::uint32_t word;
-  std::memcpy(&word, digest.data(), sizeof word);
-  return word;
+  return sha1_words(key)[0];
+}
+
+std::uint64_t sha256(std::string_view key) {
+  return sha256_words(key)[0];
 }
 
 std::uint64_t sha384(std::string_view key) {
   return sha384_words(key)[0];
+}
+
+std::uint64_t sha512(std::string_view key) {
+  return sha512_words(key)[0];
 }
 
 }  // namespace mcds::key_hash

@@ -85,6 +85,7 @@ class ProfilePlacement final : public Placement {
   // As often as they are listed, by their indexes in pool().
   std::vector<Member> listed_members() const {
     std::vector<Member> members = members_of(rule_, listed_, options_.resolver);
+    if (!options_.buckets.empty()) return in_buckets(members);
     if (pool_.size() == listed_.size()) return members;
     const std::vector<std::size_t> firsts = first_of_each(listed_);
     std::vector<std::uint32_t> indexes;
@@ -92,6 +93,17 @@ class ProfilePlacement final : public Placement {
       indexes.push_back(firsts[i] == i ? static_cast<std::uint32_t>(next++) : indexes[firsts[i]]);
     for (Member& member : members) member.index = indexes[member.index];
     return members;
+  }
+
+  std::vector<Member> in_buckets(const std::vector<Member>& members) const {
+    std::vector<Member> buckets;
+    for (const std::size_t place : options_.buckets) {
+      if (place >= members.size())
+        throw InvalidInput("buckets= names server " + std::to_string(place) + " of " +
+                           std::to_string(members.size()) + "; the first is 0");
+      buckets.push_back(members[place]);
+    }
+    return buckets;
   }
 
   void refuse_equal_names() const {
@@ -184,9 +196,12 @@ Owners ProfilePlacement::owners_of(std::string_view key) const {
   Owners owners = copies_on(servers);
   std::string buffer;
   if (rule_.wire == nullptr) return owners;
-  const std::string_view wire = rule_.wire(key, buffer);
-  if (wire == key) return owners;
-  for (Owner& owner : owners.list) owner.wire_key = wire;
+  // A prefix that is added after placing is added after this too.
+  const std::string_view rest = without_prefix(rule_, options_.key_prefix, key);
+  const std::string_view wire = rule_.wire(rest, buffer);
+  if (wire == rest) return owners;
+  for (Owner& owner : owners.list)
+    owner.wire_key = std::string(key.substr(0, key.size() - rest.size())).append(wire);
   return owners;
 }
 
@@ -236,6 +251,13 @@ std::optional<std::size_t> Placement::server_of_when_down(std::string_view, cons
       "' go while a server is down cannot be predicted; see when_down in mcds where --profiles");
 }
 
+Operation operation_named(std::string_view word) {
+  if (word == "get") return Operation::get;
+  if (word == "set") return Operation::set;
+  if (word == "delete") return Operation::remove;
+  throw InvalidInput("--operation must be get, set or delete");
+}
+
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options) {
   if (pool.empty()) throw InvalidInput("the server list is empty");
@@ -245,7 +267,8 @@ std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool p
     return std::make_shared<ProfilePlacement>(profile, std::move(pool), options);
   if (options.routes == nullptr)
     throw InvalidInput("the profile mcrouter-routes needs --servers-from mcrouter:FILE");
-  return make_routed_placement(std::move(pool), options.routes);
+  return make_routed_placement(
+      std::move(pool), std::make_shared<const Routes>(options.routes->for_operation(options.operation)));
 }
 
 }  // namespace mcds

@@ -21,12 +21,14 @@ class Continuum;
 class Routes;
 
 // Names and addresses, for the few clients that hash what a name resolves to. A member that is not set
-// resolves nothing.
+// resolves nothing. And what else is hashed with each server.
 struct Resolver {
   // The address (IPv4 first) a host name has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& name)> address_of;
   // The name an address has; nullopt: none.
   std::function<std::optional<std::string>(const std::string& address)> name_of;
+  // USER_PASSWORD, as bmemcached writes it.
+  std::string login = "None_None";
 };
 
 // How many of the servers that a client knows for a key hold it.
@@ -98,6 +100,11 @@ class Placement {
   virtual const Continuum* continuum() const { return nullptr; }
 };
 
+// What is asked about, where reads and writes may go different ways; any: what they have in common.
+enum class Operation { any, get, set, remove };
+// get, set or delete; throws InvalidInput for another word.
+Operation operation_named(std::string_view word);
+
 struct PlacementOptions {
   Resolver resolver = {};
   // The namespace that keys already carry: some clients do not hash it.
@@ -106,11 +113,16 @@ struct PlacementOptions {
   std::string hash_tag = {};
   // mcrouter's: hashed behind the key.
   std::string salt = {};
+  // libmemcached's virtual buckets: for each, the server's place in the list.
+  std::vector<std::size_t> buckets = {};
+  // Of the login, for a client that hashes its own with each server.
+  std::string password = {};
   // Accepts pools that the client could not use, to report what is wrong with them: servers that are listed
   // twice.
   bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;
+  Operation operation = Operation::any;
   // The client to ask, for the profile libmemcached-configured.
   std::shared_ptr<const AskedClient> asked = nullptr;
 };

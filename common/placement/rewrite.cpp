@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "common/placement/key_hash.hpp"
+#include "common/base/bytes.hpp"
 #include "common/placement/unicode.hpp"
 
 namespace mcds::rewrite {
@@ -40,7 +40,7 @@ std::string_view first_characters(std::string_view utf8, std::size_t count) {
 
 std::string_view dalli_cut(std::string_view key, std::size_t kept, std::string& buffer) {
   if (characters(key) <= longest_key) return key;
-  return buffer = std::string(first_characters(key, kept)) + ":md5:" + key_hash::md5_hex(key);
+  return buffer = std::string(first_characters(key, kept)) + ":md5:" + md5_hex(key);
 }
 
 std::string python_escaped(char c, char quote) {
@@ -96,8 +96,31 @@ std::string_view pecl_session(std::string_view key, std::string& buffer) {
 }
 
 std::string_view npm_memcached(std::string_view key, std::string& buffer) {
-  if (key.size() <= longest_key) return key;
-  return buffer = key_hash::md5_hex(key);
+  if (key.size() > longest_key) return buffer = md5_hex(key);
+  const std::string_view whole = key;
+  const auto next = [&] { return std::min(key.find("$$"), key.find("$&")); };
+  if (next() == std::string_view::npos) return key;
+  buffer.clear();
+  for (auto at = next(); at != std::string_view::npos; at = next()) {
+    buffer.append(key.substr(0, at)).append(key[at + 1] == '&' ? whole : "$");
+    key.remove_prefix(at + 2);
+  }
+  return buffer.append(key);
+}
+
+std::string_view fast_safe(std::string_view key, std::string& buffer) {
+  constexpr std::size_t longest = 200;
+  constexpr std::string_view digits = "0123456789ABCDEF";
+  buffer.clear();
+  for (const char c : key) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte > 0x20 && byte < 0x7f)
+      buffer += c;
+    else
+      buffer += {'%', digits[byte >> 4], digits[byte & 15U]};
+  }
+  if (buffer.size() > longest) buffer = sha1_hex(buffer);
+  return buffer == key ? key : buffer;
 }
 
 std::string_view dalli(std::string_view key, std::string& buffer) {

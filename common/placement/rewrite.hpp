@@ -18,8 +18,12 @@ std::string_view mcrouter(std::string_view key, std::string& buffer);
 std::string_view pecl_memcache(std::string_view key, std::string& buffer);
 // PECL memcache's sessions: ID-0, of the lock ID.lock as well.
 std::string_view pecl_session(std::string_view key, std::string& buffer);
-// npm memcached: the hex MD5 of a key longer than 250.
+// npm memcached: the hex MD5 of a key longer than 250. It pastes keys by String.replace(), which writes `$`
+// for `$$` and the whole key for `$&`; keys with "$`" or "$'" become broken commands, and are stored nowhere.
 std::string_view npm_memcached(std::string_view key, std::string& buffer);
+// Cache::Memcached::Fast::Safe: blanks, control bytes and those above 126 as %XX; the hex SHA-1 of what is
+// longer than 200 then.
+std::string_view fast_safe(std::string_view key, std::string& buffer);
 // dalli: the middle of a key longer than 250 characters gives way to its MD5.
 std::string_view dalli(std::string_view key, std::string& buffer);
 std::string_view dalli_with_namespace(std::string_view key, std::string& buffer);

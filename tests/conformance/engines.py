@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 # What is refused there, and nothing else is anywhere: what needs cas uniques, what needs an end.
 WITHOUT_CAS = frozenset({"counter set", "counter incr --exact", "lock run", "hash clear", "table clear"})
-WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl"}
+WITHOUT_EXPIRY = WITHOUT_CAS | {"counter incr --ttl", "item touch"}
+COPIES_WITHOUT_CAS = frozenset({"counter incr", "counter incr --exact", "hash set", "table add", "lock run"})
+# Copies are compared by cas uniques, which `gets` has.
+COPIES_WITHOUT_GETS = COPIES_WITHOUT_CAS | {
+    "counter get", "hash get", "table has", "array add", "array count", "array delete", "array fetch", "eventlog put", "eventlog fetch",
+    "eventlog tail", "eventlog info", "item touch"}
 
 
 @dataclass(frozen=True)
@@ -16,6 +21,7 @@ class Engine:
     says: str
     runs: tuple = ()  # none: of a server that is not installed, seen by hand
     refused: frozenset = frozenset()
+    refused_in_copies: frozenset = frozenset()
 
 
 ALL = "everything works"
@@ -33,26 +39,30 @@ ENGINES = [
            "Before 1.6.0 such an item cannot be added to: a counter there is refused as no number, a journal or event log as full",
            ("ext_path",)),
     Engine("memcached's own proxy 1.6.45, twemproxy 0.5", UNLISTED, ("twemproxy",)),
-    Engine("proxies that close the connection on a command they do not know, as mcrouter does", UNLISTED, ("mcrouter", "fatcache")),
+    Engine("fatcache", "everything works, except listing live keys, and item touch, on which it closes the connection: exit code 80",
+           ("fatcache",), frozenset({"item touch"}), frozenset({"item touch"})),
+    Engine("proxies that close the connection on a command they do not know, as mcrouter does", UNLISTED, ("mcrouter",)),
     Engine("ARCUS 1.15, pogocache 1.3.1 with --cas", UNLISTED, ("arcus", "pogocache")),
+    Engine("yrmcds 1.1", "everything works, except listing live keys, and locks in several copies: it does not say how long it has run"),
     Engine("memcached -C, pogocache without --cas",
            "everything except locks, cached output, exact counters, counter set, clear, and tables, hashes and counters in several "
            "copies. An array, or the index of a table or hash, that has filled its item is refused more",
-           ("-C", "pogocache-without-cas"), WITHOUT_CAS),
+           ("-C", "pogocache-without-cas"), WITHOUT_CAS, COPIES_WITHOUT_CAS),
     Engine("MemcacheDB 1.2.1 and 2.0",
-           "as with -C; commands with a ttl do not work either. Nothing expires there: visitors and event logs stay for ever",
-           ("memcachedb",), WITHOUT_EXPIRY),
+           "as with -C; counters with a ttl and item touch do not work either, and in several copies only visitors do. "
+           "Nothing expires there: visitors, event logs and items stay for ever",
+           ("memcachedb",), WITHOUT_EXPIRY, COPIES_WITHOUT_GETS),
     Engine("memcached -B binary", "with --protocol binary everything works, except listing live keys; without it nothing", ("-B binary",)),
     Engine("memcached -S", "with --protocol binary, --auth sasl and a login everything works, except listing live keys; without them nothing",
            ("-S",)),
 ]
 
 
-def refused_by(run):
+def refused_by(run, copies=1):
     """What is refused in that run; each is of one row."""
     rows = [engine for engine in ENGINES if run in engine.runs]
     assert len(rows) == 1, f"{run} is of {len(rows)} rows"
-    return rows[0].refused
+    return rows[0].refused if copies == 1 else rows[0].refused_in_copies
 
 
 def rows_of_page(text):

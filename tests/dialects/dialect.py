@@ -90,7 +90,7 @@ class Link(threading.Thread):
 
     def answer(self, line):
         words = line.split()
-        data = self.requests.read(int(words[4]) + 2) if words[0] in STORES and len(words) > 4 else b""
+        data = self.requests.read(int(words[4]) + 2) if words and words[0] in STORES and len(words) > 4 else b""
         if words[0] == b"version":
             return b"VERSION " + self.dialect.version.encode() + b"\r\n"
         if words[0] in (b"mn", b"mg", b"ma", b"md", b"ms", b"me"):
@@ -134,6 +134,8 @@ class Link(threading.Thread):
 
 
 class DialectServer:
+    link = Link
+
     def __init__(self, dialect, server_path, path):
         self.dialect, self.server_path, self.path = dialect, server_path, path
         self.listener = socket.socket(socket.AF_UNIX)
@@ -147,4 +149,4 @@ class DialectServer:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            Link(self.dialect, client, self.server_path).start()
+            self.link(self.dialect, client, self.server_path).start()

@@ -6,7 +6,7 @@ PREFIX = "app1:"
 
 @dataclass(frozen=True)
 class Configuration:
-    profile: str
+    profile: str  # perhaps with parameters
     options: tuple = ()
     prefix: str = ""  # what the client puts before every key; mcds is given it as --namespace
     keys: str = ""  # "session ids"; "any bytes" although the client takes only ASCII otherwise
@@ -28,6 +28,8 @@ class Client:
     longest: int = 250
     build: tuple = field(default=())  # commands that make its program; {out} is a directory for it
     reads: bool = False  # it cannot write: it prints what it reads
+    rewritten: tuple = ()  # keys that it sends under another name
+    password: str = ""  # what mcds is given as the client's own
 
 
 def configurations(*rows):
@@ -74,6 +76,18 @@ CACHE_MEMCACHED_FAST = configurations(
     ("perl-cache-memcached-fast-ketama-hash-namespace",
      f"{FAST} ketama_points=150 namespace={PREFIX} hash_namespace=1", PREFIX))
 
+SAFE = "class=Cache::Memcached::Fast::Safe"
+CACHE_MEMCACHED_FAST_SAFE = configurations(
+    ("perl-cache-memcached-fast-safe", SAFE),
+    ("perl-cache-memcached-fast-safe-namespace", f"{SAFE} namespace={PREFIX}", PREFIX),
+    ("perl-cache-memcached-fast-safe-ketama", f"{SAFE} ketama_points=150"),
+    ("perl-cache-memcached-fast-safe-ketama-namespace", f"{SAFE} ketama_points=150 namespace={PREFIX}", PREFIX))
+
+BMEMCACHED = configurations(
+    ("bmemcached-replicating", "class=ReplicatingClient"),
+    ("bmemcached-distributed", "class=DistributedClient"),
+    ("bmemcached-distributed:user=app", "class=DistributedClient user=app password=secret"))
+
 DALLI = configurations(
     ("dalli", ""),
     ("dalli-namespace", f"namespace={PREFIX.rstrip(':')}", PREFIX))
@@ -102,6 +116,8 @@ PHP_MEMCACHED = configurations(
     *hashes("php-memcached-modula-", "OPT_HASH=HASH_{} ADD=list", "CRC", "FNV1_32", "FNV1_64", "FNV1A_32", "FNV1A_64",
             "MD5", "MURMUR"),
     ("php-memcached-prefix", f"OPT_PREFIX_KEY={PREFIX} ADD=list", PREFIX),
+    ("php-memcached-vbucket:buckets=0/1/2/2/1/0/1/2",
+     "OPT_DISTRIBUTION=DISTRIBUTION_VIRTUAL_BUCKET ADD=list BUCKETS=0/1/2/2/1/0/1/2"),
     ("php-memcached-sorted", "OPT_SORT_HOSTS=1 ADD=list"),
     ("php-memcached-session", "session=1", "memc.sess.key.", "session ids", "php-ini"),
     ("php-memcached-session", "session=1 memcached.sess_prefix=s:", "s:", "session ids", "php-ini"),
@@ -167,7 +183,16 @@ NODE_MEMCACHED = configurations(
     ("node-memcached", ""),
     ("node-memcached-hash_ring", "compatibility=hash_ring"),
     ("node-memcached-namespace", f"namespace={PREFIX}", PREFIX),
+    *((f"node-memcached:algorithm={name}", f"algorithm={name}") for name in ("md5", "sha1", "sha256", "sha384", "sha512")),
     ("node-memcached-sha1", "algorithm=sha1"))
+
+NODE_MEMCACHE = configurations(
+    ("node-memcache", ""),
+    ("node-memcache-modula", "hash=ModulaHash"),
+    ("node-memcache-modula-md5", "hash=ModulaHash/md5"),
+    ("node-memcache-modula-sha1", "hash=ModulaHash/sha1"),
+    *((f"node-memcache-modula:hash={name}", f"hash=ModulaHash/{name}") for name in ("sha256", "sha384", "sha512")),
+    ("node-memcache-broadcast", "hash=BroadcastHash"))
 
 CLIENTS = (
     Client("pymemcache", "python3-pymemcache", ("python3", "with_pymemcache.py"), PYMEMCACHE, ci=True, weights=False),
@@ -176,6 +201,10 @@ CLIENTS = (
     Client("Cache::Memcached", "libcache-memcached-perl", ("perl", "cache_memcached.pl"), CACHE_MEMCACHED, ci=True),
     Client("Cache::Memcached::Fast", "libcache-memcached-fast-perl", ("perl", "cache_memcached.pl"), CACHE_MEMCACHED_FAST,
            ci=True),
+    Client("Cache::Memcached::Fast::Safe", "libcache-memcached-fast-safe-perl", ("perl", "cache_memcached.pl"),
+           CACHE_MEMCACHED_FAST_SAFE, ci=True, rewritten=("a key with spaces", "naïve ключ", "k" * 201, "ю" * 40)),
+    Client("bmemcached", "python3-binary-memcached", ("python3", "with_bmemcached.py"), BMEMCACHED, ci=True, weights=False,
+           password="secret"),
     Client("dalli", "ruby-dalli", ("ruby", "dalli.rb"), DALLI, ci=True),
     Client("php-memcached", "php-memcached", ("php", "memcached.php"), PHP_MEMCACHED, ci=True,
            ascii_only=True),
@@ -196,7 +225,9 @@ CLIENTS = (
            configurations(("perl-anyevent-memcached", "")), sockets=False),
     Client("nginx", "nginx-core", ("python3", "with_nginx.py"),
            configurations(("nginx-hash", ""), ("nginx-hash-consistent", "consistent=1")), reads=True),
-    Client("npm memcached", "memcached@2.2.2", ("node", "memcached.js"), NODE_MEMCACHED, sockets=False),
+    Client("npm memcached", "memcached@2.2.2", ("node", "memcached.js"), NODE_MEMCACHED, sockets=False,
+           rewritten=("a$$b", "x$&y", "$$$&$", "$&$&", "k" * 251)),
+    Client("npm memcache", "memcache@1.7.0", ("node", "memcache.js"), NODE_MEMCACHE, sockets=False),
     Client("memcache-plus", "memcache-plus@0.3.1", ("node", "memcache-plus.js"),
            configurations(("node-memcache-plus", "")), weights=False, sockets=False, longest=249),
     Client("memjs", "memjs@1.3.2", ("node", "memjs.js"), configurations(("memjs", "")), weights=False, sockets=False),

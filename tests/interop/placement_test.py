@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Real clients write; every key is on the server that `mcds where --as PROFILE` says, and mcds reads it there.
 
-Usage: placement_test.py BUILD_DIR [--all] [--client NAME]… [--profile NAME]… [--verbose]
-Without --all only the clients that are quick to install. MCDS_TEST_SEED repeats a run's keys and pools.
+Usage: placement_test.py BUILD_DIR [--all] [--client NAME]… [--profile NAME]… [--sizes] [--verbose]
+Without --all only the clients that are quick to install; --sizes: 1000 keys on 3, 5 and 10 equal servers instead of
+200 keys on five of each kind. MCDS_TEST_SEED repeats a run's keys and pools.
 """
 import argparse
 import contextlib
@@ -19,7 +20,7 @@ from clients import CLIENTS
 from servers import Asker, Memcacheds
 
 WRITERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "writers")
-KEYS = 200
+KEYS = 1000 if "--sizes" in sys.argv else 200
 WRITER_TIMEOUT_S = 120
 
 
@@ -44,7 +45,7 @@ def text_keys(choice, client, configuration):
         number = choice.randrange(10 ** 6)
         keys.add(f"ascii{number}" if ascii_only else
                  choice.choice((f"ключ:{number}", f"naïve-{number}", f"鍵{number}", f"smile\U0001f600{number}", f"ÿ{number}þ")))
-    return sorted(keys)
+    return sorted(keys | set(client.rewritten))
 
 
 class Pools:
@@ -62,7 +63,12 @@ class Pools:
         self.sockets = sockets
         self.named = [replace(server, name=f"node{i}") for i, server in enumerate(self.weighted)]
 
+        self.sizes = [on_ports[:3], on_ports, on_ports + [memcacheds.on_kernel_port() for _ in range(5)]] if "--sizes" in sys.argv else []
+
     def for_client(self, client):
+        if self.sizes:
+            yield from ((f"{len(servers)} ports", servers) for servers in self.sizes)
+            return
         yield "five ports", self.plain
         if client.weights:
             yield "weights", self.weighted
@@ -124,7 +130,7 @@ def places(servers, wire_keys, values):
         for i, key in enumerate(wire_keys):
             if held.get(key.encode()) == values[i].encode():
                 found[i].append(server.for_mcds().split("=")[-1].split("/?")[0])
-    return found
+    return [sorted(servers) for servers in found]
 
 
 def as_profile(configuration, servers):
@@ -132,8 +138,13 @@ def as_profile(configuration, servers):
             *(["-n", configuration.prefix] if configuration.prefix else [])]
 
 
-def read_by_mcds(bench, configuration, servers, keys, values):
-    """`mcds counter get --key` finds the numbers: told the servers and the profile, or where both are kept."""
+def read_by_mcds(bench, client, configuration, servers, keys, values):
+    """`mcds counter get --key` finds the numbers: told the servers and the profile, or where both are kept. `mcds item get` also
+    those that have another name there."""
+    if client.rewritten:
+        read = bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "item", "get", "--", *keys])
+        disagreement("item get", configuration.profile, keys, values, read.split())
+        return
     read = bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "counter", "get", "--key", "--", *keys])
     disagreement("counter get", configuration.profile, keys, values, read.split())
     if configuration.kept_in:
@@ -147,15 +158,18 @@ def written_and_found(bench, client, configuration, servers):
     keys = text_keys(bench.choice, client, configuration)
     values = [str(bench.next_number + i) for i in range(len(keys))]
     bench.next_number += len(keys)
-    wire_keys = [configuration.prefix + key for key in keys]
-    expected = bench.run([bench.mcds, *as_profile(configuration, servers), "-o", "value", "where", "-"], keys).splitlines()
+    bench.environment["MCDS_PASSWORD"] = client.password
+    bench.environment["MCDS_USER"] = "app" if client.password else ""
+    answers = [json.loads(line) for line in bench.run([bench.mcds, *as_profile(configuration, servers), "where", "-"], keys).splitlines()]
+    wire_keys = [answer.get("wire_key", configuration.prefix + key) for answer, key in zip(answers, keys)]
+    expected = [sorted(answer.get("servers", [answer["server"]])) for answer in answers]
     if client.reads:
-        return read_and_found(bench, client, configuration, servers, keys, expected)
+        return read_and_found(bench, client, configuration, servers, keys, [place for place, in expected])
     extra = [f"config={bench.left_configuration}"] if configuration.kept_in else []
     bench.run([*bench.words(client.writer), " ".join(server.for_writer() for server in servers), *configuration.options, *extra],
               [f"{key}\t{value}" for key, value in zip(keys, values)], WRITERS)
-    disagreement("where", configuration.profile, keys, [[place] for place in expected], places(servers, wire_keys, values))
-    read_by_mcds(bench, configuration, servers, keys, values)
+    disagreement("where", configuration.profile, keys, expected, places(servers, wire_keys, values))
+    read_by_mcds(bench, client, configuration, servers, keys, values)
     return len(keys)
 
 
@@ -173,7 +187,7 @@ def read_and_found(bench, client, configuration, servers, keys, expected):
     answers = dict(line.split("\t") for line in printed.splitlines())
     values = [answers.get(key) for key in keys]
     disagreement("where", configuration.profile, keys, [numbers[place] for place in expected], values)
-    read_by_mcds(bench, configuration, servers, keys, values)
+    read_by_mcds(bench, client, configuration, servers, keys, values)
     return len(keys)
 
 
@@ -188,7 +202,7 @@ def test_client(bench, client, wanted, offered, verbose):
     for configuration in client.configurations:
         if wanted and configuration.profile not in wanted:
             continue
-        if configuration.profile not in offered:
+        if configuration.profile.split(":")[0] not in offered:
             yield configuration.profile, 0, "mcds does not offer this profile"
             continue
         for pool, servers in bench.pools.for_client(client):
@@ -227,6 +241,7 @@ def main():
     parser.add_argument("--client", action="append", default=[])
     parser.add_argument("--profile", action="append", default=[])
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--sizes", action="store_true")
     options = parser.parse_args()
     passed = 0
     failures = []

@@ -231,3 +231,43 @@ TEST_CASE("guess: sessions in several copies are explained by the profile that k
   CHECK(contains(candidates.front(), "php-memcache-session"));
   CHECK(is_certain(candidates));
 }
+
+TEST_CASE("guess: what another client explains as well with this number of servers alone is not certain") {
+  for (const char* profile : {"libmemcached-modula-md5", "node-memcache-modula-md5"}) {
+    const std::string other = profile[0] == 'l' ? "node-memcache-modula-md5" : "libmemcached-modula-md5";
+    for (const int servers : {3, 5, 10}) {
+      CAPTURE(profile);
+      CAPTURE(servers);
+      const Pool pool = pool_of(static_cast<std::size_t>(servers));
+      const auto placement = make_placement(profile, pool);
+      std::vector<Sighting> sightings;
+      for (int i = 0; i < 1000; ++i) {
+        const std::string key = "user:" + std::to_string(i);
+        sightings.push_back({key, {placement->server_of(key)}});
+      }
+      const auto candidates = guess_profiles(pool, {}, sightings);
+      CHECK(candidates.front().explained == 1000);
+      CHECK(contains(candidates.front(), profile));
+      CHECK(contains(candidates.front(), other) == (servers != 10));
+      CHECK(is_certain(candidates) == (servers == 10));
+    }
+  }
+}
+
+TEST_CASE("guess: keys that are on every server were put there by a client that does so") {
+  for (const std::size_t servers : {2U, 3U, 5U}) {
+    CAPTURE(servers);
+    std::vector<Sighting> sightings;
+    for (int i = 0; i < 200; ++i) {
+      Sighting sighting{"user:" + std::to_string(i), {}};
+      for (std::size_t server = 0; server < servers; ++server) sighting.servers.push_back(server);
+      sightings.push_back(sighting);
+    }
+    sightings.back().servers.pop_back();  // one was evicted
+    const auto candidates = guess_profiles(pool_of(servers), {}, sightings);
+    CHECK(contains(candidates.front(), "bmemcached-replicating"));
+    CHECK(candidates.front().explained == 199);
+    // With two servers, clients that keep two copies do so as well.
+    CHECK(is_certain(candidates) == (servers > 2));
+  }
+}

@@ -134,7 +134,7 @@ TEST_CASE(
     for (const Profile& profile : all_profiles()) {
       if (needs_source(profile.rule.distribution)) continue;
       std::vector<std::string> names{std::string(profile.name)};
-      if (profile.rule.replication != Replication::none) {
+      if (profile.rule.replication != Replication::none && profile.rule.copies != every_server) {
         names.push_back(names[0] + ":copies=1");
         names.push_back(names[0] + ":copies=3");
       }
@@ -290,6 +290,16 @@ TEST_CASE("placement: a longer key than servers take is placed and kept as its c
   CHECK(wire("dalli", key).starts_with(std::string(212, 'x') + ":md5:"));
   CHECK(placed("dalli", pool)->hash_of(key) == placed("dalli", pool)->hash_of(wire("dalli", key)));
   CHECK(wire("php-memcache-default", "a b") == "a_b");
+  CHECK(wire("node-memcached", "a$$b") == "a$b");
+  CHECK(wire("node-memcached", "x$&y$$$&") == "xx$&y$$$&y$x$&y$$$&");
+  CHECK(wire("node-memcached", "$").empty());
+  CHECK(wire("perl-cache-memcached-fast-safe", "a b\xc3\xaf%") == "a%20b%C3%AF%");
+  CHECK(wire("perl-cache-memcached-fast-safe", std::string(200, 'x')).empty());
+  CHECK(wire("perl-cache-memcached-fast-safe", std::string(201, 'x')).size() == 40);
+  CHECK(make_placement("perl-cache-memcached-fast-safe-namespace", pool, {{}, "shop:"})
+            ->owners_of("shop:a b")
+            .list.front()
+            .wire_key == "shop:a%20b");
   CHECK(wire("dalli", "short").empty());
   CHECK(wire("ketama", key).empty());
 }
@@ -343,11 +353,27 @@ TEST_CASE("placement: parameters of a profile") {
         placed("memcached-proxy-jump-seed", pool)->hash_of("a"));
   CHECK(placed("memcached-proxy-default:seed=a", pool)->hash_of("a") !=
         placed("memcached-proxy-default:seed=b", pool)->hash_of("a"));
+  CHECK(placed("php-memcached-vbucket:buckets=2/2/2/2", pool)->server_of("a") == 2);
+  CHECK_THROWS_AS(placed("php-memcached-vbucket:buckets=0/3", pool), InvalidInput);
+  CHECK(placed("bmemcached-replicating", pool)->owners_of("a").list.size() == 3);
+  CHECK(placed("bmemcached-replicating", pool)->server_of_when_down("a", {true, false, false}) == 1);
+  CHECK(placed("node-memcached:algorithm=sha1", pool)->hash_of("a") ==
+        placed("node-memcached-sha1", pool)->hash_of("a"));
+  PlacementOptions login;
+  login.password = "secret";
+  const Pool named_so =
+      parse_pool("10.0.0.1_app_secret=10.0.0.1,10.0.0.2_app_secret=10.0.0.2,10.0.0.3_app_secret=10.0.0.3");
+  for (const char* key : {"a", "b", "c", "d", "e", "f"})
+    CHECK(make_placement("bmemcached-distributed:user=app", pool, login)->server_of(key) ==
+          placed("bmemcached-distributed", named_so)->server_of(key));
   CHECK(placed("xmemcached-default", pool)->server_of_when_down("a", {true, true, false}) == 2);
   for (const char* profile :
        {"ketama:seed=a", "memcached-proxy-default:seed=", "memcached-proxy-ring-ketama:seed=a",
         "ketama:copies=0", "ketama:copies", "ketama:points=3", "ketama:", "gomemcache:eject=yes",
-        "twemproxy-default:tag=x", "mcrouter-ch3:salt=", "ketama:eject=maybe"}) {
+        "twemproxy-default:tag=x", "mcrouter-ch3:salt=", "ketama:eject=maybe",
+        "bmemcached-replicating:copies=2", "node-memcached:hash=md5", "node-memcached:algorithm=crc",
+        "node-memcache-modula:hash=", "dalli:user=a", "bmemcached-distributed:user=",
+        "php-memcached-vbucket:buckets=", "php-memcached-vbucket:buckets=0/"}) {
     CAPTURE(profile);
     CHECK_THROWS_AS(placed(profile, pool), InvalidInput);
   }

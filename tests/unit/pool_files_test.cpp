@@ -241,6 +241,15 @@ TEST_CASE("Django's CACHES") {
       "\"django.core.cache.backends.locmem.LocMemCache\", \"LOCATION\": \"unique-snowflake\"}}}";
   CHECK(read(two) == "pymemcache-rendezvous 172.19.26.240:11211 172.19.26.242:11212");
   CHECK(read(two, "sessions") == "pylibmc-ketama unix:/tmp/memcached.sock 10.0.0.2:11211");
+  CHECK(parse_django(two, "sessions").user == "user");
+  const PoolFile memcachier = parse_django(
+      "{\"default\": {\"BACKEND\": \"django_bmemcached.memcached.BMemcached\", \"TIMEOUT\": null, "
+      "\"LOCATION\": \"mc1.example:11211,mc2.example:11211\", \"OPTIONS\": {\"username\": \"u\", "
+      "\"password\": \"p\"}}}",
+      "");
+  CHECK(memcachier.profile == "bmemcached-replicating");
+  CHECK(addresses(memcachier) == "mc1.example:11211 mc2.example:11211");
+  CHECK(memcachier.user + memcachier.password == "up");
   CHECK_THROWS_AS(read(two, "local"), Failure);
   CHECK_THROWS_WITH_AS(read(two, "none"),
                        "no such cache; the file has default, sessions, local (write FILE#CACHE)", Failure);
@@ -291,7 +300,9 @@ TEST_CASE("OpenStack's sections") {
   CHECK_THROWS_AS(read("[cache]\nbackend_argument = redis_expiration_time:600\nbackend_argument = db:0\n"
                        "backend_argument = url:redis://localhost:6379\nbackend = dogpile.cache.redis\n"),
                   Failure);
-  CHECK_THROWS_AS(read("[cache]\nbackend = dogpile.cache.bmemcached\nmemcache_servers = a\n"), Failure);
+  CHECK(read("[cache]\nbackend = dogpile.cache.bmemcached\nmemcache_servers = a,b\n") ==
+        "bmemcached-replicating a:11211 b:11211");
+  CHECK_THROWS_AS(read("[cache]\nbackend = dogpile.cache.null\nmemcache_servers = a\n"), Failure);
   CHECK_THROWS_AS(read("[cache]\nenabled = true\n"), Failure);
   CHECK_THROWS_AS(read("[a]\nmemcache_servers = h\n[b]\nmemcache_servers = i\n"), Failure);
 }

@@ -22,21 +22,18 @@ Verb& Verb::example(Wording line) {
   return *this;
 }
 
-Verb& Verb::argument(Wording name, Wording help, Target target) {
-  arguments_.push_back({name, help, target, true});
-  argument_last_ = true;
+Verb& Verb::argument(Wording name, Wording help, const WordTarget& target) {
+  arguments_.push_back({name, help, target.target, target.takes_dash, true});
   return *this;
 }
 
-Verb& Verb::optional_argument(Wording name, Wording help, Target target) {
-  arguments_.push_back({name, help, target, false});
-  argument_last_ = true;
+Verb& Verb::optional_argument(Wording name, Wording help, const WordTarget& target) {
+  arguments_.push_back({name, help, target.target, target.takes_dash, false});
   return *this;
 }
 
-Verb& Verb::option(Wording names, Wording value, Wording help, Target target) {
-  options_.push_back({names, value, help, target});
-  argument_last_ = false;
+Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget& target) {
+  options_.push_back({names, value, help, target.target, false, target.takes_dash});
   return *this;
 }
 
@@ -47,11 +44,6 @@ Verb& Verb::choice(Wording names, Wording choices, Wording help, Target target) 
 
 Verb& Verb::flag(Wording names, Wording help, bool& target) {
   options_.push_back({names, "", help, &target});
-  return *this;
-}
-
-Verb& Verb::dash() {
-  (argument_last_ ? arguments_.back().takes_dash : options_.back().takes_dash) = true;
   return *this;
 }
 

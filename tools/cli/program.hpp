@@ -1,15 +1,12 @@
 // The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema,
 // completions, __describe and the man page test all read this description.
 //
-//   void declare_counter(Command& counter) {
 //     auto options = std::make_shared<IncrOptions>();
 //     counter.verb("incr", "add to a counter, creating it if it is missing")
-//         .example("mcds counter incr hits")
-//         .argument("NAME", "the counter", options->name)
-//         .option("--ttl", "D", "ttl of a counter that is created", options->ttl)
+//         .argument("NAME", "the counter", &options->name)
+//         .option("--ttl", "D", "ttl of a counter that is created", &options->ttl)
 //         .answer("counter value delta created server @copies")
-//         .action([options](Session& session) { return incr(session, *options); });
-//   }
+//         .action(incr, options);
 #pragma once
 
 #include <cstdint>
@@ -19,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -36,6 +35,17 @@ using Target =
     std::variant<bool*, std::string*, std::optional<std::string>*, std::vector<std::string>*, std::uint64_t*,
                  std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
                  std::optional<double>*, int*, std::optional<int>*>;
+
+// A target in which `-` stands for standard input, or output; elsewhere it is refused.
+struct WordTarget {
+  template <typename Pointer>
+  WordTarget(Pointer target, bool dash = false) : target(target), takes_dash(dash) {}
+  Target target;
+  bool takes_dash;
+};
+inline WordTarget dash(Target target) {
+  return {target, true};
+}
 
 // Words of a declaration: a literal is used where it is, for every start of the program passes by all of
 // them; what is put together is kept until the program ends.
@@ -60,8 +70,8 @@ struct ArgumentSpec {
   std::string_view name;
   std::string_view help;
   Target target;  // std::vector<std::string>*: takes the rest
-  bool required = true;
-  bool takes_dash = false;
+  bool takes_dash;
+  bool required;
 };
 
 using Action = std::function<ExitStatus(Session&)>;
@@ -71,13 +81,11 @@ class Verb {
   Verb(std::string name, Wording summary) : name_(std::move(name)), summary_(summary) {}
 
   Verb& example(Wording line);  // three of them open --help
-  Verb& argument(Wording name, Wording help, Target target);
-  Verb& optional_argument(Wording name, Wording help, Target target);
-  Verb& option(Wording names, Wording value, Wording help, Target target);
+  Verb& argument(Wording name, Wording help, const WordTarget& target);
+  Verb& optional_argument(Wording name, Wording help, const WordTarget& target);
+  Verb& option(Wording names, Wording value, Wording help, const WordTarget& target);
   // `choices`: "FIRST|SECOND|…".
   Verb& choice(Wording names, Wording choices, Wording help, Target target);
-  // `-` stands for standard input, or output, in what was declared last; elsewhere it is refused.
-  Verb& dash();
   Verb& flag(Wording names, Wording help, bool& target);
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
@@ -87,7 +95,18 @@ class Verb {
   Verb& answer(Wording fields);
   // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
   Verb& field(Wording meaning);
+  // What it declares as others do.
+  template <typename... Arguments>
+  Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
+    declare(*this, std::forward<Arguments>(arguments)...);
+    return *this;
+  }
   Verb& action(Action action);
+  // Of options that live as long as the verb.
+  template <typename Options>
+  Verb& action(ExitStatus (*run)(Session&, const Options&), std::shared_ptr<Options> options) {
+    return action([run, options](Session& session) { return run(session, *options); });
+  }
 
   const std::string& name() const { return name_; }
   std::string_view summary() const { return summary_; }
@@ -107,7 +126,6 @@ class Verb {
   std::vector<std::string_view> examples_;
   std::vector<OptionSpec> options_;
   std::vector<ArgumentSpec> arguments_;
-  bool argument_last_ = false;
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
   bool metrics_ = false;

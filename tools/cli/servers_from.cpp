@@ -30,6 +30,7 @@ Failure no_answer(const std::string& what) {
 }
 
 constexpr std::size_t largest_pool_file = std::size_t{4} << 20;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // editors of Windows begin files with it
 
 struct Source {
   std::string kind, where, pool;
@@ -156,7 +157,10 @@ PoolFile configured_by_libmemcached(const std::string& where, const ConnectOptio
 FoundServers find_servers(std::string_view text, const Access& access, const ConnectOptions& options,
                           const Clock& clock) {
   const Source source = parse_source(text);
-  const auto file = [&] { return configuration_bytes(source.where, largest_pool_file); };
+  const auto file = [&] {
+    std::string bytes = configuration_bytes(source.where, largest_pool_file);
+    return bytes.starts_with(byte_order_mark) ? bytes.substr(byte_order_mark.size()) : bytes;
+  };
   if (source.kind == "nutcracker") return {parse_nutcracker(file(), source.pool)};
   if (source.kind == "mcrouter") return {parse_mcrouter(file(), source.pool)};
   if (source.kind == "php-ini") return {parse_php_ini(file(), source.pool)};

@@ -37,7 +37,7 @@ JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& plac
   if (number == 1 || (placement_.replicates() && !session_.options().copies)) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : copy_servers(placement_, number, key.placed_by())) {
-    list.push_back(JsonObject().bytes("server", session_.server_address(server)).number("index", server));
+    list.push_back(JsonObject("server", session_.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
 }

@@ -31,7 +31,7 @@ std::string decoded(std::string_view text) {
 // HOST, HOST:PORT, [v6]:PORT or the path of a socket, as one entry of parse_pool.
 std::string dsn_entry(std::string_view place, std::string_view weight) {
   if (place.ends_with(':')) place.remove_suffix(1);
-  if (place.empty()) throw bad_configuration("a DSN has no host");
+  if (place.empty()) throw bad_configuration("a server has no host");
   const std::string address = (place.starts_with('/') ? "unix:" : "") + std::string(place);
   return address + (weight.empty() || weight == "0" ? "" : "/?" + std::string(weight));
 }
@@ -135,23 +135,29 @@ std::string pylibmc_profile(const JsonNode* behaviors) {
                           " are not read; give the servers and --as");
 }
 
-std::string django_profile(const JsonNode& cache) {
-  const std::string backend = cache.string_at("BACKEND");
-  const JsonNode* options = cache.find("OPTIONS");
-  if (backend == "django.core.cache.backends.memcached.PyMemcacheCache") {
-    for (const char* name : {"hasher", "key_prefix"}) {
-      if (options != nullptr && options->find(name) != nullptr)
-        throw bad_configuration("OPTIONS has " + std::string(name) +
-                                ", which changes where keys are; give the "
-                                "servers and --as");
-    }
-    return "pymemcache-rendezvous";
+struct Backend {
+  std::string_view name;
+  const char* profile;  // null: its behaviors choose
+};
+
+std::string django_profile(const std::string& backend, const JsonNode& options) {
+  constexpr Backend backends[] = {
+      {"django.core.cache.backends.memcached.PyMemcacheCache", "pymemcache-rendezvous"},
+      {"django.core.cache.backends.memcached.MemcachedCache", "python-memcached"},
+      {"django.core.cache.backends.memcached.PyLibMCCache", nullptr},
+      {"django_pylibmc.memcached.PyLibMCCache", nullptr},
+      {"django_bmemcached.memcached.BMemcached", "bmemcached-replicating"}};
+  const auto* known = std::ranges::find(backends, backend, &Backend::name);
+  if (known == std::end(backends))
+    throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
+                            ": it is none for memcached that is known here");
+  if (known->profile == nullptr) return pylibmc_profile(options.find("behaviors"));
+  for (const char* name : {"hasher", "key_prefix"}) {
+    if (options.find(name) != nullptr)
+      throw bad_configuration("OPTIONS has " + std::string(name) +
+                              ", which changes where keys are; give the servers and --as");
   }
-  if (backend == "django.core.cache.backends.memcached.PyLibMCCache")
-    return pylibmc_profile(options == nullptr ? nullptr : options->find("behaviors"));
-  if (backend == "django.core.cache.backends.memcached.MemcachedCache") return "python-memcached";
-  throw bad_configuration("the cache's BACKEND is " + json_quote(backend) +
-                          ": it is not one of Django's own for memcached");
+  return known->profile;
 }
 
 std::string django_entry(const JsonNode& location) {
@@ -211,12 +217,16 @@ std::vector<OsloSection> oslo_sections(std::string_view ini) {
 }
 
 std::string oslo_profile(const OsloSection& section) {
-  const std::string& backend = section.backend;
-  if (backend.empty() || backend == "dogpile.cache.memcached" || backend == "oslo_cache.memcache_pool")
-    return "python-memcached";
-  if (backend == "dogpile.cache.pymemcache") return "pymemcache-rendezvous";
-  if (backend == "dogpile.cache.pylibmc") return "pylibmc-default";
-  throw bad_configuration("the backend of [" + section.name + "] is " + json_quote(backend) +
+  constexpr Backend backends[] = {{"", "python-memcached"},
+                                  {"dogpile.cache.memcached", "python-memcached"},
+                                  {"oslo_cache.memcache_pool", "python-memcached"},
+                                  {"dogpile.cache.pymemcache", "pymemcache-rendezvous"},
+                                  {"dogpile.cache.bmemcached", "bmemcached-replicating"},
+                                  {"dogpile.cache.pylibmc", "pylibmc-default"}};
+  if (const auto* known = std::ranges::find(backends, section.backend, &Backend::name);
+      known != std::end(backends))
+    return known->profile;
+  throw bad_configuration("the backend of [" + section.name + "] is " + json_quote(section.backend) +
                           ": its keys are not placed on one of these servers");
 }
 
@@ -251,7 +261,13 @@ PoolFile parse_django(std::string_view json, std::string_view wanted) {
     for (const auto& [name, value] : caches->members) append_all(names, {names.empty() ? "" : ", ", name});
     throw bad_configuration("no such cache; the file has " + names + " (write FILE#CACHE)");
   }
-  PoolFile file{.pool = {}, .profile = django_profile(*cache), .hash_tag = ""};
+  const JsonNode* given = cache->find("OPTIONS");
+  const JsonNode options = given == nullptr ? JsonNode() : *given;
+  PoolFile file{.pool = {},
+                .profile = django_profile(cache->string_at("BACKEND"), options),
+                .hash_tag = "",
+                .user = options.string_at("username"),
+                .password = options.string_at("password")};
   const JsonNode* location = cache->find("LOCATION");
   if (location == nullptr) throw bad_configuration("the cache has no LOCATION");
   std::vector<std::string> entries;

@@ -54,7 +54,8 @@ PoolFile parse_dsn(std::string_view text);
 PoolFile parse_dalli(std::string_view text);
 
 // Django's CACHES as JSON, or an object that has it under that name; `cache` is one of them, empty for the
-// only one or `default`. Django's own backends for memcached; all others are refused by name.
+// only one or `default`. Django's own backends for memcached, django-pylibmc and django-bmemcached; all
+// others are refused by name.
 PoolFile parse_django(std::string_view json, std::string_view cache);
 
 // Configuration files of OpenStack: memcache_servers, memcached_servers or `backend_argument = url:…` of a

@@ -207,6 +207,8 @@ std::string Server::address() const {
 Pool parse_pool(std::string_view text) {
   if (trimmed(text).empty())
     throw InvalidInput("the server list is empty; give HOST:PORT, several separated by commas");
+  if (text.find('\0') != std::string_view::npos)
+    throw InvalidInput("the server list has a NUL byte; is it text?");
   refuse_logins(text);
   Pool pool;
   for (std::size_t from = 0; from <= text.size();) {

@@ -52,6 +52,15 @@ constexpr Rule prefix_not_hashed(Rule rule, const char* own_prefix = "") {
   return rule;
 }
 
+// Every key is written to all servers, and read from the first that has it.
+constexpr Rule on_every_server() {
+  Rule rule = modulo(key_hash::always_0);
+  rule.replication = Replication::next_servers;
+  rule.copies = every_server;
+  rule.failover = Failover::next_server;
+  return rule;
+}
+
 constexpr Rule failing_over(Failover failover, Rule rule) {
   rule.failover = failover;
   return rule;

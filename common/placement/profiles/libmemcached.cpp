@@ -159,6 +159,8 @@ constexpr Profile profiles[] = {
      "OPT_LIBKETAMA_COMPATIBLE, then OPT_DISTRIBUTION=CONSISTENT", consistent(md5)},
     {"php-memcached-binary-ketama-compatible", &php, "OPT_BINARY_PROTOCOL, OPT_LIBKETAMA_COMPATIBLE",
      holding_any_byte(weighted(md5))},
+    {"php-memcached-vbucket", &php, "OPT_DISTRIBUTION=VIRTUAL_BUCKET, setBucket",
+     bucket_mask(modula(standard))},
     {"php-memcached-session", &php_session, "session.save_handler=memcached",
      prefix_not_hashed(consistent_late(standard), "memc.sess.key.")},
 

@@ -1,6 +1,7 @@
 // NAME:PARAMETER=VALUE:…
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/placement/identity.hpp"
 #include "common/placement/profiles/profile.hpp"
 
 namespace mcds {
@@ -17,6 +18,34 @@ bool take_number(std::string_view value, std::size_t most, std::size_t& number) 
   return true;
 }
 
+template <char first>
+bool names_hashes(const Rule& rule) {
+  return rule.named_hashes != nullptr && rule.named_hashes->parameter[0] == first;
+}
+
+bool take_hash(std::string_view value, Rule& rule, PlacementOptions&) {
+  for (const NamedHash& named : rule.named_hashes->hashes) {
+    if (named.name != value) continue;
+    rule.hash = named.hash;
+    if (named.points != nullptr) rule.points = named.points;
+    return true;
+  }
+  return false;
+}
+
+bool take_buckets(std::string_view value, Rule&, PlacementOptions& options) {
+  options.buckets.clear();
+  for (bool more = true; more;) {
+    const auto slash = std::min(value.find('/'), value.size());
+    const auto server = parse_u64(value.substr(0, slash));
+    if (!server || *server > 100'000) return false;
+    options.buckets.push_back(static_cast<std::size_t>(*server));
+    more = slash < value.size();
+    value.remove_prefix(std::min(slash + 1, value.size()));
+  }
+  return true;
+}
+
 struct Parameter {
   std::string_view name;
   const char* values;
@@ -26,7 +55,7 @@ struct Parameter {
 
 constexpr Parameter parameters[] = {
     {"copies", "a number from 1 to 1000",
-     [](const Rule& rule) { return rule.replication != Replication::none; },
+     [](const Rule& rule) { return rule.replication != Replication::none && rule.copies != every_server; },
      [](std::string_view value, Rule& rule, PlacementOptions&) {
        return take_number(value, 1000, rule.copies);
      }},
@@ -49,6 +78,16 @@ constexpr Parameter parameters[] = {
        rule.seed = key_hash::xxh3(value);
        return !value.empty();
      }},
+    {"hash", "md5, sha1, sha256, sha384 or sha512", names_hashes<'h'>, take_hash},
+    {"algorithm", "md5, sha1, sha256, sha384 or sha512", names_hashes<'a'>, take_hash},
+    {"user", "a name", [](const Rule& rule) { return rule.identity == identity::bmemcached; },
+     [](std::string_view value, Rule&, PlacementOptions& options) {
+       options.resolver.login =
+           std::string(value) + '_' + (options.password.empty() ? "None" : options.password);
+       return !value.empty();
+     }},
+    {"buckets", "places in the list of servers from 0 on, with slashes between them: 0/1/2/1",
+     [](const Rule& rule) { return rule.distribution == Distribution::mask; }, take_buckets},
     {"eject", "yes or no", [](const Rule& rule) { return rule.ejects; },
      [](std::string_view value, Rule& rule, PlacementOptions&) {
        if (value == "yes") rule.failover = Failover::rebuilt;

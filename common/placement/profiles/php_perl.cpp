@@ -13,6 +13,7 @@ using namespace key_hash;
 constexpr Client pecl{"php-memcache (PECL memcache)", "4.0.5.2", "PHP"};
 constexpr Client perl{"Cache::Memcached", "1.30", "Perl"};
 constexpr Client fast{"Cache::Memcached::Fast", "0.28", "Perl"};
+constexpr Client fast_safe{"Cache::Memcached::Fast::Safe", "0.06", "Perl"};
 constexpr Client any_event{"AnyEvent::Memcached", "0.08", "Perl"};
 
 constexpr Rule pecl_rule(Rule rule) {
@@ -47,6 +48,11 @@ constexpr Rule fast_ketama() {
   return rule;
 }
 
+constexpr Rule safe(Rule rule) {
+  rule.wire = rewrite::fast_safe;
+  return holding_any_byte(rewriting(rewrite::fast_safe, rule));
+}
+
 constexpr Profile profiles[] = {
     {"php-memcache-default", &pecl, "default (consistent, crc32)", pecl_consistent(crc32)},
     {"php-memcache-consistent-crc32", &pecl, "hash_strategy=consistent, hash_function=crc32",
@@ -79,6 +85,12 @@ constexpr Profile profiles[] = {
      prefix_not_hashed(fast_ketama())},
     {"perl-cache-memcached-fast-ketama-hash-namespace", &fast,
      "ketama_points => 150, namespace, hash_namespace => 1", fast_ketama()},
+    {"perl-cache-memcached-fast-safe", &fast_safe, "default", safe(fast_slots())},
+    {"perl-cache-memcached-fast-safe-namespace", &fast_safe, "namespace",
+     safe(prefix_not_hashed(fast_slots()))},
+    {"perl-cache-memcached-fast-safe-ketama", &fast_safe, "ketama_points => 150", safe(fast_ketama())},
+    {"perl-cache-memcached-fast-safe-ketama-namespace", &fast_safe, "ketama_points => 150, namespace",
+     safe(prefix_not_hashed(fast_ketama()))},
     {"perl-anyevent-memcached", &any_event, "default", weighted_modulo(crc15)},
 };
 

@@ -59,6 +59,17 @@ constexpr bool needs_source(Distribution distribution) {
   return distribution == Distribution::routes || distribution == Distribution::asked;
 }
 
+// A hash that the user of a client names: `hash=md5`.
+struct NamedHash {
+  std::string_view name;
+  KeyHash hash;
+  PointMaker points;  // null: they follow from the hash
+};
+struct HashNames {
+  std::string_view parameter;
+  std::span<const NamedHash> hashes;
+};
+
 enum class Order { as_given, by_host_and_port, shorter_name_first, natural };
 
 // How a key prefix (`--namespace`) is hashed that the key already starts with.
@@ -90,6 +101,8 @@ enum class Replication {
   next_servers,  // those that follow in the list
 };
 
+constexpr std::size_t every_server = 1'000'000;  // as Rule::copies
+
 struct Rule {
   Distribution distribution = Distribution::modulo;
   KeyHash hash = nullptr;
@@ -106,9 +119,10 @@ struct Rule {
   Order order = Order::as_given;
   bool repeats = false;  // modulo: each server as often as its weight
   bool zero_weight_is_one = false;
-  bool no_weights = false;       // every server weighs 1, whatever the pool says
-  PointMaker points = nullptr;   // ring, bucketed
-  KeyHash point_hash = nullptr;  // of the points; null: as `hash`
+  bool no_weights = false;                  // every server weighs 1, whatever the pool says
+  PointMaker points = nullptr;              // ring, bucketed
+  const HashNames* named_hashes = nullptr;  // that may be chosen instead
+  KeyHash point_hash = nullptr;             // of the points; null: as `hash`
   std::size_t points_per_weight = 160;
   bool takes_points = false;
   Search search = Search::at_or_after;
@@ -154,7 +168,7 @@ std::span<const Alias> all_aliases();
 // `did you mean` if no profile has that name or alias.
 const Profile& profile_named(std::string_view name);
 
-// The rule with the parameters in NAME:PARAMETER=VALUE:…; `tag=` and `salt=` go into the options. Throws
+// The rule with the parameters in NAME:PARAMETER=VALUE:…; what is of no rule goes into the options. Throws
 // InvalidInput for one that this client does not have.
 Rule rule_with_parameters(const Profile& profile, std::string_view text, PlacementOptions& options);
 

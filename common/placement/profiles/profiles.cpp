@@ -25,7 +25,7 @@ std::vector<Profile> sorted_by_name() {
 constexpr Alias aliases[] = {
     {"apr_memcache", "apr-memcache"},
     {"aws-elasticache-java", "aws-elasticache-java-default"},
-    {"bmemcached", "bmemcached-distributed"},
+    {"bmemcached", "bmemcached-replicating"},
     {"cache-memcached", "perl-cache-memcached"},
     {"cache-memcached-fast", "perl-cache-memcached-fast"},
     {"django", "pymemcache-rendezvous"},

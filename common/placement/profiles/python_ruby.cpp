@@ -68,9 +68,10 @@ constexpr Profile profiles[] = {
     {"python-memcached-oldhash", &python_memcached, "useOldServerHashFunction()", slots(crc32_or_1)},
     {"python-memcached-prefix", &python_memcached, "key_prefix of set_multi", slots(crc15_or_1)},
 
-    {"bmemcached-distributed", &bmemcached, "DistributedClient without credentials",
+    {"bmemcached-replicating", &bmemcached, "Client, ReplicatingClient", holding_any_byte(on_every_server())},
+    {"bmemcached-distributed", &bmemcached, "DistributedClient",
      holding_any_byte(failing_over(Failover::lost, without_weights(md5_ring(identity::bmemcached)))),
-     "user and password are part of what is hashed for a server"},
+     "user and password are part of what is hashed for a server: user=NAME, the password as for a login"},
     {"uhashring-default", &uhashring, "default", md5_ring(identity::as_written)},
     {"uhashring-ketama", &uhashring, "hash_fn=\"ketama\"", uhashring_ketama()},
 

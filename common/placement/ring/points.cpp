@@ -14,9 +14,10 @@ std::string numbered(const std::string& name, std::size_t number) {
   return name + '-' + std::to_string(number);
 }
 
-void md5_groups(const std::string& name, std::size_t groups, Values& values, std::size_t words_used = 4) {
+template <auto digest_words = key_hash::md5_words>
+void add_groups(const std::string& name, std::size_t groups, Values& values, std::size_t words_used = 4) {
   for (std::size_t group = 0; group < groups; ++group) {
-    const auto words = key_hash::md5_words(numbered(name, group));
+    const auto words = digest_words(numbered(name, group));
     values.insert(values.end(), words.begin(), words.begin() + static_cast<std::ptrdiff_t>(words_used));
   }
 }
@@ -42,15 +43,6 @@ std::size_t groups_of_libmemcached(std::uint32_t weight, const Shares& shares) {
 std::size_t groups_of_hashring(std::uint32_t weight, const Shares& shares) {
   const double share = static_cast<double>(weight) / static_cast<double>(shares.total_weight);
   return floored(share * 40.0 * static_cast<double>(shares.servers));
-}
-
-void words_of_sha1(const std::string& text, std::size_t words_used, Values& values) {
-  const auto digest = key_hash::sha1_bytes(text);
-  for (std::size_t i = 0; i < words_used; ++i) {
-    std::uint32_t word;
-    std::memcpy(&word, digest.data() + 4 * i, sizeof word);
-    values.push_back(word);
-  }
 }
 
 std::string_view as_bytes(const std::uint32_t& little_endian) {
@@ -86,47 +78,45 @@ void enyim_words(const Member& member, std::size_t words, KeyHash hash, KeyHash 
 }  // namespace
 
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  md5_groups(member.name, groups_of_libmemcached(member.weight, shares), values);
+  add_groups(member.name, groups_of_libmemcached(member.weight, shares), values);
 }
 
 // A float share, but the product in double.
 void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values) {
   const float share = static_cast<float>(member.weight) / static_cast<float>(shares.total_weight);
   const double groups = static_cast<double>(share) * 40.0 * static_cast<double>(shares.servers);
-  md5_groups(member.name, floored(static_cast<float>(groups)), values);
+  add_groups(member.name, floored(static_cast<float>(groups)), values);
 }
 
-void ketama_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  md5_groups(member.name, groups_of_hashring(member.weight, shares), values);
+template <auto digest_words>
+void of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
+  add_groups<digest_words>(member.name, groups_of_hashring(member.weight, shares), values);
 }
+template void of_hashring<key_hash::md5_words>(const Member&, const Shares&, KeyHash, Values&);
+template void of_hashring<key_hash::sha1_words>(const Member&, const Shares&, KeyHash, Values&);
+template void of_hashring<key_hash::sha256_words>(const Member&, const Shares&, KeyHash, Values&);
+template void of_hashring<key_hash::sha384_words>(const Member&, const Shares&, KeyHash, Values&);
+template void of_hashring<key_hash::sha512_words>(const Member&, const Shares&, KeyHash, Values&);
 
 void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values) {
   const auto product = static_cast<double>(groups_per_server * shares.servers * member.weight);
-  md5_groups(member.name, floored(product / static_cast<double>(shares.total_weight)), values);
+  add_groups(member.name, floored(product / static_cast<double>(shares.total_weight)), values);
 }
 
 void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  md5_groups(member.name, groups_per_server * shares.servers * member.weight / shares.total_weight, values);
+  add_groups(member.name, groups_per_server * shares.servers * member.weight / shares.total_weight, values);
 }
 
 void ketama_40(const Member& member, const Shares&, KeyHash, Values& values) {
-  md5_groups(member.name, groups_per_server * member.weight, values);
+  add_groups(member.name, groups_per_server * member.weight, values);
 }
 
 void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  md5_groups(member.name, groups_of_hashring(member.weight, shares), values, 3);
-}
-
-void sha1_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values) {
-  const std::size_t groups = groups_of_hashring(member.weight, shares);
-  for (std::size_t group = 0; group < groups; ++group) words_of_sha1(numbered(member.name, group), 4, values);
+  add_groups(member.name, groups_of_hashring(member.weight, shares), values, 3);
 }
 
 void sha384_40(const Member& member, const Shares&, KeyHash, Values& values) {
-  for (std::size_t group = 0; group < groups_per_server; ++group) {
-    const auto words = key_hash::sha384_words(numbered(member.name, group));
-    values.insert(values.end(), words.begin(), words.begin() + 4);
-  }
+  add_groups<key_hash::sha384_words>(member.name, groups_per_server, values);
 }
 
 void hash_100(const Member& member, const Shares&, KeyHash hash, Values& values) {
@@ -163,8 +153,7 @@ void dalli(const Member& member, const Shares& shares, KeyHash, Values& values) 
   const auto product = static_cast<double>(shares.servers * 160 * member.weight);
   const std::size_t count = floored(product / static_cast<double>(shares.total_weight));
   for (std::size_t j = 0; j < count; ++j) {
-    const auto digest = key_hash::sha1_bytes(member.name + ':' + std::to_string(j));
-    values.push_back(std::uint64_t{digest[0]} << 24 | digest[1] << 16 | digest[2] << 8 | digest[3]);
+    values.push_back(key_hash::big_endian<key_hash::sha1>(member.name + ':' + std::to_string(j)));
   }
 }
 
@@ -179,7 +168,7 @@ void enyimcore_default(const Member& member, const Shares&, KeyHash, Values& val
 }
 
 void enyim_sha1(const Member& member, const Shares&, KeyHash, Values& values) {
-  for (std::size_t j = 0; j < 32; ++j) words_of_sha1(numbered(member.name, j), 5, values);
+  add_groups<key_hash::sha1_words>(member.name, 32, values, 5);
 }
 
 void enyim_fnv1_32(const Member& member, const Shares&, KeyHash, Values& values) {

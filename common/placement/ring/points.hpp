@@ -11,14 +11,14 @@ using Values = std::vector<std::uint64_t>;
 // The four words of md5(NAME-GROUP), as many groups as the client's arithmetic gives a weight.
 void ketama(const Member& member, const Shares& shares, KeyHash, Values& values);  // libmemcached, in floats
 void ketama_of_libketama(const Member& member, const Shares& shares, KeyHash, Values& values);
-void ketama_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);  // npm
 void ketama_of_whalin(const Member& member, const Shares& shares, KeyHash, Values& values);
 void ketama_of_uhashring(const Member& member, const Shares& shares, KeyHash, Values& values);
 void ketama_40(const Member& member, const Shares& shares, KeyHash, Values& values);
 
-// npm's hashring with compatibility 'hash_ring' (three words) and with sha1 (four words).
+// npm's hashring: four words of such a digest; with compatibility 'hash_ring' three of md5.
+template <auto digest_words>
+void of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
 void hash_ring_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
-void sha1_of_hashring(const Member& member, const Shares& shares, KeyHash, Values& values);
 // AWS's Java client since 1.2.0: ketama_40 with SHA-384.
 void sha384_40(const Member& member, const Shares& shares, KeyHash, Values& values);
 

@@ -22,6 +22,7 @@ struct Lock::Ballot {
     // Its vote could help some client to a majority.
     bool able() const { return may_vote() && take.result() != AcquireCopy::Result::failed; }
     bool young() const { return vote && vote->young(); }
+    bool ageless() const { return vote && vote->ageless(); }
     // The add was applied, or may have been.
     bool added() const { return won() || take.in_doubt(); }
   };
@@ -147,6 +148,9 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
                           " servers can vote";
+    if (const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless); ageless != 0)
+      message += "; " + std::to_string(ageless) +
+                 " do not say for how long they have run, and may have forgotten locks: use --copies 1";
     if (const std::size_t young = ballot.number_of(&Ballot::Voter::young); young != 0) {
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
@@ -172,9 +176,12 @@ UnknownOutcome Lock::perhaps_taken(const std::string& message, const std::string
                         address());
 }
 
-// Of several servers what they add up to, of one what it said.
+// Of several servers what they add up to, of one what it said; of all that cannot do it, why.
 void Lock::fail(const Ballot& ballot, const std::string& of_several, const std::string& doubtful) const {
-  if (by_vote()) throw NotApplied(ErrorCode::unavailable, of_several, address());
+  const bool all_refuse = std::all_of(
+      ballot.voters.begin(), ballot.voters.end(),
+      [](const Ballot::Voter& voter) { return voter.take.failure().is(ReplyFailure::Kind::refused); });
+  if (by_vote() && !all_refuse) throw NotApplied(ErrorCode::unavailable, of_several, address());
   const AcquireCopy& take = ballot.voters.front().take;
   if (!doubtful.empty() && take.in_doubt()) {
     throw perhaps_taken(take.failure().failure->message, doubtful);

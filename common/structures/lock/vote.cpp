@@ -33,7 +33,7 @@ std::vector<Request> LockVote::requests() const {
     case Step::look:
       return {Request::get(sentinel_).on(server_)};
     case Step::ask:
-      return {Request::add(sentinel_, "V0", Exptime::never()).on(server_),
+      return {Request::add(sentinel_, "V0", Exptime::never()).relying_on_cas().on(server_),
               Request::gets(sentinel_).on(server_), Request::stats(server_)};
     case Step::mark:
       return {Request::compare_and_set(sentinel_, "V1 " + std::to_string(since_), Exptime::never(), cas_)
@@ -67,8 +67,10 @@ void LockVote::take_uptime(std::span<const Reply> replies) {
   step_ = Step::settled;
   if (sentinel.outcome != Outcome::hit || stats.failed()) return;
   take_sentinel(sentinel.value);
-  young_ = !votes_ && uptime_in(stats.value).value_or(0) < uptime_needed_s_;
-  if (votes_ || young_) return;
+  const auto uptime = uptime_in(stats.value);
+  ageless_ = !votes_ && !uptime;
+  young_ = !votes_ && uptime && *uptime < uptime_needed_s_;
+  if (votes_ || ageless_ || young_) return;
   cas_ = sentinel.cas;
   since_ = static_cast<std::uint64_t>(std::max<std::int64_t>(clock_.wall().time_since_epoch().count(), 0));
   step_ = cas_.value == 0 ? Step::settled : Step::mark;

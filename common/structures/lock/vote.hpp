@@ -29,6 +29,8 @@ class LockVote final : public LockExchange {
   bool votes() const { return votes_; }
   // It answered, but started too recently to vote.
   bool young() const { return young_; }
+  // It answered, but its statistics have no uptime: it never votes.
+  bool ageless() const { return ageless_; }
   // Votes: since when, in microseconds since 1970.
   std::uint64_t since() const { return since_; }
 
@@ -44,6 +46,7 @@ class LockVote final : public LockExchange {
   CasUnique cas_;
   bool votes_ = false;
   bool young_ = false;
+  bool ageless_ = false;
   std::uint64_t since_ = 0;
 };
 

@@ -1,4 +1,4 @@
-# Cache::Memcached, Cache::Memcached::Fast: class=NAME; the rest are the constructor's options.
+# Cache::Memcached, Cache::Memcached::Fast, Cache::Memcached::Fast::Safe: class=NAME; the rest are the constructor's options.
 use strict;
 use warnings;
 
@@ -9,7 +9,7 @@ eval "require $class; 1" or die $@;
 my @servers = map {
     my ($host, $port, $weight) = split /\|/;
     my $address = $port ? "$host:$port" : $host;
-    $class eq 'Cache::Memcached::Fast' ? { address => $address, weight => $weight } : [ $address, $weight ];
+    $class->isa('Cache::Memcached::Fast') ? { address => $address, weight => $weight } : [ $address, $weight ];
 } split ' ', $servers;
 my $client = $class->new({ servers => \@servers, %options });
 while (my $line = <STDIN>) {

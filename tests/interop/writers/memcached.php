@@ -1,5 +1,5 @@
 <?php
-// php-memcached: the calls in order: OPT_NAME=VALUE (a number, text, or the name of a constant), ADD=list or ADD=one.
+// php-memcached: the calls in order: OPT_NAME=VALUE (a number, text, or the name of a constant), ADD=list or ADD=one; BUCKETS=0/1/….
 // session=1 stores through the session handler instead: keys are session ids, the other options settings, and config=FILE
 // is where they are left as a php.ini.
 [, $servers, ] = $argv;
@@ -41,6 +41,10 @@ foreach ($calls as [$name, $value]) {
         } else {
             array_map(fn ($server) => $client->addServer(...$server), $servers);
         }
+        continue;
+    }
+    if ($name === 'BUCKETS') {
+        $client->setBucket(array_map('intval', explode('/', $value)), null, 0);
         continue;
     }
     $constant = "Memcached::$value";

@@ -9,6 +9,7 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
   for (std::size_t i = 0; i < count; ++i) requests.push_back(Request::version(i));
   std::vector<Reply> replies = cluster.execute(requests);
   std::vector<Condition> conditions(count);
+  std::vector<bool> asked(count);
   for (std::size_t i = 0; i < count; ++i) {
     Condition& condition = conditions[i];
     condition.stats.resize(arguments.size());
@@ -21,18 +22,24 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
       condition.error = replies[i].failure->message;
       condition.denied = replies[i].is(ReplyFailure::Kind::denied);
     }
+    // One that does not know `version` is up if it knows this.
+    asked[i] = condition.error.empty() || replies[i].is(ReplyFailure::Kind::refused);
   }
   for (std::size_t argument = 0; argument < arguments.size(); ++argument) {
     requests.clear();
     for (std::size_t i = 0; i < count; ++i) {
-      if (conditions[i].error.empty()) requests.push_back(Request::stats(i, arguments[argument]));
+      if (asked[i]) requests.push_back(Request::stats(i, arguments[argument]));
     }
     if (requests.empty()) break;
     for (Reply& reply : cluster.execute(requests)) {
       Condition& condition = conditions[reply.server];
       if (!reply.failed()) {
         condition.stats[argument] = std::move(reply.value);
+        if (!condition.up) condition.error.clear();
+        condition.up = true;
       } else if (argument == 0) {
+        asked[reply.server] = false;
+        if (!condition.up) continue;
         condition.error = "no statistics: " + reply.failure->message;
         condition.refused = true;
       }
@@ -42,8 +49,7 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
 }
 
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition) {
-  JsonObject line;
-  line.bytes("server", server.address()).number("index", index);
+  JsonObject line = JsonObject("server", server.address()).number("index", index);
   if (!server.name.empty()) line.bytes("name", server.name);
   return line.boolean("up", condition.up);
 }

@@ -1,11 +1,8 @@
 // mcds servers: one line per server, the dead ones too.
 #include <map>
-#include <memory>
 
-#include "common/base/units.hpp"
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/statistics.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/options.hpp"
 
@@ -46,7 +43,7 @@ void warn_of_certificates(const Session& session, const Pool& pool, const Certif
 JsonObject describe(const Server& server, std::size_t index, const Condition& condition,
                     const CertificateEnds& ends) {
   JsonObject line = server_line(server, index, condition);
-  if (condition.up) line.bytes("version", condition.version);
+  if (!condition.version.empty()) line.bytes("version", condition.version);
   number(line, "uptime_s", condition, "uptime");
   number(line, "items", condition, "curr_items");
   number(line, "used_bytes", condition, "bytes");
@@ -118,7 +115,7 @@ void declare_servers(Command& command) {
       .optional_argument("ARG", "with --stats: which statistics: settings, items, slabs, ...",
                          &options->argument)
       .metrics()
-      .action([options](Session& session) { return run(session, *options); });
+      .action(run, options);
 }
 
 }  // namespace mcds

@@ -1,15 +1,10 @@
 // mcds where --guess: which client put the keys where they are.
 #include "common/placement/guess.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
 
-#include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
@@ -115,9 +110,9 @@ std::vector<std::string> without_first(const std::vector<std::string_view>& prof
 
 JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std::optional<double> share) {
   const Profile& profile = profile_named(candidate.profiles.front());
-  JsonObject line;
-  line.bytes("profile", profile.name)
-      .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
+  JsonObject line =
+      JsonObject("profile", profile.name)
+          .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
   line.number("explained", candidate.explained).number("keys", keys);
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);
@@ -200,6 +195,10 @@ std::string why_not(const std::vector<Candidate>& candidates, const std::vector<
   if (best.explained * 20 < keys * 19)
     return "no profile explains these keys: the best explains " + std::to_string(best.explained) + " of " +
            std::to_string(keys) + "; list the servers as the client does, in its order, with its weights";
+  if (!best.not_elsewhere.empty())
+    return std::string(best.not_elsewhere.front()) + " places these keys as " +
+           std::string(best.profiles.front()) +
+           " does with this number of servers, but not with one more: find out which client it is";
   return "too few keys to be certain (" + std::to_string(keys) + "); give more of them";
 }
 
@@ -241,6 +240,10 @@ ExitStatus where_guess(Session& session, const WhereOptions& options) {
   if (writers.empty() && is_certain(candidates))
     writers = writer_of_others(candidates, pool, placing, sightings);
   print_candidates(session, candidates, writers, sightings.size());
+  const auto& best = candidates.front().profiles;
+  if (std::any_of(best.begin(), best.end(),
+                  [](std::string_view name) { return profile_named(name).rule.copies == every_server; }))
+    session.output().warning("every key is on every server");
   const bool certain = is_certain(candidates) && writers.empty();
   if (!certain) {
     const std::string spelling = writers.empty() ? spelling_hint(pool, placing, sightings) : std::string();
