@@ -1,7 +1,7 @@
 #include "tools/cli/parse.hpp"
 
-// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of the
-// standard streams: they are declared instead.
+// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of
+// the standard streams: they are declared instead.
 #include <istream>
 #include <ostream>
 #ifdef __GLIBCXX__
