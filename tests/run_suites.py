@@ -100,6 +100,8 @@ def targets(build, chosen):
 
 def main():
     arguments = [word for word in sys.argv[1:] if word != "--targets"]
+    if not arguments or arguments[0].startswith("-"):
+        sys.exit(__doc__)
     build, wanted = arguments[0], arguments[1:]
     chosen = [suite for suite in suites(build) if not wanted or {suite[0], suite[0].split("/")[0]} & set(wanted)]
     unknown = set(wanted) - {word for name, _ in chosen for word in (name, name.split("/")[0])}

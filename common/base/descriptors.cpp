@@ -1,8 +1,10 @@
 #include "common/base/descriptors.hpp"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 
 namespace mcds {
 
@@ -32,6 +34,21 @@ void restore_descriptor_limit() {
 unsigned long descriptor_limit() {
   rlimit limit{};
   return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : 0;
+}
+
+void Descriptor::reset() {
+  if (number_ > STDIN_FILENO) close(number_);
+  number_ = -1;
+}
+
+bool write_all(int descriptor, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t size = write(descriptor, bytes.data(), bytes.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return true;
 }
 
 }  // namespace mcds

@@ -94,6 +94,10 @@ JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
   return raw(name, std::to_string(value));
 }
 
+JsonObject& JsonObject::number_or_null(std::string_view name, std::optional<std::uint64_t> value) {
+  return value ? number(name, *value) : raw(name, "null");
+}
+
 JsonObject& JsonObject::signed_number(std::string_view name, std::int64_t value) {
   return raw(name, std::to_string(value));
 }
@@ -226,6 +230,13 @@ std::optional<std::string> json_field(std::string_view text, std::string_view na
                                  [&](const JsonMember& member) { return member.name == name; });
   if (last == members->rend()) return std::nullopt;
   return std::move(last->value);
+}
+
+std::optional<std::string> json_bytes(std::string_view text, std::string_view name) {
+  if (const auto plain = json_field(text, name)) return json_unquote(*plain);
+  const auto encoded = json_field(text, std::string(name) + "_b64");
+  const auto digits = encoded ? json_unquote(*encoded) : std::nullopt;
+  return digits ? parse_base64(*digits) : std::nullopt;
 }
 
 std::string quote_bytes(std::string_view bytes) {

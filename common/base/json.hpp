@@ -16,11 +16,15 @@ namespace mcds {
 // One compact JSON object, its fields in the order they were added.
 class JsonObject {
  public:
+  JsonObject() = default;
+  // One that begins with bytes(name, value).
+  JsonObject(std::string_view name, std::string_view value) { bytes(name, value); }
   // A string field; bytes that are not UTF-8 go to `<name>_b64` instead.
   JsonObject& bytes(std::string_view name, std::string_view value);
   // The same of a value that may be large and outlives the object: it is written from where it is.
   JsonObject& stored_bytes(std::string_view name, std::string_view value);
   JsonObject& number(std::string_view name, std::uint64_t value);
+  JsonObject& number_or_null(std::string_view name, std::optional<std::uint64_t> value);
   JsonObject& signed_number(std::string_view name, std::int64_t value);
   // As json_real.
   JsonObject& real(std::string_view name, double value);
@@ -112,5 +116,7 @@ std::optional<std::vector<JsonMember>> json_members(std::string_view text);
 // The compact JSON text of one field of a JSON object, the last of its name; nullopt if there is none or
 // `text` is not an object.
 std::optional<std::string> json_field(std::string_view text, std::string_view name);
+// The bytes that JsonObject::bytes() wrote under this name; nullopt if there are none.
+std::optional<std::string> json_bytes(std::string_view text, std::string_view name);
 
 }  // namespace mcds

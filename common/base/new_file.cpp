@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -30,6 +31,8 @@ bool may_replace(const std::string& path) {
 NewFile::NewFile(std::string path) : path_(std::move(path)) {
   const std::size_t slash = path_.rfind('/');
   folder_ = slash == std::string::npos ? "." : slash == 0 ? "/" : path_.substr(0, slash);
+  if (path_.empty() || path_.back() == '/')
+    throw Failure(ErrorCode::cannot_write, "cannot write '" + path_ + "': give the name of a file");
   if (!may_replace(path_))
     throw Failure(ErrorCode::cannot_write,
                   "cannot write " + path_ + ": it is there and not a regular file; give another name");
@@ -59,12 +62,7 @@ void NewFile::fail(const char* what) const {
 }
 
 void NewFile::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail("cannot write");
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
+  if (!write_all(descriptor_, bytes)) fail("cannot write");
 }
 
 void NewFile::keep() {

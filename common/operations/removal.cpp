@@ -15,22 +15,28 @@ constexpr std::size_t unknown_size = 16 * 1024;
 
 }  // namespace
 
+std::vector<std::int64_t> server_times(Cluster& cluster, const Clock& clock,
+                                       std::optional<std::size_t> only) {
+  const auto now = std::chrono::floor<std::chrono::seconds>(clock.wall()).time_since_epoch().count();
+  std::vector<std::int64_t> times(cluster.placement().pool().size(), now);
+  std::vector<Request> requests;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (!only || *only == i) requests.push_back(Request::stats(i));
+  }
+  for (const Reply& reply : cluster.execute(requests)) {
+    const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
+    if (time) times[reply.server] = static_cast<std::int64_t>(*time);
+  }
+  return times;
+}
+
 SelectedRemoval::SelectedRemoval(const Context& context, RemovalOptions options, Watch watch)
     : context_(context),
       options_(std::move(options)),
       watch_(std::move(watch)),
       pace_(options_.rate, context_.clock.steady()),
       largest_batch_(pace_.largest_batch()) {
-  if (!options_.older_than) return;
-  const std::int64_t now =
-      std::chrono::floor<std::chrono::seconds>(context_.clock.wall()).time_since_epoch().count();
-  times_.assign(context_.cluster.placement().pool().size(), now);
-  std::vector<Request> requests;
-  for (std::size_t i = 0; i < times_.size(); ++i) requests.push_back(Request::stats(i));
-  for (const Reply& reply : context_.cluster.execute(requests)) {
-    const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
-    if (time) times_[reply.server] = static_cast<std::int64_t>(*time);
-  }
+  if (options_.older_than) times_ = server_times(context_.cluster, context_.clock);
 }
 
 void SelectedRemoval::take(const LiveKey& key) {

@@ -24,6 +24,11 @@
 
 namespace mcds {
 
+// What each server takes for now, in seconds of UNIX time: it expires items by its own clock. `only`: the
+// others are not asked. A server that does not say is taken to have ours.
+std::vector<std::int64_t> server_times(Cluster& cluster, const Clock& clock,
+                                       std::optional<std::size_t> only = {});
+
 struct RemovalOptions {
   KeySelection selection = {};
   std::optional<Duration> older_than = {};  // neither read nor written for so long, as the server counts it

@@ -128,6 +128,7 @@ const SaveReport& Save::write(const Watch& watch) {
   about.number("vanished", vanished).number("failed", failed).object("passed_over", passed_over);
   if (!report_.torn.empty()) {
     const auto most = static_cast<std::ptrdiff_t>(std::min(report_.torn.size(), most_named));
+    about.number("torn_count", report_.torn.size());
     about.strings("torn", {report_.torn.begin(), report_.torn.begin() + most});
   }
   writer_->finish(about);
@@ -251,7 +252,8 @@ void Save::write_structures(const Watch& watch) {
       for (auto record = spool.next(); record; record = spool.next()) records.push_back(std::move(*record));
       for (const Spooled& record : records) {
         const std::string name = full_name(saved_as(record.key, key_prefix, context_.copies));
-        if (names.size() < most_named * 100) names.emplace(key_hash::xxh3(name), name);
+        const std::uint64_t structure = key_hash::xxh3(name);
+        if (!unchanged.contains(structure)) names.emplace(structure, name);
       }
       write_part(std::move(records), unchanged, saved, watch);
     }

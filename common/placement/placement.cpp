@@ -251,6 +251,13 @@ std::optional<std::size_t> Placement::server_of_when_down(std::string_view, cons
       "' go while a server is down cannot be predicted; see when_down in mcds where --profiles");
 }
 
+Operation operation_named(std::string_view word) {
+  if (word == "get") return Operation::get;
+  if (word == "set") return Operation::set;
+  if (word == "delete") return Operation::remove;
+  throw InvalidInput("--operation must be get, set or delete");
+}
+
 std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool pool,
                                                 const PlacementOptions& options) {
   if (pool.empty()) throw InvalidInput("the server list is empty");
@@ -260,7 +267,8 @@ std::shared_ptr<const Placement> make_placement(std::string_view profile, Pool p
     return std::make_shared<ProfilePlacement>(profile, std::move(pool), options);
   if (options.routes == nullptr)
     throw InvalidInput("the profile mcrouter-routes needs --servers-from mcrouter:FILE");
-  return make_routed_placement(std::move(pool), options.routes);
+  return make_routed_placement(
+      std::move(pool), std::make_shared<const Routes>(options.routes->for_operation(options.operation)));
 }
 
 }  // namespace mcds

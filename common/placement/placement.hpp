@@ -100,6 +100,11 @@ class Placement {
   virtual const Continuum* continuum() const { return nullptr; }
 };
 
+// What is asked about, where reads and writes may go different ways; any: what they have in common.
+enum class Operation { any, get, set, remove };
+// get, set or delete; throws InvalidInput for another word.
+Operation operation_named(std::string_view word);
+
 struct PlacementOptions {
   Resolver resolver = {};
   // The namespace that keys already carry: some clients do not hash it.
@@ -117,6 +122,7 @@ struct PlacementOptions {
   bool any_pool = false;
   // The routes of a proxy's configuration, for the profile mcrouter-routes.
   std::shared_ptr<const Routes> routes = nullptr;
+  Operation operation = Operation::any;
   // The client to ask, for the profile libmemcached-configured.
   std::shared_ptr<const AskedClient> asked = nullptr;
 };

@@ -172,7 +172,7 @@ void take_away_everything(Request& request) {
   auto record = written_by(request);
   if (!record || record->base.kind == CounterRecord::Base::Kind::begun) return;
   for (auto& [name, life] : record->lives) life.taken = life.made;
-  request.value = record->text(several);
+  request.value = record->text();
 }
 
 // A set that joins what others set.
@@ -180,7 +180,7 @@ void take_nothing_away(Request& request) {
   auto record = written_by(request);
   if (!record) return;
   for (auto& [name, life] : record->lives) life.taken = {};
-  request.value = record->text(several);
+  request.value = record->text();
 }
 
 // What a client takes for done that was not.

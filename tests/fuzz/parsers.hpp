@@ -97,7 +97,7 @@ inline void read_cache(std::string_view text) {
 inline void read_counter(std::string_view text) {
   for (const std::size_t copies : {1U, 2U}) {
     if (const auto record = CounterRecord::parse(text, copies))
-      must(CounterRecord::parse(record->text(copies), copies).has_value());
+      must(CounterRecord::parse(record->text(), copies).has_value());
   }
   static_cast<void>(plain_number(text));
 }

@@ -325,6 +325,19 @@ def structures(world):
     check(summary(done)["loaded"] == 0 and summary(done)["passed_over"] == {"locks": 1}, f"load of a lock: {done}")
 
 
+def many_torn(world):
+    """Each structure that is not saved is named, however many there are: without cas none can be saved."""
+    (path,) = world.start("-C")
+    for number in range(30):
+        world.run([path], "array", "add", f"a{number}", "x")
+    file = world.file("torn")
+    done = world.run([path], "item", "save", file, "--structures")
+    named = {json.loads(line).get("structure") for line in done.stdout.splitlines()} - {None}
+    check(done.returncode == 2 and named == {f"array a{number}" for number in range(30)}, f"named as torn: {sorted(named)}")
+    with open(file, "rb") as saved:
+        check(b'"torn_count":30,"torn":["array a0","array a1",' in saved.read(), "the file does not tell what it lacks")
+
+
 def forbidden(world, paths):
     run = lambda *words: world.run(paths, *words)  # noqa: E731
     run("lock", "acquire", "night", "--ttl", "1h", "--fence")
@@ -436,6 +449,9 @@ def without_room(world):
     done = world.run([path], "item", "save", link)
     with open(file, "rb") as older:
         check(done.returncode == 73 and older.read() == b"older", f"save through a link: {done}")
+    for nameless in ("", world.directory + "/"):  # a variable that is empty: nothing is listed for it
+        done = world.run([path], "item", "save", nameless, "-v")
+        check(done.returncode == 73 and b"give the name of a file" in done.stderr and b"item dump" not in done.stderr, f"save: {done}")
     with open("/dev/full", "wb") as full:
         done = subprocess.run([MCDS, "item", "save", "-"], stdout=full, stderr=subprocess.PIPE, env=world.environment([path]),
                               timeout=60, check=False)
@@ -645,7 +661,7 @@ def answers(path):
 
 
 def main():
-    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
+    parts = (there_and_back, what_is_there_stays, damaged_files, compressed, structures, many_torn, written_meanwhile, killed, without_room, sick_servers, ends_midway, kept)
     for part in [part for part in parts if not sys.argv[2:] or part.__name__ in sys.argv[2:]]:
         with tempfile.TemporaryDirectory() as directory:
             world = World(directory)

@@ -58,7 +58,7 @@ class Sessions:
             raise Finding(f"{verb}: {done.returncode}: {done.stdout.strip()[:300]} of {SESSIONS} {done.stderr[:300]}")
 
     def mcds(self, *words, keys=None):
-        return self.bench.run([self.bench.mcds, "--servers-from", "php-ini:" + self.ini, "where", *words], keys)
+        return self.bench.run([self.bench.mcds, "--servers-from", "php-ini:" + self.ini, "--timeout", "10s", "where", *words], keys)
 
     def holders(self, key):
         found = set()

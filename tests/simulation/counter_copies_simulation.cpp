@@ -42,8 +42,9 @@ struct History {
   }
   static constexpr std::uint64_t step = 1000;  // of sets: what is added and subtracted does not bridge it
   static std::uint64_t value_of_set(std::size_t n) { return step * (n + 1) + step / 2; }
-  // Of each set, whether the one before was in every copy when it began: otherwise each may have reached
-  // another copy, and of two copies either counts.
+  // Of each set, whether the one before was in every copy when it began, and a copy that it reached had not
+  // lost that: otherwise each may have reached another copy, and of two copies either counts. Who reaches only
+  // a copy that forgot cannot know which number to take, so that its set counts (counter/copies.hpp).
   std::vector<bool> follows;
   // The last set that is due, from 1; 0: none.
   std::size_t last_set() const {
@@ -91,11 +92,16 @@ struct Setting {
 
 void set(Context& context, History& history) {
   const std::size_t n = history.sets.size();
-  history.follows.push_back(n == 0 || history.writes.everywhere(history.sets[n - 1]));
+  const bool whole = n == 0 || history.writes.everywhere(history.sets[n - 1]);
+  const std::set<std::size_t> forgetful = history.writes.forgetful_servers();
+  history.follows.push_back(false);
   history.sets.push_back(history.writes.begin());
   try {
     const auto done = Counter(context).set("n", History::value_of_set(n), std::nullopt, false);
     history.writes.acknowledged(history.sets[n], done.copies);
+    history.follows[n] = whole && std::any_of(done.copies.begin(), done.copies.end(), [&](const auto& copy) {
+                           return !copy.failure && !forgetful.contains(copy.server);
+                         });
   } catch (const Failure&) {
     history.writes.given_up(history.sets[n]);
   }
@@ -254,7 +260,7 @@ test::Spoiled::Spoil take_away_everything(std::size_t copies) {
     record->base.kind = CounterRecord::Base::Kind::begun;
     record->base.value = 0;
     for (auto& [name, life] : record->lives) life.taken = life.made;
-    request.value = record->text(copies);
+    request.value = record->text();
   };
 }
 

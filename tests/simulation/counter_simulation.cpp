@@ -5,8 +5,9 @@
 #include <map>
 
 #include "common/base/bytes.hpp"
+#include "common/primitives/cas_update.hpp"
 #include "common/structures/counter/counter.hpp"
-#include "common/structures/counter/update.hpp"
+#include "common/structures/counter/record.hpp"
 #include "tests/support/simulation.hpp"
 
 namespace mcds::counter_simulation {

@@ -25,6 +25,7 @@ void DueWrites::acknowledged(Id write, const std::vector<CopyOutcome>& copies) {
 
 void DueWrites::healed(std::size_t since) {
   whole_ = true;
+  forgetful_.clear();
   for (Write& write : writes_) {
     if (write.acknowledged && write.done < since) write.everywhere = true;
   }
@@ -32,6 +33,7 @@ void DueWrites::healed(std::size_t since) {
 
 void DueWrites::server_lost(std::size_t server) {
   lost_.push_back(server);
+  forgetful_.insert(server);
   whole_ = false;
   for (Write& write : writes_) {
     const bool on_its_way = write.done == 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "common/primitives/several/copies.hpp"
@@ -33,6 +34,8 @@ class DueWrites {
   // No server was lost since the last read that made all copies whole.
   bool whole() const { return whole_; }
   const std::vector<std::size_t>& lost_servers() const { return lost_; }
+  // Those lost since then.
+  const std::set<std::size_t>& forgetful_servers() const { return forgetful_; }
 
  private:
   struct Write {
@@ -46,6 +49,7 @@ class DueWrites {
   std::size_t now_ = 0;
   bool whole_ = true;
   std::vector<std::size_t> lost_;
+  std::set<std::size_t> forgetful_;
 };
 
 // Whether all copies are whole now.

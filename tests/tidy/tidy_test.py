@@ -117,8 +117,11 @@ def check_public(path, text):
     check(not hits, f"{path}: {hits}")
 
 
-def check_comments(path, text):
-    """clang-format leaves them as wide as they are."""
+def check_comments(path, text, names):
+    """clang-format leaves them as wide as they are, and no compiler sees that a file has another name now."""
+    gone = {word for comment in re.findall(r"//(.*)", text) for word in re.findall(r"[\w/]+\.[ch]pp\b", comment)
+            if os.path.basename(word) not in names}
+    check(not gone, f"{path}: comments name files that there are not: {sorted(gone)}")
     wide = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > 110 and re.match(r" *//(?! sources:)", line)]
     check(not wide, f"{path}: comments wider than 110 columns in the lines {wide}")
 
@@ -139,6 +142,7 @@ def check_begin(path, text):
     """A reader is soon at the first declaration; what it promises in detail may stand behind it."""
     first = next((number for number, line in enumerate(text.split("\n"), 1) if line and not re.match(r"\s*//|#|namespace\b", line)), 0)
     check(first <= 30, f"{path}: the first declaration is in line {first}, not before line 31")
+    check(text.startswith("//"), f"{path}: does not begin with what it is")
 
 
 def main():
@@ -149,6 +153,7 @@ def main():
     check(not TOP_LEVEL - top, f"top level: missing {sorted(TOP_LEVEL - top)}")
     sources = tracked("*.cpp", "*.hpp", "*.h", "*.c")
     check_format(sources)
+    names = {os.path.basename(path) for path in sources}
     between = []
     for path in sources:
         text = read(path)
@@ -156,7 +161,7 @@ def main():
         if path.startswith(("common/", "tools/")):
             between += check_rooms(path, text)
         check_public(path, text)
-        check_comments(path, text)
+        check_comments(path, text, names)
         if path.startswith(("common/", "tools/")):
             long = list(long_functions(text))
             check(not long, f"{path}: functions of more than 60 lines begin in the lines {long}")

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include "common/base/bytes.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 #include "common/base/json.hpp"
 #include "common/base/random.hpp"
@@ -127,6 +129,40 @@ TEST_CASE(
   CHECK(Exptime::after(720h + 1s, now).wire() == 1795234133 + 2592001);
   CHECK(Exptime::at(now - 5s, now).wire() == 1);
   CHECK_THROWS_AS(Exptime::after(24h * 365 * 20, now), InvalidInput);
+}
+
+TEST_CASE(
+    "JSON: the bytes of a field are read as they were written, and a number that is not known is null") {
+  const std::string text = JsonObject("plain", "a\"b")
+                               .bytes("odd", "\xff\n")
+                               .number_or_null("known", 7)
+                               .number_or_null("not", {})
+                               .text();
+  CHECK(json_bytes(text, "plain") == "a\"b");
+  CHECK(json_bytes(text, "odd") == "\xff\n");
+  CHECK(json_bytes(text, "known") == std::nullopt);
+  CHECK(json_bytes(text, "absent") == std::nullopt);
+  CHECK(json_field(text, "known") == "7");
+  CHECK(json_field(text, "not") == "null");
+}
+
+TEST_CASE("descriptors: what is written comes whole, and the end when its descriptor is gone") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const Descriptor from(ends[0]);
+  const std::string text(60'000, 'x');
+  {
+    Descriptor into(ends[1]);
+    const Descriptor moved = std::move(into);
+    CHECK(write_all(moved, text));
+  }
+  std::string read_back(text.size() + 1, ' ');
+  std::size_t got = 0;
+  while (const ssize_t size = read(from, read_back.data() + got, read_back.size() - got))
+    got += static_cast<std::size_t>(size);
+  CHECK(got == text.size());
+  CHECK(read_back.starts_with(text));
+  CHECK(!write_all(-1, "x"));
 }
 
 }  // namespace mcds::base_test

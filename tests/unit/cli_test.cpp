@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "common/base/errors.hpp"
 #include "tools/cli/complete.hpp"
@@ -123,6 +124,20 @@ TEST_CASE("the exit code of a batch is that of its worst line") {
   CHECK(worse(refused, bad_data) == refused);
   CHECK(worse(refused, unknown_outcome) == unknown_outcome);
   CHECK(worse(unavailable, unknown_outcome) == unavailable);
+}
+
+TEST_CASE("each kind of failure has an exit code and a word of its own") {
+  std::set<ExitStatus> codes;
+  std::set<std::string> words;
+  constexpr int kinds = static_cast<int>(ErrorCode::unknown_outcome) + 1;
+  for (int i = 0; i < kinds; ++i) {
+    codes.insert(status_of(static_cast<ErrorCode>(i)));
+    words.insert(name_of(static_cast<ErrorCode>(i)));
+  }
+  CHECK(codes.size() == kinds);
+  CHECK(words.size() == kinds);
+  CHECK(words.contains("usage"));
+  CHECK(!words.contains(""));
 }
 
 }  // namespace mcds::cli_test

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/session.hpp"
 
@@ -19,11 +19,6 @@ namespace mcds {
 namespace {
 
 using Text = std::optional<std::string>;
-
-Text environment(const std::string& name) {
-  const char* const value = std::getenv(name.c_str());
-  return value == nullptr || *value == '\0' ? std::nullopt : Text(value);
-}
 
 bool readable_by_others(const std::string& file) {
   struct stat entry {};

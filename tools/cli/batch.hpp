@@ -2,7 +2,6 @@
 //
 //   const Batch<Element> batch{.parse = bare_element, .run = [&](Window<Element>& window) {
 //     answer_each(window, table.has(names_of(window.items)), print);
-//     return Answers();
 //   }};
 //   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
 //
@@ -27,7 +26,7 @@ namespace mcds {
 
 class Session;
 
-// Prints the answers to a window that is in flight. Empty: they are printed already.
+// Prints the answers to a window that is in flight.
 using Answers = std::function<void()>;
 
 // Items that are sent together. It lives until its answers are printed.
@@ -61,6 +60,18 @@ void answer_each(const Window<Item>& window, const Results& results, const Answe
       window.fail(i, *results[i].failure);
     else
       window.note(answer(window.items[i], results[i]));
+  }
+}
+
+// For items that are answered one after the other: what `answer` throws is the failure of its item.
+template <typename Item, typename Answer>
+void answer_one_by_one(const Window<Item>& window, const Answer& answer) {
+  for (std::size_t i = 0; i < window.items.size(); ++i) {
+    try {
+      window.note(answer(window.items[i]));
+    } catch (const Failure& failure) {
+      window.fail(i, failure);
+    }
   }
 }
 
@@ -125,8 +136,10 @@ template <typename Item>
 struct Batch {
   // nullopt: a line to pass over. Throws Failure or InvalidInput for a bad line.
   std::function<std::optional<Item>(std::string line)> parse;
-  // Sends the window's items. A Failure that it throws is that of all its items.
-  std::function<Answers(Window<Item>& window)> run;
+  // Sends the window's items and prints the answers. A Failure that it throws is that of all its items.
+  std::function<void(Window<Item>& window)> run = {};
+  // Instead: only sends them, and the answers are printed while the next window is in flight.
+  std::function<Answers(Window<Item>& window)> begin = {};
   // A window is sent before it has more than that.
   std::size_t most_items = 1024;
   std::function<std::size_t(const Item&)> bytes_of = {};
@@ -182,7 +195,7 @@ class BatchRun {
     bytes_ = 0;
     Answers answers;
     try {
-      answers = batch_.run(*window);
+      batch_.run ? batch_.run(*window) : static_cast<void>(answers = batch_.begin(*window));
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
       window->fail_from(0, failure);
@@ -219,7 +232,7 @@ ExitStatus Batch<Item>::of_words(Session& session, std::vector<Item> items,
       },
       [&](ExitStatus status) { worst = worse(worst, status); });
   window.items = std::move(items);
-  if (const Answers answers = run(window)) answers();
+  run ? run(window) : begin(window)();
   return worst;
 }
 

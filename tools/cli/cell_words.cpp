@@ -174,8 +174,7 @@ std::size_t shown_width(std::string_view utf8) {
   return width;
 }
 
-std::string wrapped_at_80(std::string_view utf8, std::size_t at, std::size_t indent) {
-  constexpr std::size_t line_width = 80;
+std::string wrapped(std::string_view utf8, std::size_t at, std::size_t indent, std::size_t line_width) {
   std::string lines;
   for (const std::string_view word : split(utf8, ' ')) {
     const std::size_t width = shown_width(word);

@@ -20,9 +20,9 @@ std::string column_title(std::string_view name);
 
 // How many columns of a terminal a UTF-8 text takes.
 std::size_t shown_width(std::string_view utf8);
-// Broken between words before the 80th column; what follows the first line begins at the column `indent`.
-// `at`: where the text begins.
-std::string wrapped_at_80(std::string_view utf8, std::size_t at, std::size_t indent);
+// Broken between words before this column; what follows the first line begins at the column `indent`. `at`:
+// where the text begins.
+std::string wrapped(std::string_view utf8, std::size_t at, std::size_t indent, std::size_t width = 80);
 // The text, shortened by an ellipsis at the end or in the middle if it does not fit.
 std::string shortened(const std::string& utf8, std::size_t width, bool in_the_middle);
 

@@ -29,25 +29,6 @@ constexpr Duration look_for_leftovers_every = std::chrono::milliseconds(10);
   throw Failure(ErrorCode::system, std::string("cannot ") + what + ": " + std::strerror(errno));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() { reset(); }
-  int get() const { return number_; }
-  void reset() {
-    if (number_ >= 0) close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
-
 struct Pipe {
   Descriptor read_end, write_end;
 
@@ -65,7 +46,7 @@ class Run {
       : options_(options), clock_(clock), guardian_(guardian), held_(held), watch_(watch) {
     signal_fd_ = Descriptor(signalfd(-1, &held_.signals(), SFD_CLOEXEC | SFD_NONBLOCK));
     timer_ = Descriptor(timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (signal_fd_.get() < 0 || timer_.get() < 0) fail("wait for signals");
+    if (signal_fd_ < 0 || timer_ < 0) fail("wait for signals");
     // Orphans of the group become ours: we can reap them, even if no other process would.
     if (!options_.may_go_on) prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -100,25 +81,255 @@ class Run {
   }
 
  private:
-  void start();
-  [[noreturn]] void become_child(int report);
-  void read_exec_failure(int report);
-  void wait();
-  SteadyTime next_time();
-  void check_deadlines();
-  void begin_stop(ChildResult::Reason reason, SteadyTime kill_at);
+  void start() {
+    Pipe report = Pipe::make();
+    if (options_.input) input_ = Pipe::make();
+    if (options_.output != nullptr) {
+      output_ = Pipe::make();
+      error_output_ = Pipe::make();
+    }
+    const bool lend = terminal_.lend_at_start();
+    if (options_.max_run) max_run_at_ = clock_.steady() + *options_.max_run;
+    pid_ = fork();
+    if (pid_ < 0) fail("fork");
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      if (lend) terminal_.lend(getpid());
+      become_child(report.write_end);
+    }
+    setpgid(pid_, pid_);
+    if (!options_.may_go_on) guardian_.watch(pid_);
+    if (lend) terminal_.lend(pid_);
+    report.write_end.reset();
+    input_.read_end.reset();
+    output_.write_end.reset();
+    error_output_.write_end.reset();
+    if (options_.input) fcntl(input_.write_end, F_SETFL, O_NONBLOCK);
+    read_exec_failure(report.read_end);
+  }
+
+  // Only what is safe after a fork; the environment's memory is ours alone, as there is one thread.
+  [[noreturn]] void become_child(int report) {
+    if (!options_.may_go_on) {
+      guardian_.watch(getpid());
+      const pid_t parent = getppid();
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != parent) _exit(127);
+    }
+    if (options_.input) dup2(input_.read_end, STDIN_FILENO);
+    if (options_.output != nullptr) {
+      dup2(output_.write_end, STDOUT_FILENO);
+      dup2(error_output_.write_end, STDERR_FILENO);
+    }
+    for (const auto& [name, value] : options_.environment) setenv(name.c_str(), value.c_str(), 1);
+    std::vector<char*> words;
+    for (const std::string& word : options_.command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    std::signal(SIGPIPE, SIG_DFL);
+    restore_descriptor_limit();
+    pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
+    execvp(words.front(), words.data());
+    const int error = errno;
+    static_cast<void>(!write(report, &error, sizeof error));
+    _exit(127);
+  }
+
+  void read_exec_failure(int report) {
+    int error = 0;
+    ssize_t size = 0;
+    while ((size = read(report, &error, sizeof error)) < 0 && errno == EINTR) {
+    }
+    if (size != static_cast<ssize_t>(sizeof error)) return;
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    exited_ = true;
+    guardian_.forget(pid_);
+    terminal_.take_back();
+    result_.reason = error == ENOENT ? ChildResult::Reason::not_found : ChildResult::Reason::not_executable;
+    result_.message = "cannot run " + options_.command.front() + ": " + std::strerror(error);
+  }
+
+  void wait() {
+    const SteadyTime next = next_time();
+    itimerspec spec{};
+    if (next != SteadyTime::max()) {
+      const auto since = std::max(next.time_since_epoch(), Duration(1));
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
+      spec.it_value = {seconds.count(), (since - seconds).count()};
+    }
+    timerfd_settime(timer_, TFD_TIMER_ABSTIME, &spec, nullptr);
+    const bool feeding = input_.write_end >= 0;
+    std::array<pollfd, 6> descriptors{{{signal_fd_, POLLIN, 0},
+                                       {timer_, POLLIN, 0},
+                                       {watch_ != nullptr ? watch_->descriptor() : -1, POLLIN, 0},
+                                       {feeding ? input_.write_end : -1, POLLOUT, 0},
+                                       output_to_wait_for(output_, 1),
+                                       output_to_wait_for(error_output_, 2)}};
+    poll(descriptors.data(), descriptors.size(), -1);
+    std::uint64_t count = 0;
+    if ((descriptors[1].revents & POLLIN) != 0) static_cast<void>(!read(timer_, &count, sizeof count));
+    if ((descriptors[2].revents & POLLIN) != 0)
+      static_cast<void>(!read(watch_->descriptor(), &count, sizeof count));
+  }
+
+  SteadyTime next_time() {
+    if (exited_) return std::min(kill_at_, clock_.steady() + look_for_leftovers_every);
+    if (stopping_) return killed_ ? SteadyTime::max() : kill_at_;
+    return std::min(max_run_at_, watch_ != nullptr ? watch_->stop_at() : SteadyTime::max());
+  }
+
+  void check_deadlines() {
+    const SteadyTime now = clock_.steady();
+    if (!stopping_ && !exited_) {
+      if (watch_ != nullptr && now >= watch_->stop_at()) {
+        begin_stop(ChildResult::Reason::watch, watch_->kill_at());
+      } else if (now >= max_run_at_) {
+        begin_stop(ChildResult::Reason::max_run, SteadyTime::max());
+      }
+    }
+    if (watch_ != nullptr && !killed_) kill_at_ = std::min(kill_at_, watch_->kill_at());
+    if (!killed_ && (stopping_ || exited_) && now >= kill_at_) {
+      killed_ = true;
+      kill_at_ = SteadyTime::max();
+      kill_group(SIGKILL);
+    }
+  }
+
+  void begin_stop(ChildResult::Reason reason, SteadyTime kill_at) {
+    stopping_ = true;
+    result_.reason = reason;
+    kill_at_ = std::min(clock_.steady() + options_.grace, kill_at);
+    kill_group(SIGTERM);
+    kill_group(SIGCONT);
+  }
+
   void kill_group(int signal) const { ::kill(-pid_, signal); }
-  void take_signals();
-  void take(int signal);
-  void reap();
-  void child_stopped(int signal);
-  bool stop_ourselves(int signal);
-  bool group_is_gone();
-  pollfd output_to_wait_for(const Pipe& pipe, int stream) const;
-  void move_bytes();
-  void feed();
-  bool read_from(Descriptor& pipe, int stream);
-  void drain_output();
+  void take_signals() {
+    signalfd_siginfo info{};
+    while (read(signal_fd_, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+      take(static_cast<int>(info.ssi_signo));
+    }
+  }
+
+  void take(int signal) {
+    if (signal == SIGCHLD) return;
+    if (signal == SIGCONT) {
+      if (terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
+      return kill_group(SIGCONT);
+    }
+    kill_group(signal);
+  }
+
+  void reap() {
+    int status = 0;
+    pid_t reaped = 0;
+    while ((reaped = waitpid(-pid_, &status, WNOHANG | WUNTRACED)) > 0) {
+      if (reaped != pid_) continue;
+      if (WIFSTOPPED(status)) {
+        child_stopped(WSTOPSIG(status));
+        continue;
+      }
+      // While we stood still its time may have passed, and the guardian may have ended it.
+      check_deadlines();
+      exited_ = true;
+      if (WIFSIGNALED(status))
+        result_.signal = WTERMSIG(status);
+      else
+        result_.code = WEXITSTATUS(status);
+      terminal_.take_back();
+      if (!options_.may_go_on && !group_is_gone() && !killed_) {
+        kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
+        kill_group(SIGTERM);
+        kill_group(SIGCONT);
+      }
+    }
+  }
+
+  // Without a terminal no process waits for us to stop, and the lease must continue.
+  void child_stopped(int signal) {
+    if (!terminal_.exists() || stopping_) return;
+    const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
+    if (wants_terminal && terminal_.is_ours()) {
+      terminal_.lend(pid_);
+      return kill_group(SIGCONT);
+    }
+    terminal_.take_back();
+    if (!stop_ourselves(signal)) {
+      if (terminal_.lend_at_start()) terminal_.lend(pid_);
+      kill_group(SIGCONT);
+    }
+  }
+
+  // With our whole process group, as the terminal would have done: a shell waits for all of a job to stop.
+  // False if the system did not stop us, because no process could continue us.
+  bool stop_ourselves(int signal) {
+    if (signal == SIGSTOP) return ::raise(SIGSTOP) == 0;
+    sigset_t one;
+    sigset_t blocked;
+    sigset_t pending;
+    sigemptyset(&one);
+    sigaddset(&one, signal);
+    ::kill(0, signal);
+    pthread_sigmask(SIG_UNBLOCK, &one, &blocked);
+    pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+    sigpending(&pending);
+    return sigismember(&pending, SIGCONT) == 1;
+  }
+
+  bool group_is_gone() { return ::kill(-pid_, 0) != 0 && errno == ESRCH; }
+
+  // The child's pipe, or while its bytes are held up, what holds them up.
+  pollfd output_to_wait_for(const Pipe& pipe, int stream) const {
+    const int blocked = options_.output != nullptr ? options_.output->waits_for(stream) : -1;
+    if (blocked >= 0) return {blocked, POLLOUT, 0};
+    return {pipe.read_end, POLLIN, 0};
+  }
+
+  void move_bytes() {
+    if (input_.write_end >= 0) feed();
+    for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
+      pollfd ready = output_to_wait_for(*pipe, stream);
+      if (ready.fd < 0 || poll(&ready, 1, 0) <= 0) continue;
+      if (ready.events == POLLOUT)
+        options_.output->proceed(stream);
+      else
+        read_from(pipe->read_end, stream);
+    }
+  }
+
+  void feed() {
+    const std::string_view rest = std::string_view(*options_.input).substr(fed_);
+    const ssize_t size = rest.empty() ? 0 : write(input_.write_end, rest.data(), rest.size());
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    // A child that closed its input wants no more of it.
+    if (size <= 0) return input_.write_end.reset();
+    fed_ += static_cast<std::size_t>(size);
+    if (fed_ == options_.input->size()) input_.write_end.reset();
+  }
+
+  bool read_from(Descriptor& pipe, int stream) {
+    std::array<char, 65536> buffer;
+    const ssize_t size = read(pipe, buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) return true;
+    if (size <= 0) {
+      pipe.reset();
+      return false;
+    }
+    const bool wanted =
+        options_.output->take(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
+    if (!wanted) pipe.reset();
+    return wanted;
+  }
+
+  // What the group had written before it ended; not what a process that left the group may still write.
+  void drain_output() {
+    for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
+      while (true) {
+        pollfd ready{pipe->read_end, POLLIN, 0};
+        if (ready.fd < 0 || poll(&ready, 1, 0) <= 0 || !read_from(pipe->read_end, stream)) break;
+      }
+    }
+  }
 
   const ChildOptions& options_;
   Clock& clock_;
@@ -137,257 +348,6 @@ class Run {
   SteadyTime kill_at_ = SteadyTime::max();
   ChildResult result_;
 };
-
-void Run::start() {
-  Pipe report = Pipe::make();
-  if (options_.input) input_ = Pipe::make();
-  if (options_.output != nullptr) {
-    output_ = Pipe::make();
-    error_output_ = Pipe::make();
-  }
-  const bool lend = terminal_.lend_at_start();
-  if (options_.max_run) max_run_at_ = clock_.steady() + *options_.max_run;
-  pid_ = fork();
-  if (pid_ < 0) fail("fork");
-  if (pid_ == 0) {
-    setpgid(0, 0);
-    if (lend) terminal_.lend(getpid());
-    become_child(report.write_end.get());
-  }
-  setpgid(pid_, pid_);
-  if (!options_.may_go_on) guardian_.watch(pid_);
-  if (lend) terminal_.lend(pid_);
-  report.write_end.reset();
-  input_.read_end.reset();
-  output_.write_end.reset();
-  error_output_.write_end.reset();
-  if (options_.input) fcntl(input_.write_end.get(), F_SETFL, O_NONBLOCK);
-  read_exec_failure(report.read_end.get());
-}
-
-// Only what is safe after a fork; the environment's memory is ours alone, as there is one thread.
-void Run::become_child(int report) {
-  if (!options_.may_go_on) {
-    guardian_.watch(getpid());
-    const pid_t parent = getppid();
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(127);
-  }
-  if (options_.input) dup2(input_.read_end.get(), STDIN_FILENO);
-  if (options_.output != nullptr) {
-    dup2(output_.write_end.get(), STDOUT_FILENO);
-    dup2(error_output_.write_end.get(), STDERR_FILENO);
-  }
-  for (const auto& [name, value] : options_.environment) setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (const std::string& word : options_.command) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  std::signal(SIGPIPE, SIG_DFL);
-  restore_descriptor_limit();
-  pthread_sigmask(SIG_SETMASK, &held_.before(), nullptr);
-  execvp(words.front(), words.data());
-  const int error = errno;
-  static_cast<void>(!write(report, &error, sizeof error));
-  _exit(127);
-}
-
-void Run::read_exec_failure(int report) {
-  int error = 0;
-  ssize_t size = 0;
-  while ((size = read(report, &error, sizeof error)) < 0 && errno == EINTR) {
-  }
-  if (size != static_cast<ssize_t>(sizeof error)) return;
-  while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  exited_ = true;
-  guardian_.forget(pid_);
-  terminal_.take_back();
-  result_.reason = error == ENOENT ? ChildResult::Reason::not_found : ChildResult::Reason::not_executable;
-  result_.message = "cannot run " + options_.command.front() + ": " + std::strerror(error);
-}
-
-SteadyTime Run::next_time() {
-  if (exited_) return std::min(kill_at_, clock_.steady() + look_for_leftovers_every);
-  if (stopping_) return killed_ ? SteadyTime::max() : kill_at_;
-  return std::min(max_run_at_, watch_ != nullptr ? watch_->stop_at() : SteadyTime::max());
-}
-
-void Run::wait() {
-  const SteadyTime next = next_time();
-  itimerspec spec{};
-  if (next != SteadyTime::max()) {
-    const auto since = std::max(next.time_since_epoch(), Duration(1));
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
-    spec.it_value = {seconds.count(), (since - seconds).count()};
-  }
-  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
-  const bool feeding = input_.write_end.get() >= 0;
-  std::array<pollfd, 6> descriptors{{{signal_fd_.get(), POLLIN, 0},
-                                     {timer_.get(), POLLIN, 0},
-                                     {watch_ != nullptr ? watch_->descriptor() : -1, POLLIN, 0},
-                                     {feeding ? input_.write_end.get() : -1, POLLOUT, 0},
-                                     output_to_wait_for(output_, 1),
-                                     output_to_wait_for(error_output_, 2)}};
-  poll(descriptors.data(), descriptors.size(), -1);
-  std::uint64_t count = 0;
-  if ((descriptors[1].revents & POLLIN) != 0) static_cast<void>(!read(timer_.get(), &count, sizeof count));
-  if ((descriptors[2].revents & POLLIN) != 0)
-    static_cast<void>(!read(watch_->descriptor(), &count, sizeof count));
-}
-
-void Run::check_deadlines() {
-  const SteadyTime now = clock_.steady();
-  if (!stopping_ && !exited_) {
-    if (watch_ != nullptr && now >= watch_->stop_at()) {
-      begin_stop(ChildResult::Reason::watch, watch_->kill_at());
-    } else if (now >= max_run_at_) {
-      begin_stop(ChildResult::Reason::max_run, SteadyTime::max());
-    }
-  }
-  if (watch_ != nullptr && !killed_) kill_at_ = std::min(kill_at_, watch_->kill_at());
-  if (!killed_ && (stopping_ || exited_) && now >= kill_at_) {
-    killed_ = true;
-    kill_at_ = SteadyTime::max();
-    kill_group(SIGKILL);
-  }
-}
-
-void Run::begin_stop(ChildResult::Reason reason, SteadyTime kill_at) {
-  stopping_ = true;
-  result_.reason = reason;
-  kill_at_ = std::min(clock_.steady() + options_.grace, kill_at);
-  kill_group(SIGTERM);
-  kill_group(SIGCONT);
-}
-
-void Run::take_signals() {
-  signalfd_siginfo info{};
-  while (read(signal_fd_.get(), &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
-    take(static_cast<int>(info.ssi_signo));
-  }
-}
-
-void Run::take(int signal) {
-  if (signal == SIGCHLD) return;
-  if (signal == SIGCONT) {
-    if (terminal_.is_ours() && terminal_.lend_at_start()) terminal_.lend(pid_);
-    return kill_group(SIGCONT);
-  }
-  kill_group(signal);
-}
-
-void Run::reap() {
-  int status = 0;
-  pid_t reaped = 0;
-  while ((reaped = waitpid(-pid_, &status, WNOHANG | WUNTRACED)) > 0) {
-    if (reaped != pid_) continue;
-    if (WIFSTOPPED(status)) {
-      child_stopped(WSTOPSIG(status));
-      continue;
-    }
-    // While we stood still its time may have passed, and the guardian may have ended it.
-    check_deadlines();
-    exited_ = true;
-    if (WIFSIGNALED(status))
-      result_.signal = WTERMSIG(status);
-    else
-      result_.code = WEXITSTATUS(status);
-    terminal_.take_back();
-    if (!options_.may_go_on && !group_is_gone() && !killed_) {
-      kill_at_ = std::min(kill_at_, clock_.steady() + options_.grace);
-      kill_group(SIGTERM);
-      kill_group(SIGCONT);
-    }
-  }
-}
-
-// Without a terminal no process waits for us to stop, and the lease must continue.
-void Run::child_stopped(int signal) {
-  if (!terminal_.exists() || stopping_) return;
-  const bool wants_terminal = signal == SIGTTIN || signal == SIGTTOU;
-  if (wants_terminal && terminal_.is_ours()) {
-    terminal_.lend(pid_);
-    return kill_group(SIGCONT);
-  }
-  terminal_.take_back();
-  if (!stop_ourselves(signal)) {
-    if (terminal_.lend_at_start()) terminal_.lend(pid_);
-    kill_group(SIGCONT);
-  }
-}
-
-// With our whole process group, as the terminal would have done: a shell waits for all of a job to stop.
-// False if the system did not stop us, because no process could continue us.
-bool Run::stop_ourselves(int signal) {
-  if (signal == SIGSTOP) return raise(SIGSTOP) == 0;
-  sigset_t one;
-  sigset_t blocked;
-  sigset_t pending;
-  sigemptyset(&one);
-  sigaddset(&one, signal);
-  ::kill(0, signal);
-  pthread_sigmask(SIG_UNBLOCK, &one, &blocked);
-  pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
-  sigpending(&pending);
-  return sigismember(&pending, SIGCONT) == 1;
-}
-
-bool Run::group_is_gone() {
-  return ::kill(-pid_, 0) != 0 && errno == ESRCH;
-}
-
-// The child's pipe, or while its bytes are held up, what holds them up.
-pollfd Run::output_to_wait_for(const Pipe& pipe, int stream) const {
-  const int blocked = options_.output != nullptr ? options_.output->waits_for(stream) : -1;
-  if (blocked >= 0) return {blocked, POLLOUT, 0};
-  return {pipe.read_end.get(), POLLIN, 0};
-}
-
-void Run::move_bytes() {
-  if (input_.write_end.get() >= 0) feed();
-  for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
-    pollfd ready = output_to_wait_for(*pipe, stream);
-    if (ready.fd < 0 || poll(&ready, 1, 0) <= 0) continue;
-    if (ready.events == POLLOUT)
-      options_.output->proceed(stream);
-    else
-      read_from(pipe->read_end, stream);
-  }
-}
-
-void Run::feed() {
-  const std::string_view rest = std::string_view(*options_.input).substr(fed_);
-  const ssize_t size = rest.empty() ? 0 : write(input_.write_end.get(), rest.data(), rest.size());
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  // A child that closed its input wants no more of it.
-  if (size <= 0) return input_.write_end.reset();
-  fed_ += static_cast<std::size_t>(size);
-  if (fed_ == options_.input->size()) input_.write_end.reset();
-}
-
-bool Run::read_from(Descriptor& pipe, int stream) {
-  std::array<char, 65536> buffer;
-  const ssize_t size = read(pipe.get(), buffer.data(), buffer.size());
-  if (size < 0 && errno == EINTR) return true;
-  if (size <= 0) {
-    pipe.reset();
-    return false;
-  }
-  const bool wanted =
-      options_.output->take(stream, std::string_view(buffer.data(), static_cast<std::size_t>(size)));
-  if (!wanted) pipe.reset();
-  return wanted;
-}
-
-// What the group had written before it ended; not what a process that left the group may still write.
-void Run::drain_output() {
-  for (auto [pipe, stream] : {std::pair(&output_, 1), std::pair(&error_output_, 2)}) {
-    while (true) {
-      pollfd ready{pipe->read_end.get(), POLLIN, 0};
-      if (ready.fd < 0 || poll(&ready, 1, 0) <= 0 || !read_from(pipe->read_end, stream)) break;
-    }
-  }
-}
 
 }  // namespace
 

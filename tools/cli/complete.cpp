@@ -1,12 +1,13 @@
 #include "tools/cli/complete.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
+#include "common/base/bytes.hpp"
 #include "common/base/text.hpp"
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/here.hpp"
 #include "tools/cli/parse.hpp"
 
 namespace mcds {
@@ -16,13 +17,8 @@ namespace {
 using Words = std::vector<std::string>;
 
 std::vector<std::string> names_of(const OptionSpec& option) {
-  std::vector<std::string> names;
-  for (std::size_t from = 0; from < option.names.size();) {
-    const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
-    names.push_back(option.names.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return names;
+  const auto names = split(option.names, ',');
+  return {names.begin(), names.end()};
 }
 
 const OptionSpec* find_option(const std::vector<OptionSpec>& options, const std::string& word) {
@@ -104,7 +100,7 @@ class Completion {
   void offer_options() {
     for (const OptionSpec& option : options_) {
       for (const std::string& name : names_of(option)) {
-        if (!option.hidden && (name.starts_with("--") || last_ == "-")) offer(name, last_, option.help);
+        if (name.starts_with("--") || last_ == "-") offer(name, last_, option.help);
       }
     }
     offer("--help", last_, "examples, options and fields");
@@ -164,8 +160,7 @@ class Completion {
     before += typed.substr(0, from);
     const std::string started = typed.substr(from);
     for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
-      const char* value = std::getenv(variable);
-      if (!globals_.servers && value != nullptr && *value != '\0') globals_.servers = value;
+      if (!globals_.servers) globals_.servers = environment(variable);
     }
     try {
       if (!globals_.servers) globals_.servers = load_config(globals_.config).defaults.servers;

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <vector>
 
 #include "common/base/bytes.hpp"
@@ -16,6 +15,7 @@
 #include "common/placement/pools/pool.hpp"
 #include "common/placement/profiles/profile.hpp"
 #include "common/primitives/key_names.hpp"
+#include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 
 namespace mcds {
@@ -167,13 +167,6 @@ int on_line(void* user, const char* section, const char* name, const char* value
   return 0;
 }
 
-std::string user_config_path() {
-  const char* base = std::getenv("XDG_CONFIG_HOME");
-  if (base != nullptr && *base == '/') return std::string(base) + "/mcds/mcds.conf";
-  const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::string(home) + "/.config/mcds/mcds.conf" : std::string();
-}
-
 }  // namespace
 
 void read_config(const std::string& text, const std::string& file, Config& into) {
@@ -192,7 +185,8 @@ namespace {
 std::vector<std::string> config_paths(const std::optional<std::string>& path) {
   if (path) return {*path};
   std::vector<std::string> paths;
-  for (const std::string& file : {std::string("/etc/mcds.conf"), user_config_path()}) {
+  for (const std::string& file :
+       {std::string("/etc/mcds.conf"), users_file("XDG_CONFIG_HOME", "/.config", "/mcds/mcds.conf")}) {
     if (!file.empty() && access(file.c_str(), F_OK) == 0) paths.push_back(file);
   }
   return paths;

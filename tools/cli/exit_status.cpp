@@ -5,72 +5,52 @@
 
 namespace mcds {
 
+namespace {
+
+using Error = ErrorCode;
+
+constexpr std::array codes{
+    ExitCode{ExitStatus::ok, {}, "", "done, yes, found, acquired"},
+    ExitCode{ExitStatus::no, {}, "", "the answer is no"},
+    ExitCode{ExitStatus::problem, {}, "", "a problem was found"},
+    ExitCode{ExitStatus::usage, Error::usage, "usage", "usage"},
+    ExitCode{ExitStatus::bad_data, Error::bad_data, "bad_data", "bad input or bad stored data"},
+    ExitCode{ExitStatus::cannot_read, Error::cannot_read, "cannot_read", "a local file cannot be read"},
+    ExitCode{ExitStatus::unavailable, Error::unavailable, "unavailable", "no usable server, or no majority"},
+    ExitCode{ExitStatus::internal, Error::internal, "internal", "a bug in mcds"},
+    ExitCode{ExitStatus::system, Error::system, "system", "operating system error"},
+    ExitCode{ExitStatus::cannot_write, Error::cannot_write, "cannot_write", "a local file cannot be written"},
+    ExitCode{ExitStatus::output_failed, Error::output_failed, "output_failed",
+             "writing to standard output failed"},
+    ExitCode{ExitStatus::try_again, Error::try_again, "try_again", "try again"},
+    ExitCode{ExitStatus::refused, Error::refused, "refused", "the server refused or sent an invalid reply"},
+    ExitCode{ExitStatus::access_denied, Error::access_denied, "access_denied",
+             "the server requires a login or rejects it, or its certificate cannot be verified"},
+    ExitCode{ExitStatus::configuration, Error::configuration, "configuration", "configuration"},
+    ExitCode{ExitStatus::lock_lost, Error::lock_lost, "lock_lost", "the lock was lost while the command ran"},
+    ExitCode{ExitStatus::unknown_outcome, Error::unknown_outcome, "unknown_outcome", "outcome unknown"},
+    ExitCode{ExitStatus::max_run, {}, "", "--max-run was exceeded"},
+    ExitCode{ExitStatus::not_executable, {}, "", "the child command cannot be executed"},
+    ExitCode{ExitStatus::not_found, {}, "", "the child command was not found"},
+};
+
+// Every error has a line.
+const ExitCode& code_of(ErrorCode error) {
+  return *std::find_if(codes.begin(), codes.end(), [&](const ExitCode& one) { return one.error == error; });
+}
+
+}  // namespace
+
+std::span<const ExitCode> all_exit_codes() {
+  return codes;
+}
+
 ExitStatus status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::usage:
-      return ExitStatus::usage;
-    case ErrorCode::bad_data:
-      return ExitStatus::bad_data;
-    case ErrorCode::cannot_read:
-      return ExitStatus::cannot_read;
-    case ErrorCode::unavailable:
-      return ExitStatus::unavailable;
-    case ErrorCode::internal:
-      return ExitStatus::internal;
-    case ErrorCode::system:
-      return ExitStatus::system;
-    case ErrorCode::cannot_write:
-      return ExitStatus::cannot_write;
-    case ErrorCode::output_failed:
-      return ExitStatus::output_failed;
-    case ErrorCode::try_again:
-      return ExitStatus::try_again;
-    case ErrorCode::refused:
-      return ExitStatus::refused;
-    case ErrorCode::access_denied:
-      return ExitStatus::access_denied;
-    case ErrorCode::configuration:
-      return ExitStatus::configuration;
-    case ErrorCode::lock_lost:
-      return ExitStatus::lock_lost;
-    case ErrorCode::unknown_outcome:
-      return ExitStatus::unknown_outcome;
-  }
-  return ExitStatus::internal;
+  return code_of(code).status;
 }
 
 const char* name_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::usage:
-      return "usage";
-    case ErrorCode::bad_data:
-      return "bad_data";
-    case ErrorCode::cannot_read:
-      return "cannot_read";
-    case ErrorCode::unavailable:
-      return "unavailable";
-    case ErrorCode::internal:
-      return "internal";
-    case ErrorCode::system:
-      return "system";
-    case ErrorCode::cannot_write:
-      return "cannot_write";
-    case ErrorCode::output_failed:
-      return "output_failed";
-    case ErrorCode::try_again:
-      return "try_again";
-    case ErrorCode::refused:
-      return "refused";
-    case ErrorCode::access_denied:
-      return "access_denied";
-    case ErrorCode::configuration:
-      return "configuration";
-    case ErrorCode::lock_lost:
-      return "lock_lost";
-    case ErrorCode::unknown_outcome:
-      return "unknown_outcome";
-  }
-  return "internal";
+  return code_of(code).word;
 }
 
 ExitStatus busy_exit(const std::optional<std::uint64_t>& asked) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "common/base/errors.hpp"
 
@@ -31,8 +32,15 @@ enum class ExitStatus : int {
   not_found = 127,  // 128 + N: the child was ended by signal N
 };
 
+struct ExitCode {
+  ExitStatus status;
+  std::optional<ErrorCode> error;  // that leads to it
+  const char* word;                // of {"error":{"code":…}}
+  const char* meaning;
+};
+std::span<const ExitCode> all_exit_codes();
+
 ExitStatus status_of(ErrorCode code);
-// The word of {"error":{"code":…}}.
 const char* name_of(ErrorCode code);
 
 // The worse of two lines of a batch: ok < no < problem < try_again < bad_data < refused <

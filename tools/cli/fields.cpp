@@ -115,8 +115,8 @@ JsonObject object_schema(const std::vector<Field>& fields, const std::vector<std
     else if (!field.optional)
       required.push_back(field.name);
   }
-  JsonObject schema;
-  schema.bytes("type", "object").object("properties", properties).strings("required", required);
+  JsonObject schema =
+      JsonObject("type", "object").object("properties", properties).strings("required", required);
   if (!either.empty()) schema.objects("allOf", either);
   if (open) schema.boolean("additionalProperties", true);
   return schema;
@@ -140,8 +140,7 @@ JsonObject schema_of(const Command& command, const Verb& verb) {
   std::vector<JsonObject> lines;
   for (const std::string& line : verb.answers())
     lines.push_back(object_schema(fields_in(line, verb.own_fields()), verb.own_fields()));
-  JsonObject schema;
-  schema.bytes("$schema", "https://json-schema.org/draft/2020-12/schema");
+  JsonObject schema("$schema", "https://json-schema.org/draft/2020-12/schema");
   schema.bytes("title", "mcds " + command.name() + (verb.name().empty() ? "" : " " + verb.name()));
   schema.bytes("description", verb.summary());
   return lines.empty() ? schema.object("not", {}) : schema.objects("anyOf", lines);

@@ -25,10 +25,10 @@ std::string table(const Rows& rows) {
   const std::size_t indent = width + 4;
   std::string text;
   for (const auto& [left, right] : rows) {
-    text += "  " + wrapped_at_80(left, 2, 6);
+    text += "  " + wrapped(left, 2, 6);
     const std::size_t used = shown_width(left) + 2;
     text += used + 2 > indent ? '\n' + std::string(indent, ' ') : std::string(indent - used, ' ');
-    text += wrapped_at_80(right, indent, indent) + '\n';
+    text += wrapped(right, indent, indent) + '\n';
   }
   return text;
 }
@@ -42,9 +42,7 @@ std::string spelled(const std::string& names) {
 std::string option_table(const std::vector<OptionSpec>& options) {
   Rows rows;
   for (const OptionSpec& option : options) {
-    if (!option.hidden)
-      rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value),
-                        option.help);
+    rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value), option.help);
   }
   return table(rows);
 }
@@ -114,7 +112,7 @@ std::string command_help(const Command& command) {
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return wrapped_at_80("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
+  return wrapped("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
          examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
          " VERB --help and man mcds-" + command.name() + ".\n";
 }
@@ -128,8 +126,8 @@ std::string command_schema(const Command& command) {
 std::string verb_help(const Command& command, const Verb& verb) {
   Rows arguments;
   for (const ArgumentSpec& argument : verb.arguments()) arguments.emplace_back(argument.name, argument.help);
-  std::string text = wrapped_at_80(usage(command, verb), 0, 6) + "\n  " +
-                     wrapped_at_80(verb.summary(), 2, 2) + "\n\nExamples:\n" + examples(verb.examples());
+  std::string text = wrapped(usage(command, verb), 0, 6) + "\n  " + wrapped(verb.summary(), 2, 2) +
+                     "\n\nExamples:\n" + examples(verb.examples());
   if (!arguments.empty()) text += "\nArguments:\n" + table(arguments);
   if (!verb.options().empty()) text += "\nOptions:\n" + option_table(verb.options());
   if (!verb.answers().empty()) text += "\nFields of the answer:\n" + field_table(verb);

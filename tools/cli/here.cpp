@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 
 namespace mcds {
 
@@ -15,6 +16,17 @@ std::string host_name() {
 std::string user_name() {
   const passwd* entry = getpwuid(geteuid());
   return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+std::optional<std::string> environment(const std::string& name) {
+  const char* const value = std::getenv(name.c_str());
+  return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);
+}
+
+std::string users_file(const char* variable, const std::string& otherwise, const std::string& file) {
+  const std::string base = environment(variable).value_or(""), home = environment("HOME").value_or("");
+  if (base.starts_with('/')) return base + file;
+  return home.starts_with('/') ? home + otherwise + file : std::string();
 }
 
 }  // namespace mcds

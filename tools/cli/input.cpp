@@ -30,8 +30,8 @@ std::shared_ptr<const RunLimits>& input_limits() {
 }
 
 // Of a pipe that nobody has opened for writing yet, too.
-int open_file(const std::string& path) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+Descriptor open_file(const std::string& path) {
+  Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor < 0) throw unreadable(path);
   return descriptor;
 }
@@ -83,18 +83,6 @@ std::string value_bytes(int descriptor, const std::string& what) {
                                          " MiB, more than any server accepts as one value");
 }
 
-class File {
- public:
-  explicit File(const std::string& path) : descriptor_(open_file(path)) {}
-  ~File() { close(descriptor_); }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  int descriptor() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 }  // namespace
 
 void bound_input(std::shared_ptr<const RunLimits> limits) {
@@ -102,11 +90,11 @@ void bound_input(std::shared_ptr<const RunLimits> limits) {
 }
 
 std::string file_bytes(const std::string& path) {
-  return value_bytes(File(path).descriptor(), path);
+  return value_bytes(open_file(path), path);
 }
 
 std::string configuration_bytes(const std::string& path, std::size_t most) {
-  if (auto bytes = read_all(File(path).descriptor(), path, most)) return std::move(*bytes);
+  if (auto bytes = read_all(open_file(path), path, most)) return std::move(*bytes);
   throw Failure(ErrorCode::configuration,
                 path + " has more than " + std::to_string(most >> 20) + " MiB; is it the right file?");
 }
@@ -121,11 +109,7 @@ std::string value_of(std::string_view argument) {
 
 ByteReader::ByteReader(const std::string& file)
     : what_(file == "-" ? "standard input" : file),
-      descriptor_(file == "-" ? STDIN_FILENO : open_file(file)) {}
-
-ByteReader::~ByteReader() {
-  if (descriptor_ != STDIN_FILENO) close(descriptor_);
-}
+      descriptor_(file == "-" ? Descriptor(STDIN_FILENO) : open_file(file)) {}
 
 std::size_t ByteReader::read(char* into, std::size_t size) {
   return read_some(descriptor_, into, what_, size);
@@ -138,11 +122,7 @@ std::optional<std::uint64_t> ByteReader::size() const {
 LineReader::LineReader(const std::string& file, char line_end)
     : what_(file == "-" ? "standard input" : file),
       line_end_(line_end),
-      descriptor_(file == "-" ? STDIN_FILENO : open_file(file)) {}
-
-LineReader::~LineReader() {
-  if (descriptor_ != STDIN_FILENO) close(descriptor_);
-}
+      descriptor_(file == "-" ? Descriptor(STDIN_FILENO) : open_file(file)) {}
 
 std::optional<std::string> LineReader::next() {
   for (;;) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/descriptors.hpp"
 #include "common/cluster/health/run_limits.hpp"
 
 namespace mcds {
@@ -30,9 +31,6 @@ class ByteReader {
  public:
   // Throws Failure(cannot_read).
   explicit ByteReader(const std::string& file);
-  ~ByteReader();
-  ByteReader(const ByteReader&) = delete;
-  ByteReader& operator=(const ByteReader&) = delete;
   // 0: there are no more. Throws Failure(cannot_read).
   std::size_t read(char* into, std::size_t size);
   // Of all there is to read, if that is a regular file.
@@ -40,7 +38,7 @@ class ByteReader {
 
  private:
   std::string what_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 // Lines of a file, of standard input for `-`, without their end, memory bounded by the longest line. Throws
@@ -48,9 +46,6 @@ class ByteReader {
 class LineReader {
  public:
   explicit LineReader(const std::string& file = "-", char line_end = '\n');
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
   std::optional<std::string> next();
   // Whether next() would return without waiting for more input: lines are not held back because a stream
   // pauses.
@@ -64,7 +59,7 @@ class LineReader {
   bool fill();
   std::string what_;
   char line_end_;
-  int descriptor_;
+  Descriptor descriptor_;
   std::size_t number_ = 0;
   std::string buffer_;
   std::size_t position_ = 0;  // of the next line

@@ -14,18 +14,14 @@ LeftItems::LeftItems(Clock& clock, std::string unit, std::uint64_t total, bool a
     : progress_(clock, std::move(unit), total), all_(all), print_(std::move(print)) {}
 
 Move::Watch LeftItems::watch() {
-  return {[this](const LeftItem& item) { take(item); }, [this](std::uint64_t done) { advance(done); }};
+  return {[this](const LeftItem& item) { take(item); },
+          [this](std::uint64_t done) { progress_.reach(done, done); }};
 }
 
 void LeftItems::take(const LeftItem& item) {
   if (++count_ > shown_lines && !all_) return;
   progress_.hide();
   print_(item);
-}
-
-void LeftItems::advance(std::uint64_t done) {
-  progress_.advance(done - done_, done);
-  done_ = done;
 }
 
 }  // namespace mcds

@@ -23,13 +23,11 @@ class LeftItems {
 
  private:
   void take(const LeftItem& item);
-  void advance(std::uint64_t done);
 
   Progress progress_;
   bool all_;
   Print print_;
   std::uint64_t count_ = 0;
-  std::uint64_t done_ = 0;
 };
 
 }  // namespace mcds

@@ -24,17 +24,7 @@ std::string label_value(std::string_view bytes) {
 
 }  // namespace
 
-void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
-                  double value) {
-  add(name, type, help, labels, json_real(value));
-}
-
-void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
-                  std::uint64_t value) {
-  add(name, type, help, labels, std::to_string(value));
-}
-
-void Metrics::add(std::string_view name, Type type, std::string_view help, const Labels& labels,
+void Metrics::add(std::string_view name, std::string_view help, const Labels& labels,
                   const std::string& value) {
   auto family =
       std::find_if(families_.begin(), families_.end(), [&](const Family& one) { return one.name == name; });
@@ -42,7 +32,7 @@ void Metrics::add(std::string_view name, Type type, std::string_view help, const
     const std::string own(name);
     families_.push_back({own,
                          "# HELP " + own + ' ' + std::string(help) + "\n# TYPE " + own +
-                             (type == Type::gauge ? " gauge\n" : " counter\n"),
+                             (own.ends_with("_total") ? " counter\n" : " gauge\n"),
                          {}});
     family = std::prev(families_.end());
   }

@@ -12,13 +12,11 @@ namespace mcds {
 
 class Metrics {
  public:
-  enum class Type { gauge, counter };
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
 
-  // Of all samples of one name; those of a family come together, in the order of their first samples.
-  void add(std::string_view name, Type type, std::string_view help, const Labels& labels, double value);
-  void add(std::string_view name, Type type, std::string_view help, const Labels& labels,
-           std::uint64_t value);
+  // A counter if the name ends with _total, else a gauge. Samples of one name come together, in the order of
+  // their first ones.
+  void add(std::string_view name, std::string_view help, const Labels& labels, const std::string& value);
   // With the end mark.
   std::string text() const;
 
@@ -26,8 +24,6 @@ class Metrics {
   struct Family {
     std::string name, head, samples;
   };
-  void add(std::string_view name, Type type, std::string_view help, const Labels& labels,
-           const std::string& value);
   std::vector<Family> families_;
 };
 

@@ -3,37 +3,31 @@
 #include <algorithm>
 
 #include "common/base/bytes.hpp"
-#include "tools/cli/batch.hpp"
 #include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
-namespace {
-
-Batch<std::string> batch_of(const NameTasks& tasks) {
+ExitStatus for_names(Session& session, const std::vector<std::string>& names, const CheckName& check,
+                     const AnswerNames& answer) {
   Batch<std::string> batch;
-  batch.parse = [&tasks](std::string line) -> std::optional<std::string> {
+  batch.parse = [&](std::string line) -> std::optional<std::string> {
     if (line.empty()) return std::nullopt;
-    tasks.check(line);
+    check(line);
     return line;
   };
-  batch.run = [&tasks](Window<std::string>& window) {
-    window.note(
-        tasks.act(window.items, [&](std::size_t i, const Failure& failure) { window.fail(i, failure); }));
-    return Answers();
-  };
+  batch.run = answer;
   batch.most_items = 2048;
-  return batch;
-}
-
-}  // namespace
-
-ExitStatus for_names(Session& session, const std::vector<std::string>& names, const NameTasks& tasks) {
-  const Batch<std::string> batch = batch_of(tasks);
   if (names == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;
   if (std::find(names.begin(), names.end(), "-") != names.end())
     throw InvalidInput("- reads all names from standard input; give no other names");
   return batch.of_words(session, names, names);
+}
+
+ExitStatus where_names(Session& session, const std::vector<std::string>& names, const KeysOfName& keys_of) {
+  return for_names(session, names, keys_of, [&](const Window<std::string>& window) {
+    for (const std::string& name : window.items) window.note(print_where(session, keys_of(name)));
+  });
 }
 
 NamedNumber name_and_number(std::string line, std::uint64_t otherwise, const char* form) {

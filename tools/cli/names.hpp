@@ -3,30 +3,25 @@
 
 #include <cstdint>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "common/base/errors.hpp"
-#include "tools/cli/exit_status.hpp"
+#include "tools/cli/batch.hpp"
 
 namespace mcds {
 
-class Session;
-
-struct NameTasks {
-  // Throws InvalidInput for an unusable name.
-  using Check = std::function<void(const std::string& name)>;
-  // Of the i-th name.
-  using Fail = std::function<void(std::size_t i, const Failure& failure)>;
-  // Prints the answers for these names, in their order; the worst status of those that did not fail.
-  using Act = std::function<ExitStatus(std::span<const std::string> names, const Fail& fail)>;
-  Check check;
-  Act act;
-};
+// Throws InvalidInput for an unusable name.
+using CheckName = std::function<void(const std::string& name)>;
+// Prints the answers for these names, in their order.
+using AnswerNames = std::function<void(const Window<std::string>& names)>;
 
 // The worst of all names, failed ones included. Lines are taken a window at a time.
-ExitStatus for_names(Session& session, const std::vector<std::string>& names, const NameTasks& tasks);
+ExitStatus for_names(Session& session, const std::vector<std::string>& names, const CheckName& check,
+                     const AnswerNames& answer);
+
+// The verb `where`: a line for each key of each name.
+using KeysOfName = std::function<std::vector<std::string>(const std::string& name)>;
+ExitStatus where_names(Session& session, const std::vector<std::string>& names, const KeysOfName& keys_of);
 
 struct NamedNumber {
   std::string name;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/base/bytes.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/base/text.hpp"
 #include "tools/cli/exit_status.hpp"
 
@@ -19,17 +20,6 @@ namespace mcds {
 namespace {
 
 constexpr std::size_t buffer_size = 64 * 1024;
-
-// Whole, or as much as the descriptor takes; false when it takes no more.
-bool write_all(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t size = write(descriptor, bytes.data(), bytes.size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(size));
-  }
-  return true;
-}
 
 // Until standard output takes PIPE_BUF bytes without waiting for its reader; false: the deadline has passed.
 bool wait_for_reader(const RunLimits& limits) {
@@ -160,8 +150,7 @@ void Output::tell(const FailedGroup& group) const {
   if (!group.lines && group.count > 0) message = readable(group.whom()) + ": " + message;
   std::string text;
   if (mode_ == OutputMode::json) {
-    JsonObject error;
-    error.bytes("code", name_of(group.code)).bytes("message", message);
+    JsonObject error = JsonObject("code", name_of(group.code)).bytes("message", message);
     if (!group.server.empty()) error.bytes("server", group.server);
     if (group.lines && group.count > 0) error.raw("line", group.first.front());
     if (group.lines && group.count > 1) {
@@ -182,6 +171,11 @@ void Output::tell(const FailedGroup& group) const {
 void Output::failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count) {
   digest_.add_line(failure, line, count);
   for (std::uint64_t i = 0; i < count; ++i) keep(failure, line + i, {});
+}
+
+ExitStatus Output::failed(const Failure& failure) {
+  failed_lines(failure, ++failures_);
+  return status_of(failure.code());
 }
 
 void Output::error_of(std::string_view name, std::span<const std::string> names, const Failure& failure) {
@@ -232,7 +226,7 @@ void Output::incomplete(const JsonObject& what, std::string_view message) const 
 }
 
 void Output::warning(std::string_view message) const {
-  note(mode_ == OutputMode::json ? json_line("warning", JsonObject().bytes("message", readable(message)))
+  note(mode_ == OutputMode::json ? json_line("warning", JsonObject("message", readable(message)))
                                  : "mcds: " + std::string(message));
 }
 

@@ -13,6 +13,7 @@
 #include "common/base/json.hpp"
 #include "common/cluster/health/run_limits.hpp"
 #include "tools/cli/error_digest.hpp"
+#include "tools/cli/exit_status.hpp"
 #include "tools/cli/text_table.hpp"
 
 namespace mcds {
@@ -76,6 +77,8 @@ class Output {
   // Of `count` input lines from `line` on; reported by tell_errors() with others of the same server and
   // cause.
   void failed_lines(const Failure& failure, std::uint64_t line, std::uint64_t count = 1);
+  // Of a run that has no lines: it is numbered. Its exit status.
+  ExitStatus failed(const Failure& failure);
   // Of one of the `names` of the command line, likewise; of its only one: as error().
   void error_of(std::string_view name, std::span<const std::string> names, const Failure& failure);
   // New messages while more may follow, or all remaining ones.
@@ -104,6 +107,7 @@ class Output {
   bool buffered_ = false;
   bool quiet_ = false;
   bool hid_names_ = false;
+  std::uint64_t failures_ = 0;  // of failed()
   char line_end_ = '\n';
   std::string no_server_hint_;
   std::function<bool(const std::string&)> declared_;

@@ -15,12 +15,8 @@ Pause::Pause() {
   sigemptyset(&signals_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
   sigprocmask(SIG_BLOCK, &signals_, nullptr);
-  descriptor_ = signalfd(-1, &signals_, SFD_CLOEXEC);
+  descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_CLOEXEC));
   if (descriptor_ < 0) throw Failure(ErrorCode::system, "cannot wait for signals");
-}
-
-Pause::~Pause() {
-  close(descriptor_);
 }
 
 // Other keys mean nothing. A terminal that is gone has quit.

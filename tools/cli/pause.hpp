@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "common/base/clock.hpp"
+#include "common/base/descriptors.hpp"
 
 namespace mcds {
 
@@ -11,9 +12,6 @@ class Pause {
  public:
   // From now on INT, TERM and HUP end a wait instead of the program.
   Pause();
-  ~Pause();
-  Pause(const Pause&) = delete;
-  Pause& operator=(const Pause&) = delete;
 
   // False: it is time to end. Throws ClosedPipe.
   bool wait(Duration duration);
@@ -24,7 +22,7 @@ class Pause {
   sigset_t signals_{};
   bool has_quit() const;
 
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   int terminal_ = -1;
 };
 

@@ -7,21 +7,19 @@ Verb& Verb::example(std::string line) {
   return *this;
 }
 
-Verb& Verb::argument(std::string name, std::string help, Target target) {
-  arguments_.push_back({std::move(name), std::move(help), target, true});
-  argument_last_ = true;
+Verb& Verb::argument(std::string name, std::string help, const WordTarget& target) {
+  arguments_.push_back({std::move(name), std::move(help), target.target, target.takes_dash, true});
   return *this;
 }
 
-Verb& Verb::optional_argument(std::string name, std::string help, Target target) {
-  arguments_.push_back({std::move(name), std::move(help), target, false});
-  argument_last_ = true;
+Verb& Verb::optional_argument(std::string name, std::string help, const WordTarget& target) {
+  arguments_.push_back({std::move(name), std::move(help), target.target, target.takes_dash, false});
   return *this;
 }
 
-Verb& Verb::option(std::string names, std::string value, std::string help, Target target) {
-  options_.push_back({std::move(names), std::move(value), std::move(help), {}, target});
-  argument_last_ = false;
+Verb& Verb::option(std::string names, std::string value, std::string help, const WordTarget& target) {
+  options_.push_back(
+      {std::move(names), std::move(value), std::move(help), {}, target.target, target.takes_dash});
   return *this;
 }
 
@@ -34,11 +32,6 @@ Verb& Verb::choice(std::string names, std::vector<std::string> choices, std::str
 
 Verb& Verb::flag(std::string names, std::string help, bool& target) {
   options_.push_back({std::move(names), {}, std::move(help), {}, &target});
-  return *this;
-}
-
-Verb& Verb::dash() {
-  (argument_last_ ? arguments_.back().takes_dash : options_.back().takes_dash) = true;
   return *this;
 }
 

@@ -1,15 +1,12 @@
 // The command line described once, as data: parsing (CLI11, in parse.cpp only), --help, --schema,
 // completions, __describe and the man page test all read this description.
 //
-//   void declare_counter(Command& counter) {
 //     auto options = std::make_shared<IncrOptions>();
 //     counter.verb("incr", "add to a counter, creating it if it is missing")
-//         .example("mcds counter incr hits")
-//         .argument("NAME", "the counter", options->name)
-//         .option("--ttl", "D", "ttl of a counter that is created", options->ttl)
+//         .argument("NAME", "the counter", &options->name)
+//         .option("--ttl", "D", "ttl of a counter that is created", &options->ttl)
 //         .answer("counter value delta created server @copies")
-//         .action([options](Session& session) { return incr(session, *options); });
-//   }
+//         .action(incr, options);
 #pragma once
 
 #include <cstdint>
@@ -19,6 +16,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -37,13 +36,23 @@ using Target =
                  std::optional<std::uint64_t>*, Duration*, std::optional<Duration>*, double*,
                  std::optional<double>*, int*, std::optional<int>*>;
 
+// A target in which `-` stands for standard input, or output; elsewhere it is refused.
+struct WordTarget {
+  template <typename Pointer>
+  WordTarget(Pointer target, bool dash = false) : target(target), takes_dash(dash) {}
+  Target target;
+  bool takes_dash;
+};
+inline WordTarget dash(Target target) {
+  return {target, true};
+}
+
 struct OptionSpec {
   std::string names;  // "--ttl" or "-w,--wait"
   std::string value;  // "D", "N", "FILE"; empty: a flag
   std::string help;
   std::vector<std::string> choices{};  // allowed words, also completed; empty: any
   Target target;
-  bool hidden = false;
   bool takes_dash = false;
 };
 
@@ -51,8 +60,8 @@ struct ArgumentSpec {
   std::string name;
   std::string help;
   Target target;  // std::vector<std::string>*: takes the rest
-  bool required = true;
-  bool takes_dash = false;
+  bool takes_dash;
+  bool required;
 };
 
 using Action = std::function<ExitStatus(Session&)>;
@@ -62,12 +71,10 @@ class Verb {
   Verb(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
 
   Verb& example(std::string line);  // three of them open --help
-  Verb& argument(std::string name, std::string help, Target target);
-  Verb& optional_argument(std::string name, std::string help, Target target);
-  Verb& option(std::string names, std::string value, std::string help, Target target);
+  Verb& argument(std::string name, std::string help, const WordTarget& target);
+  Verb& optional_argument(std::string name, std::string help, const WordTarget& target);
+  Verb& option(std::string names, std::string value, std::string help, const WordTarget& target);
   Verb& choice(std::string names, std::vector<std::string> choices, std::string help, Target target);
-  // `-` stands for standard input, or output, in what was declared last; elsewhere it is refused.
-  Verb& dash();
   Verb& flag(std::string names, std::string help, bool& target);
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
@@ -77,7 +84,18 @@ class Verb {
   Verb& answer(std::string fields);
   // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
   Verb& field(std::string meaning);
+  // What it declares as others do.
+  template <typename... Arguments>
+  Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
+    declare(*this, std::forward<Arguments>(arguments)...);
+    return *this;
+  }
   Verb& action(Action action);
+  // Of options that live as long as the verb.
+  template <typename Options>
+  Verb& action(ExitStatus (*run)(Session&, const Options&), std::shared_ptr<Options> options) {
+    return action([run, options](Session& session) { return run(session, *options); });
+  }
 
   const std::string& name() const { return name_; }
   const std::string& summary() const { return summary_; }
@@ -97,7 +115,6 @@ class Verb {
   std::vector<std::string> examples_;
   std::vector<OptionSpec> options_;
   std::vector<ArgumentSpec> arguments_;
-  bool argument_last_ = false;
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
   bool metrics_ = false;

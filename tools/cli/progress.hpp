@@ -23,6 +23,8 @@ class Progress {
 
   // `done` of the total, if there is one. Cheap: the clock is read once in a thousand calls.
   void advance(std::uint64_t count = 1, std::uint64_t done = 0);
+  // So many in all.
+  void reach(std::uint64_t count, std::uint64_t done = 0) { advance(count - count_, done); }
   void expect(std::uint64_t total) { total_ = total; }
   // Before anything else is written to the terminal; the line comes back with a later advance().
   void hide();

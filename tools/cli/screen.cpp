@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "common/base/descriptors.hpp"
 #include "tools/cli/cell_words.hpp"
 
 namespace mcds {
@@ -16,11 +17,7 @@ constexpr std::string_view other_page = "\033[?1049h\033[?25l\033[H\033[2J",
 
 // A terminal that does not take it is no longer there.
 void put(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t size = write(STDOUT_FILENO, bytes.data(), bytes.size());
-    if (size <= 0) return;
-    bytes.remove_prefix(static_cast<std::size_t>(size));
-  }
+  static_cast<void>(write_all(STDOUT_FILENO, bytes));
 }
 
 }  // namespace

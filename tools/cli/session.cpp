@@ -2,15 +2,13 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "common/base/bytes.hpp"
 #include "common/base/units.hpp"
 #include "common/cluster/decorators.hpp"
 #include "common/cluster/distinct.hpp"
-#include "common/placement/mcrouter/routes.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/config.hpp"
+#include "tools/cli/here.hpp"
 #include "tools/cli/input.hpp"
 #include "tools/cli/resolver.hpp"
 #include "tools/cli/servers_from.hpp"
@@ -20,11 +18,6 @@ namespace mcds {
 namespace {
 
 using Text = std::optional<std::string>;
-
-Text environment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr || *value == '\0' ? std::nullopt : Text(value);
-}
 
 Text first_of(std::initializer_list<Text> candidates) {
   for (const Text& candidate : candidates) {
@@ -168,6 +161,12 @@ const AccessSources& Session::sources() {
   return *parts_->sources;
 }
 
+std::optional<std::string> Session::of_pools(Text PoolConfig::*member, const char* variable) {
+  const Text of_environment = variable != nullptr ? environment(variable) : std::nullopt;
+  return first_of({sources().named_pool().*member, of_environment, sources().configured_pool().*member,
+                   config().defaults.*member});
+}
+
 void Session::share_credentials(const Pool& known) {
   parts_->known.insert(parts_->known.end(), known.begin(), known.end());
 }
@@ -206,14 +205,13 @@ const PoolFile& Session::pool() {
 
 PlacementOptions Session::placement_options() {
   const std::string& prefix = key_prefix().empty() ? pool().key_prefix : key_prefix();
-  const auto& routes = pool().routes;
-  const bool any = routes == nullptr || parts_->operation == Operation::any;
   const auto& login = credentials_of(pool().pool.front()).login;
   return {.resolver = system_resolver(limits_),
           .key_prefix = prefix,
           .hash_tag = pool().hash_tag,
           .password = login ? login->password : "",
-          .routes = any ? routes : std::make_shared<Routes>(routes->for_operation(parts_->operation)),
+          .routes = pool().routes,
+          .operation = parts_->operation,
           .asked = pool().asked};
 }
 
@@ -224,8 +222,7 @@ std::shared_ptr<const Placement> Session::placement_as(std::string_view profile)
 std::string Session::profile_name() {
   const Text from_file = pool().profile.empty() ? std::nullopt : Text(pool().profile);
   const Text profile =
-      first_of({options_.profile, sources().named_pool().profile, environment("MCDS_PROFILE"),
-                sources().configured_pool().profile, config().defaults.profile, from_file});
+      first_of({options_.profile, of_pools(&PoolConfig::profile, "MCDS_PROFILE"), from_file});
   return profile.value_or("ketama");
 }
 
@@ -237,21 +234,14 @@ const std::shared_ptr<const Placement>& Session::placement() {
 const std::string& Session::key_prefix() {
   if (!parts_->key_prefix) {
     parts_->key_prefix =
-        first_of({options_.key_prefix, sources().named_pool().key_prefix, environment("MCDS_NAMESPACE"),
-                  sources().configured_pool().key_prefix, config().defaults.key_prefix})
-            .value_or("");
+        first_of({options_.key_prefix, of_pools(&PoolConfig::key_prefix, "MCDS_NAMESPACE")}).value_or("");
     check_key_prefix(*parts_->key_prefix);
   }
   return *parts_->key_prefix;
 }
 
-void Session::choose_operation(const std::optional<std::string>& operation) {
-  if (!operation) return;
-  if (*operation != "get" && *operation != "set" && *operation != "delete")
-    throw InvalidInput("--operation must be get, set or delete");
-  parts_->operation = *operation == "get"   ? Operation::get
-                      : *operation == "set" ? Operation::set
-                                            : Operation::remove;
+void Session::place_for(Operation operation) {
+  parts_->operation = operation;
 }
 
 std::unique_ptr<Cluster> Session::connect_to(std::shared_ptr<const Placement> placement) {
@@ -282,8 +272,7 @@ std::uint64_t Session::copies_of_pool() {
 
 std::size_t Session::copies() {
   if (parts_->copies) return *parts_->copies;
-  const auto configured =
-      first_of({sources().named_pool().copies, sources().configured_pool().copies, config().defaults.copies});
+  const auto configured = of_pools(&PoolConfig::copies);
   const std::uint64_t copies = options_.copies ? *options_.copies
                                : configured    ? parse_u64(*configured).value_or(0)
                                                : copies_of_pool();
@@ -298,9 +287,7 @@ std::size_t Session::copies() {
 }
 
 std::optional<Duration> Session::longest_lock_ttl(const std::optional<Duration>& flag) {
-  const Text configured =
-      first_of({sources().named_pool().longest_lock_ttl, sources().configured_pool().longest_lock_ttl,
-                config().defaults.longest_lock_ttl});
+  const Text configured = of_pools(&PoolConfig::longest_lock_ttl);
   if (flag) return positive(*flag, "--longest-ttl");
   if (!configured) return std::nullopt;
   return positive(parse_duration(*configured, "longest_lock_ttl"), "longest_lock_ttl");

@@ -48,8 +48,8 @@ class Session {
   // The same pool as another client places keys on it.
   std::shared_ptr<const Placement> placement_as(std::string_view profile);
   const std::string& key_prefix();
-  // get, set or delete: which of a proxy's routes is meant. Throws InvalidInput for another word.
-  void choose_operation(const std::optional<std::string>& operation);
+  // Where keys are for this operation. Before placement().
+  void place_for(Operation operation);
   // How many copies of each key there are. Throws InvalidInput when the pool has fewer servers.
   std::size_t copies();
   // The longest time for which a lock with copies may be held, if it is configured.
@@ -92,6 +92,9 @@ class Session {
   struct Parts;
   void settle_output();
   std::uint64_t copies_of_pool();
+  // Of the pool that was named, of the environment, of the pool that is configured, of the defaults.
+  std::optional<std::string> of_pools(std::optional<std::string> PoolConfig::*member,
+                                      const char* variable = nullptr);
   static Duration timeout_of(const std::optional<Duration>& flag,
                              const std::optional<std::string>& configured, Duration otherwise,
                              const char* what);

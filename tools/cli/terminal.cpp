@@ -8,10 +8,6 @@ namespace mcds {
 
 Terminal::Terminal() : descriptor_(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)) {}
 
-Terminal::~Terminal() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 bool Terminal::is_ours() const {
   return descriptor_ >= 0 && tcgetpgrp(descriptor_) == getpgrp();
 }

@@ -3,15 +3,14 @@
 
 #include <sys/types.h>
 
+#include "common/base/descriptors.hpp"
+
 namespace mcds {
 
 class Terminal {
  public:
   // Opens the controlling terminal, if there is one. Keep SIGTTOU blocked while using it.
   Terminal();
-  ~Terminal();
-  Terminal(const Terminal&) = delete;
-  Terminal& operator=(const Terminal&) = delete;
 
   bool exists() const { return descriptor_ >= 0; }
   // Our process group has it.
@@ -24,7 +23,7 @@ class Terminal {
   void take_back();
 
  private:
-  int descriptor_;
+  Descriptor descriptor_;
   bool lent_ = false;
 };
 

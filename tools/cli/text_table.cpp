@@ -254,27 +254,12 @@ std::string TextTable::with_note(std::string line, std::size_t used, const Row& 
   const bool bad = std::any_of(row.begin(), row.end(), [](const Cell& cell) { return cell.name == "error"; });
   const bool beside = width_ == 0 || used + gap + shown_width(note) <= width_;
   line += beside ? std::string(gap, ' ') : '\n' + std::string(2 * gap, ' ');
-  return line + painted({{}, {}, false, false, bad}, beside ? note : wrapped(note, 2 * gap)) + '\n';
+  return line + painted({{}, {}, false, false, bad}, beside ? note : broken(note, 2 * gap)) + '\n';
 }
 
 // All of it, in lines that begin `indent` columns from the left.
-std::string TextTable::wrapped(const std::string& text, std::size_t indent) const {
-  if (width_ <= indent + narrowest) return text;
-  std::string lines;
-  std::size_t used = indent;
-  for (std::size_t from = 0; from < text.size();) {
-    const std::size_t end = std::min(text.find(' ', from), text.size());
-    const std::string word = text.substr(from, end - from);
-    const std::size_t width = shown_width(word);
-    if (used > indent && used + 1 + width > width_) {
-      lines += '\n' + std::string(indent, ' ');
-      used = indent;
-    }
-    lines += (used > indent ? " " : "") + word;
-    used += width + (used > indent ? 1 : 0);
-    from = end + 1;
-  }
-  return lines;
+std::string TextTable::broken(const std::string& text, std::size_t indent) const {
+  return width_ <= indent + narrowest ? text : wrapped(text, indent, indent, width_);
 }
 
 std::string TextTable::upright(const Row& row) const {
@@ -284,7 +269,7 @@ std::string TextTable::upright(const Row& row) const {
   for (const Cell& cell : row) {
     const std::string title = column_title(cell.name);
     text += title + std::string(titles - shown_width(title) + gap, ' ') +
-            painted(cell, wrapped(cell.text, titles + gap)) + '\n';
+            painted(cell, broken(cell.text, titles + gap)) + '\n';
   }
   return text;
 }

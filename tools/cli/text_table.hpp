@@ -58,7 +58,7 @@ class TextTable {
   std::string painted(const Cell& cell, const std::string& text) const;
   std::string note_of(const Row& row) const;
   std::string with_note(std::string line, std::size_t used, const Row& row) const;
-  std::string wrapped(const std::string& text, std::size_t indent) const;
+  std::string broken(const std::string& text, std::size_t indent) const;
   std::string upright(const Row& row) const;
 
   std::size_t width_;

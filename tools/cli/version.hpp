@@ -1,3 +1,4 @@
+// Which version this program is.
 #pragma once
 
 #include <string>

@@ -11,8 +11,9 @@ namespace mcds {
 
 JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
                        const Placement::Place& place) {
-  JsonObject line;
-  line.bytes("key", key).bytes("server", session.server_address(place.server)).number("index", place.server);
+  JsonObject line = JsonObject("key", key)
+                        .bytes("server", session.server_address(place.server))
+                        .number("index", place.server);
   return line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
 }
 
@@ -23,7 +24,7 @@ JsonObject where_line(Session& session, const Placement& placement, const Placed
   if (number == 1 || (placement.replicates() && !session.options().copies)) return line;
   std::vector<JsonObject> list;
   for (const std::size_t server : copy_servers(placement, number, key.placed_by())) {
-    list.push_back(JsonObject().bytes("server", session.server_address(server)).number("index", server));
+    list.push_back(JsonObject("server", session.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
 }

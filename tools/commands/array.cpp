@@ -1,21 +1,10 @@
 // mcds array: parsing and printing; the algorithm is in common/structures/array/array.hpp.
 #include "common/structures/array/array.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <limits>
-#include <memory>
 
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
-#include "common/base/json.hpp"
 #include "common/primitives/item_size.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -77,17 +66,8 @@ bool from_input(const ArrayOptions& options) {
   return input;
 }
 
-JsonObject start_answer(const ArrayOptions& options) {
-  JsonObject answer;
-  answer.bytes("array", options.name);
-  return answer;
-}
-
 ExitStatus not_found(Session& session, const ArrayOptions& options, std::size_t server) {
-  JsonObject answer = start_answer(options);
-  answer.boolean("found", false).bytes("server", session.server_address(server));
-  if (session.output().mode() != OutputMode::value) session.output().answer(answer, {});
-  return ExitStatus::no;
+  return answer_missing(session, JsonObject("array", options.name), {server});
 }
 
 // Strings by their bytes, anything else as JSON.
@@ -117,15 +97,11 @@ bool add_values(JsonObject& answer, const std::string& name, const Elements& ele
 ExitStatus answer_step(Session& session, const ArrayOptions& options, const Array::Changed& changed,
                        std::size_t adds, std::size_t deletes, const Elements* deleted = nullptr) {
   if (!changed.found) return not_found(session, options, changed.server);
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   answer.number("adds", adds).number("deletes", deletes).boolean("created", changed.created);
   if (deleted != nullptr) add_values(answer, "deleted", *deleted);
-  answer.bytes("server", session.server_address(changed.server));
-  if (deleted != nullptr)
-    add_copies_or_one(answer, session, changed.copies);
-  else
-    add_copies(answer, session, changed.copies);
-  session.output().answer(answer, std::to_string(adds + deletes));
+  answer_from(session, answer, {changed.server, changed.copies, "", deleted != nullptr},
+              std::to_string(adds + deletes));
   return ExitStatus::ok;
 }
 
@@ -164,10 +140,9 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
     } catch (const Failure& failure) {
       window.fail_from(done, failure);
     }
-    return Answers();
   };
   const LinesDone lines = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   answer.number("adds", adds ? changed : 0)
       .number("deletes", adds ? 0 : changed)
       .number("failed", lines.failed);
@@ -218,7 +193,6 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
     Batch<std::string> batch = element_batch(options);
     batch.run = [&](Window<std::string>& window) {
       std::move(window.items.begin(), window.items.end(), std::back_inserter(elements));
-      return Answers();
     };
     const LinesDone lines = batch.of_lines(session, {.fail_fast = true, .answers_each = false});
     if (lines.worst != ExitStatus::ok) return lines.worst;
@@ -232,11 +206,9 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
   }
   const auto changed =
       Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   answer.number("count", elements.size()).boolean("created", changed.created);
-  answer.bytes("server", session.server_address(changed.server));
-  add_copies(answer, session, changed.copies);
-  session.output().answer(answer, std::to_string(elements.size()));
+  answer_from(session, answer, {changed.server, changed.copies}, std::to_string(elements.size()));
   return ExitStatus::ok;
 }
 
@@ -244,11 +216,8 @@ ExitStatus clear(Session& session, const ArrayOptions& options) {
   const auto changed =
       Array(session.context_with_copies(), options.name).clear(encoding_of(session, options), options.lock);
   if (!changed.found) return not_found(session, options, changed.server);
-  JsonObject answer = start_answer(options);
-  answer.boolean("cleared", true).bytes("server", session.server_address(changed.server));
-  add_copies(answer, session, changed.copies);
-  session.output().answer(answer, "1");
-  return ExitStatus::ok;
+  JsonObject answer("array", options.name);
+  return answer_yes_from(session, answer.boolean("cleared", true), {changed.server, changed.copies}, true);
 }
 
 void warn_of_loss(Session& session, const JournalLoss& loss) {
@@ -270,8 +239,7 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   if (!contents.complete()) answer.boolean("complete", false);
   if (contents.loss.segments != 0) answer.number("lost_items", contents.loss.segments);
   if (contents.loss.lines != 0) answer.number("damaged_lines", contents.loss.lines);
-  answer.bytes("server", session.server_address(contents.server));
-  session.output().answer(answer, bare);
+  answer_from(session, answer, {contents.server}, bare);
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -296,7 +264,7 @@ ExitStatus fetch(Session& session, const ArrayOptions& options) {
     return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
   }
   if (session.output().mode() == OutputMode::text) return print_rows(session, contents);
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   const bool ours = add_values(answer, "values", contents.elements);
   const ExitStatus status = finish(session, contents, answer, {});
   if (ours) return status;
@@ -311,10 +279,9 @@ ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
   try {
     return fetch(session, options);
   } catch (const NotApplied& failure) {
-    JsonObject missing;
-    missing.boolean("complete", false).bytes("array", options.name).number("printed", 0);
-    missing.objects("unreachable",
-                    {JsonObject().bytes("server", failure.server()).bytes("message", failure.what())});
+    JsonObject missing =
+        JsonObject().boolean("complete", false).bytes("array", options.name).number("printed", 0);
+    missing.objects("unreachable", {JsonObject("server", failure.server()).bytes("message", failure.what())});
     session.output().incomplete(missing, std::string("incomplete: nothing could be read: ") + failure.what() +
                                              " (server " + failure.server() + ')');
     return ExitStatus::problem;
@@ -324,13 +291,13 @@ ExitStatus fetch_partially(Session& session, const ArrayOptions& options) {
 ExitStatus count(Session& session, const ArrayOptions& options) {
   const auto contents = read(session, options);
   if (!contents.found) return not_found(session, options, contents.server);
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   return finish(session, contents, answer, std::to_string(contents.elements.size()));
 }
 
 ExitStatus compact(Session& session, const ArrayOptions& options) {
   Array array(session.context_with_copies(), options.name);
-  JsonObject answer = start_answer(options);
+  JsonObject answer("array", options.name);
   if (const auto compacted = array.compact()) {
     if (compacted->away)
       session.output().warning(std::string("nothing was dropped because a copy does not answer: ") +
@@ -351,11 +318,11 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
 
 ExitStatus recopy(Session& session, const ArrayOptions& options) {
   const Array::Recopied recopied = Array(session.context_with_copies(), options.name).recopy();
-  return answer_recopied(session, start_answer(options), recopied.found, recopied.from);
+  return answer_recopied(session, JsonObject("array", options.name), recopied.found, recopied.from);
 }
 
 ExitStatus drop(Session& session, const ArrayOptions& options) {
-  return answer_dropped(session, start_answer(options),
+  return answer_dropped(session, JsonObject("array", options.name),
                         Array(session.context_with_copies(), options.name).drop());
 }
 
@@ -363,13 +330,9 @@ ExitStatus where(Session& session, const ArrayOptions& options) {
   return print_where(session, Array(session.context_with_copies(), options.name).keys());
 }
 
-using VerbFunction = ExitStatus (*)(Session&, const ArrayOptions&);
-
-Verb& declare(Command& command, const Options& options, VerbFunction function, const char* name,
-              const char* summary) {
-  return command.verb(name, summary)
-      .argument("NAME", "the array", &options->name)
-      .action([options, function](Session& session) { return function(session, *options); });
+Verb& declare(Command& command, const Options& options, ExitStatus (*run)(Session&, const ArrayOptions&),
+              const char* name, const char* summary) {
+  return command.verb(name, summary).argument("NAME", "the array", &options->name).action(run, options);
 }
 
 void with_encoding(Verb& verb, const Options& options) {
@@ -380,68 +343,58 @@ void with_encoding(Verb& verb, const Options& options) {
 void with_values(Verb& verb, const Options& options) {
   verb.flag("--json", "the values are JSON, not strings", options->json)
       .flag("--lock", "hold the lock of an array stored as JSON, for programs that change it under that lock",
-            options->lock);
-  with_encoding(verb, options);
+            options->lock)
+      .with(with_encoding, options);
 }
 
 void declare_changes(Command& command, const Options& options) {
-  Verb& add_verb = declare(command, options, add, "add", "append values")
-                       .example("mcds array add jobs backup report")
-                       .answer("array adds deletes created server @copies")
-                       .answer("array adds deletes failed created")
-                       .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
-                       .example("find /data -name '*.csv' | mcds array add files -")
-                       .argument("VALUE",
-                                 "the values, in one atomic step; @FILE: a file's contents; -: one per "
-                                 "line of standard input",
-                                 &options->values)
-                       .dash()
-                       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_values(add_verb, options);
-  Verb& change_verb =
-      declare(command, options, change, "change", "delete and append values in one atomic step")
-          .example("mcds array change jobs --delete backup --add restore")
-          .answer("array adds deletes created deleted? server @copies")
-          .answer("array found server")
-          .option("--add", "V", "append V; can be repeated", &options->add)
-          .dash()
-          .option("--delete", "V",
-                  "delete every value that equals V, before values are added; can be repeated",
-                  &options->remove)
-          .dash()
-          .flag("--tell", "tell which values this change deleted; one copy, one round trip more",
-                options->tell)
-          .example("mcds array change jobs --delete backup --delete report --tell");
-  with_values(change_verb, options);
-  Verb& delete_verb =
-      declare(command, options, remove, "delete", "delete every value that equals one of the given values")
-          .example("mcds array delete jobs backup")
-          .answer("array adds deletes created server @copies")
-          .answer("array adds deletes failed created")
-          .answer("array found server")
-          .argument("VALUE",
-                    "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
-                    "standard input",
-                    &options->values)
-          .dash()
-          .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_values(delete_verb, options);
-  Verb& replace_verb =
-      declare(command, options, replace, "replace", "replace all values in one atomic step")
-          .example("mcds array replace jobs backup report")
-          .answer("array count created server @copies")
-          .example("ls | mcds array replace files -")
-          .argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
-                    &options->values)
-          .dash();
-  with_values(replace_verb, options);
-  replace_verb.flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
-  Verb& clear_verb = declare(command, options, clear, "clear", "delete all values, in one atomic step")
-                         .example("mcds array clear jobs")
-                         .answer("array cleared server @copies")
-                         .answer("array found server")
-                         .flag("--lock", "hold the lock of an array stored as JSON", options->lock);
-  with_encoding(clear_verb, options);
+  declare(command, options, add, "add", "append values")
+      .example("mcds array add jobs backup report")
+      .answer("array adds deletes created server @copies")
+      .answer("array adds deletes failed created")
+      .example("mcds array add hosts --json '{\"name\":\"web1\",\"up\":true}'")
+      .example("find /data -name '*.csv' | mcds array add files -")
+      .argument("VALUE",
+                "the values, in one atomic step; @FILE: a file's contents; -: one per "
+                "line of standard input",
+                dash(&options->values))
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .with(with_values, options);
+  declare(command, options, change, "change", "delete and append values in one atomic step")
+      .example("mcds array change jobs --delete backup --add restore")
+      .answer("array adds deletes created deleted? server @copies")
+      .answer("array found server")
+      .option("--add", "V", "append V; can be repeated", dash(&options->add))
+      .option("--delete", "V", "delete every value that equals V, before values are added; can be repeated",
+              dash(&options->remove))
+      .flag("--tell", "tell which values this change deleted; one copy, one round trip more", options->tell)
+      .example("mcds array change jobs --delete backup --delete report --tell")
+      .with(with_values, options);
+  declare(command, options, remove, "delete", "delete every value that equals one of the given values")
+      .example("mcds array delete jobs backup")
+      .answer("array adds deletes created server @copies")
+      .answer("array adds deletes failed created")
+      .answer("array found server")
+      .argument("VALUE",
+                "the values, in one atomic step; @FILE: a file's contents; -: one per line of "
+                "standard input",
+                dash(&options->values))
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .with(with_values, options);
+  declare(command, options, replace, "replace", "replace all values in one atomic step")
+      .example("mcds array replace jobs backup report")
+      .answer("array count created server @copies")
+      .example("ls | mcds array replace files -")
+      .argument("VALUE", "the values; @FILE: a file's contents; -: one per line of standard input",
+                dash(&options->values))
+      .with(with_values, options)
+      .flag("--allow-empty", "with -: let empty input empty the array", options->allow_empty);
+  declare(command, options, clear, "clear", "delete all values, in one atomic step")
+      .example("mcds array clear jobs")
+      .answer("array cleared server @copies")
+      .answer("array found server")
+      .flag("--lock", "hold the lock of an array stored as JSON", options->lock)
+      .with(with_encoding, options);
 }
 
 }  // namespace
@@ -449,20 +402,19 @@ void declare_changes(Command& command, const Options& options) {
 void declare_array(Command& command) {
   const auto options = std::make_shared<ArrayOptions>();
   declare_changes(command, options);
-  with_encoding(
-      declare(command, options, fetch_partially, "fetch",
-              "print all values, in the order in which they were added")
-          .example("mcds array fetch jobs")
-          .answer("array values count complete? lost_items? damaged_lines? server")
-          .answer("array found server")
-          .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
-          .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial),
-      options);
-  with_encoding(declare(command, options, count, "count", "print the number of values")
-                    .example("mcds array count jobs -o value")
-                    .answer("array count complete? lost_items? damaged_lines? server")
-                    .answer("array found server"),
-                options);
+  declare(command, options, fetch_partially, "fetch",
+          "print all values, in the order in which they were added")
+      .example("mcds array fetch jobs")
+      .answer("array values count complete? lost_items? damaged_lines? server")
+      .answer("array found server")
+      .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
+      .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial)
+      .with(with_encoding, options);
+  declare(command, options, count, "count", "print the number of values")
+      .example("mcds array count jobs -o value")
+      .answer("array count complete? lost_items? damaged_lines? server")
+      .answer("array found server")
+      .with(with_encoding, options);
   declare(command, options, compact, "compact",
           "drop deleted values from the journal; changes made meanwhile are kept")
       .example("mcds array compact jobs")

@@ -1,7 +1,24 @@
-// The commands' declarations; tools/commands/commands.cpp lists them.
+// What the source of a command includes, and the commands' declarations, which tools/commands/commands.cpp
+// lists.
 #pragma once
 
+#include <algorithm>
+
+#include "common/base/bytes.hpp"
+#include "common/base/errors.hpp"
+#include "common/base/json.hpp"
+#include "common/base/text.hpp"
+#include "common/base/units.hpp"
+#include "tools/cli/answers.hpp"
+#include "tools/cli/here.hpp"
+#include "tools/cli/input.hpp"
+#include "tools/cli/key_rules.hpp"
+#include "tools/cli/names.hpp"
+#include "tools/cli/pause.hpp"
 #include "tools/cli/program.hpp"
+#include "tools/cli/progress.hpp"
+#include "tools/cli/session.hpp"
+#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
@@ -22,5 +39,12 @@ void declare_ring(Command& command);
 void declare_sandbox(Command& command);
 void declare_servers(Command& command);
 void declare_visitors(Command& command);
+
+// Verbs that have a file of their own.
+void declare_counter_limit(Command& counter);
+void declare_ring_shares(Verb& verb);
+void declare_ring_diff(Verb& verb);
+void declare_ring_check(Verb& verb);
+void declare_ring_move(Verb& verb);
 
 }  // namespace mcds

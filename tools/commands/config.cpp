@@ -1,10 +1,5 @@
 // mcds config: the settings that a command would use, and where each comes from. No server is contacted.
-#include <cstdlib>
-
-#include "common/base/units.hpp"
 #include "common/placement/pools/pool.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -19,9 +14,7 @@ struct Setting {
   const char* option;
   Text of_option;
   const char* variables;  // separated by spaces
-  Text PoolConfig::*of_pool = nullptr;
-  Text AccessSettings::*of_access = nullptr;
-  Text Config::*of_config = nullptr;
+  std::variant<Text PoolConfig::*, Text AccessSettings::*, Text Config::*> member;
   const char* otherwise = nullptr;
 };
 
@@ -35,7 +28,7 @@ class Explanation {
  public:
   explicit Explanation(Session& session)
       : session_(session), options_(session.options()), files_(load_config_files(options_.config)) {
-    pool_name_ = settle({"pool", "--pool", options_.pool, "MCDS_POOL", {}, {}, &Config::pool});
+    pool_name_ = settle({"pool", "--pool", options_.pool, "MCDS_POOL", &Config::pool});
     if (!pool_name_.value) return;
     bool known = false;
     for (const ConfigFile& file : files_) known = known || file.config.pools.contains(*pool_name_.value);
@@ -67,50 +60,28 @@ class Explanation {
     using P = PoolConfig;
     using A = AccessSettings;
     return {
-        {"profile",
-         "--as",
-         options_.profile,
-         "MCDS_PROFILE",
-         &P::profile,
-         {},
-         {},
-         from_source ? nullptr : "ketama"},
-        {"namespace", "--namespace", options_.key_prefix, "MCDS_NAMESPACE", &P::key_prefix, {}, {}, ""},
-        {"copies", "--copies", copies, "", &P::copies, {}, {}, from_source ? nullptr : "1"},
-        {"longest_lock_ttl", "--longest-ttl", {}, "", &P::longest_lock_ttl, {}, {}, "10m"},
-        {"timeout", "--timeout", text(options_.timeout), "", {}, {}, &Config::timeout, "1s"},
-        {"connect_timeout",
-         "--connect-timeout",
-         text(options_.connect_timeout),
-         "",
-         {},
-         {},
-         &Config::connect_timeout,
+        {"profile", "--as", options_.profile, "MCDS_PROFILE", &P::profile, from_source ? nullptr : "ketama"},
+        {"namespace", "--namespace", options_.key_prefix, "MCDS_NAMESPACE", &P::key_prefix, ""},
+        {"copies", "--copies", copies, "", &P::copies, from_source ? nullptr : "1"},
+        {"longest_lock_ttl", "--longest-ttl", {}, "", &P::longest_lock_ttl, "10m"},
+        {"timeout", "--timeout", text(options_.timeout), "", &Config::timeout, "1s"},
+        {"connect_timeout", "--connect-timeout", text(options_.connect_timeout), "", &Config::connect_timeout,
          "500ms"},
-        {"protocol", "--protocol", options_.protocol, "", {}, {}, &Config::protocol, "auto"},
-        {"output", "--output", options_.output, "MCDS_OUTPUT", {}, {}, &Config::output, "json"},
-        {"tls", "--tls", on(options_.tls), "", {}, &A::tls, {}, "off"},
-        {"tls_ca", "--tls-ca", access.tls_ca, "MCDS_TLS_CA", {}, &A::tls_ca},
-        {"tls_crl", "--tls-crl", access.tls_crl, "", {}, &A::tls_crl},
-        {"tls_name", "--tls-name", access.tls_name, "", {}, &A::tls_name},
-        {"tls_cert", "--tls-cert", access.tls_cert, "", {}, &A::tls_cert},
-        {"tls_key", "--tls-key", access.tls_key, "", {}, &A::tls_key},
-        {"tls_key_password_file",
-         "--tls-key-password-file",
-         access.tls_key_password_file,
-         "",
-         {},
+        {"protocol", "--protocol", options_.protocol, "", &Config::protocol, "auto"},
+        {"output", "--output", options_.output, "MCDS_OUTPUT", &Config::output, "json"},
+        {"tls", "--tls", on(options_.tls), "", &A::tls, "off"},
+        {"tls_ca", "--tls-ca", access.tls_ca, "MCDS_TLS_CA", &A::tls_ca},
+        {"tls_crl", "--tls-crl", access.tls_crl, "", &A::tls_crl},
+        {"tls_name", "--tls-name", access.tls_name, "", &A::tls_name},
+        {"tls_cert", "--tls-cert", access.tls_cert, "", &A::tls_cert},
+        {"tls_key", "--tls-key", access.tls_key, "", &A::tls_key},
+        {"tls_key_password_file", "--tls-key-password-file", access.tls_key_password_file, "",
          &A::tls_key_password_file},
-        {"tls_insecure", "--tls-insecure", on(options_.tls_insecure), "", {}, &A::tls_insecure, {}, "off"},
-        {"user", "--user", access.user, "MCDS_USER", {}, &A::user},
-        {"password_file",
-         "--password-file",
-         access.password_file,
-         "MCDS_PASSWORD_FILE",
-         {},
-         &A::password_file},
-        {"auth", "--auth", access.auth, "", {}, &A::auth},
-        {"plain_login", "", {}, "", {}, &A::plain_login, {}, "no"},
+        {"tls_insecure", "--tls-insecure", on(options_.tls_insecure), "", &A::tls_insecure, "off"},
+        {"user", "--user", access.user, "MCDS_USER", &A::user},
+        {"password_file", "--password-file", access.password_file, "MCDS_PASSWORD_FILE", &A::password_file},
+        {"auth", "--auth", access.auth, "", &A::auth},
+        {"plain_login", "", {}, "", &A::plain_login, "no"},
     };
   }
 
@@ -125,9 +96,8 @@ class Explanation {
     for (std::string_view names = setting.variables; !names.empty();) {
       const std::string name(names.substr(0, names.find(' ')));
       names.remove_prefix(std::min(name.size() + 1, names.size()));
-      const char* value = std::getenv(name.c_str());
-      if (value != nullptr && *value != '\0' && counts(setting, Origin::environment))
-        return {value, name, Origin::environment};
+      const Text value = environment(name);
+      if (value && counts(setting, Origin::environment)) return {value, name, Origin::environment};
     }
     if (Found found = of_pool(setting, Origin::configured_pool); found.value) return found;
     for (auto file = files_.rbegin(); file != files_.rend(); ++file) {
@@ -139,9 +109,9 @@ class Explanation {
 
   // Logins and certificates only with the list that they belong to.
   bool counts(const Setting& setting, Origin source) const {
-    if (setting.of_access == nullptr) return true;
+    const auto* member = std::get_if<Text AccessSettings::*>(&setting.member);
     const AccessSources& sources = session_.sources();
-    return sources.counts(source, setting.of_access, sources.list());
+    return member == nullptr || sources.counts(source, *member, sources.list());
   }
 
   Found of_pool(const Setting& setting, Origin source) const {
@@ -156,12 +126,13 @@ class Explanation {
   }
 
   static Text of(const PoolConfig& pool, const Setting& setting) {
-    if (setting.of_pool != nullptr) return pool.*setting.of_pool;
-    return setting.of_access != nullptr ? pool.access.*setting.of_access : std::nullopt;
+    if (const auto* member = std::get_if<Text PoolConfig::*>(&setting.member)) return pool.**member;
+    const auto* member = std::get_if<Text AccessSettings::*>(&setting.member);
+    return member != nullptr ? pool.access.**member : std::nullopt;
   }
-
   static Text of_config(const Config& config, const Setting& setting) {
-    return setting.of_config != nullptr ? config.*setting.of_config : of(config.defaults, setting);
+    const auto* member = std::get_if<Text Config::*>(&setting.member);
+    return member != nullptr ? config.**member : of(config.defaults, setting);
   }
 
   // A list that is not one may hold anything, a password too.
@@ -175,19 +146,16 @@ class Explanation {
   }
 
   void print_one(const char* name, const Found& found) {
-    JsonObject line;
-    line.bytes("setting", name);
-    if (found.value) line.bytes("value", *found.value);
-    if (!found.value) line.raw("value", "null");
+    JsonObject line("setting", name);
+    found.value ? line.bytes("value", *found.value) : line.raw("value", "null");
     line.bytes("from", found.from.empty() ? "unset" : found.from);
     session_.output().answer(line, std::string(name) + '=' + found.value.value_or(""));
   }
 
   void print_password() {
-    const char* value = std::getenv("MCDS_PASSWORD");
     const bool counts = session_.sources().counts(Origin::environment, &AccessSettings::password_file,
                                                   session_.sources().list());
-    if (value == nullptr || *value == '\0' || !counts) return print_one("password", {});
+    if (!environment("MCDS_PASSWORD") || !counts) return print_one("password", {});
     print_one("password", {"(not shown)", "MCDS_PASSWORD", Origin::environment});
   }
 
@@ -198,8 +166,7 @@ class Explanation {
         for (const Server& server : session_.pool().pool) print_server(server);
     } catch (const Failure& failure) {
       const std::string why = failure.what();
-      session_.output().answer(JsonObject().bytes("setting", "login").bytes("error", why),
-                               "login=(" + why + ')');
+      session_.output().answer(JsonObject("setting", "login").bytes("error", why), "login=(" + why + ')');
     }
   }
 
@@ -207,8 +174,7 @@ class Explanation {
     const Credentials& given = credentials_of(server);
     const std::string user = given.login ? given.login->user : "";
     const bool clear = login_in_clear(server);
-    JsonObject line;
-    line.bytes("server", server.address()).boolean("tls", server.tls);
+    JsonObject line = JsonObject("server", server.address()).boolean("tls", server.tls);
     if (given.login) line.bytes("login", user).boolean("login_in_clear", clear);
     if (!given.login) line.raw("login", "null");
     if (server.tls && !given.tls.certificate_file.empty())

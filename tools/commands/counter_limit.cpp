@@ -1,16 +1,7 @@
-#include "tools/commands/counter_limit.hpp"
-
-#include <algorithm>
-#include <memory>
-
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
+// mcds counter limit.
 #include "common/structures/counter/counter.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/names.hpp"
 #include "tools/cli/seconds.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -80,7 +71,6 @@ class Limiter {
         else
           window.note(print(window.items[i].name, results[i]));
       }
-      return Answers();
     };
     return batch;
   }
@@ -110,35 +100,22 @@ class Limiter {
 
   ExitStatus print(const std::string& name, const LimitResult& result, std::optional<Duration> waited = {}) {
     if (result.failure) return print_despite(name, *result.failure);
-    JsonObject line = start(name, result.allowed);
-    line.number("used", result.used).number("max", *options_.max);
+    JsonObject line("counter", name);
+    line.boolean("allowed", result.allowed).number("used", result.used).number("max", *options_.max);
     if (options_.peek) line.boolean("peek", true);
     if (waited) add_seconds(line, "waited_s", std::chrono::floor<std::chrono::milliseconds>(*waited));
     if (!result.allowed)
       add_seconds(line, "retry_after_s", std::chrono::ceil<std::chrono::milliseconds>(result.retry_after));
-    line.bytes("server", session_.server_address(result.server));
-    add_copies_or_one(line, session_, result.copies);
-    return finish(line, result.allowed);
+    return answer_yes_from(session_, line, {.server = result.server, .copies = result.copies, .or_one = true},
+                           result.allowed);
   }
 
   ExitStatus print_despite(const std::string& name, const Failure& failure) {
     const bool allowed = options_.if_down == "allow";
-    JsonObject line = start(name, allowed);
-    line.number("max", *options_.max).bytes("if_down", options_.if_down);
+    JsonObject line("counter", name);
+    line.boolean("allowed", allowed).number("max", *options_.max).bytes("if_down", options_.if_down);
     if (!failure.server().empty()) line.bytes("server", failure.server());
-    line.bytes("error", failure.what());
-    return finish(line, allowed);
-  }
-
-  static JsonObject start(const std::string& name, bool allowed) {
-    JsonObject line;
-    line.bytes("counter", name).boolean("allowed", allowed);
-    return line;
-  }
-
-  ExitStatus finish(const JsonObject& line, bool allowed) {
-    session_.output().answer(line, allowed ? "1" : "0");
-    return allowed ? ExitStatus::ok : ExitStatus::no;
+    return answer_yes(session_, line.bytes("error", failure.what()), allowed);
   }
 
   Session& session_;
@@ -166,8 +143,7 @@ void declare_counter_limit(Command& counter) {
       .example("mcds counter limit login:10.1.2.3 --sliding --max 5 --per 1m --if-down deny")
       .example("mcds counter limit api --max 9 --per 1s -w 1m && curl https://api.example/")
       .example("cut -f1 clients | mcds counter limit - --max 100 --per 1m --peek")
-      .argument("NAME", "what is limited; - reads NAME[ COST] lines", &options->name)
-      .dash()
+      .argument("NAME", "what is limited; - reads NAME[ COST] lines", dash(&options->name))
       .option("--max", "N", "uses allowed in one period", &options->max)
       .option("--per", "D", "the period; windows are aligned to it unless they slide", &options->period)
       .option("-w,--wait", "D",
@@ -180,7 +156,7 @@ void declare_counter_limit(Command& counter) {
               &options->if_down)
       .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
       .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key)
-      .action([options](Session& session) { return limit(session, *options); });
+      .action(limit, options);
 }
 
 }  // namespace mcds

@@ -1,14 +1,6 @@
 // mcds key: a cache key from query parameters, the same for every spelling of the same JSON value.
-#include <algorithm>
-#include <memory>
-
-#include "common/base/bytes.hpp"
 #include "common/base/canonical_json.hpp"
-#include "common/base/json.hpp"
 #include "common/cluster/request.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -45,7 +37,7 @@ ExitStatus print_key(Session& session, const KeyOptions& options) {
   const std::string canonical = canonical_json(value_of(options.json));
   const std::string key = options.prefix + digest_of(options, canonical);
   check_key(options, key);
-  session.output().answer(JsonObject().bytes("key", key).bytes("canonical", canonical), key);
+  session.output().answer(JsonObject("key", key).bytes("canonical", canonical), key);
   return ExitStatus::ok;
 }
 
@@ -60,12 +52,11 @@ void declare_key(Command& command) {
       .example(R"(mcds key --prefix page: --digest sha256 '{"q":"shoes","page":2}')")
       .example("jq -c .query request.json | mcds key -o value -")
       .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file",
-                &options->json)
-      .dash()
+                dash(&options->json))
       .choice("--digest", {"md5", "sha256", "none"},
               "digest of the canonical form, or none for the form itself; default md5", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)
-      .action([options](Session& session) { return print_key(session, *options); });
+      .action(print_key, options);
 }
 
 }  // namespace mcds

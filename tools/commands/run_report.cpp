@@ -3,13 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <optional>
-#include <string_view>
 
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
+#include "common/base/descriptors.hpp"
 
 namespace mcds {
 
@@ -28,45 +26,39 @@ std::optional<int> own_descriptor(std::string_view path) {
 }
 
 const char* word_of(const ChildResult& result) {
-  switch (result.reason) {
-    case ChildResult::Reason::watch:
-      return "lost";
-    case ChildResult::Reason::max_run:
-      return "max_run";
-    case ChildResult::Reason::not_executable:
-      return "not_executable";
-    case ChildResult::Reason::not_found:
-      return "not_found";
-    case ChildResult::Reason::ended:
-      break;
-  }
-  return result.signal != 0 ? "signaled" : "exited";
+  if (result.reason == ChildResult::Reason::ended) return result.signal != 0 ? "signaled" : "exited";
+  constexpr std::array words{"", "max_run", "lost", "not_executable", "not_found"};
+  return words[static_cast<std::size_t>(result.reason)];
 }
 
 }  // namespace
 
-Report::Report(const std::optional<std::string>& path) : path_(path.value_or("")) {
+Report::Report(const std::optional<std::string>& path, const char* what)
+    : what_(what), path_(path.value_or("")) {
   if (!path) return;
   // A stream of our own is written to where it stands: opened anew, a file behind it would be cut and
   // overwritten.
   const auto own = own_descriptor(*path);
-  descriptor_ = own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
-                    : open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  descriptor_ = Descriptor(own ? fcntl(*own, F_DUPFD_CLOEXEC, 0)
+                               : open(path->c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
   if (descriptor_ < 0) fail();
 }
 
-Report::~Report() {
-  if (descriptor_ >= 0) close(descriptor_);
+void Report::write(std::string_view bytes) {
+  if (descriptor_ >= 0 && !write_all(descriptor_, bytes)) fail();
 }
 
-void Report::write(const JsonObject& object) {
-  if (descriptor_ < 0) return;
-  const std::string line = object.text() + '\n';
-  if (::write(descriptor_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) fail();
+void Report::write_at_the_end(const JsonObject& object, Output& output) {
+  try {
+    write(object);
+  } catch (const Failure& failure) {
+    output.error(failure);
+  }
 }
 
 void Report::fail() const {
-  throw Failure(ErrorCode::cannot_write, "cannot write the report " + path_ + ": " + std::strerror(errno));
+  throw Failure(ErrorCode::cannot_write,
+                std::string("cannot write the ") + what_ + ' ' + path_ + ": " + std::strerror(errno));
 }
 
 ExitStatus status_of(const ChildResult& result) {

@@ -1,31 +1,28 @@
 // What is reported about a child that was run: exit status, messages and the file of --report.
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include "common/base/json.hpp"
+#include "common/base/descriptors.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/output.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
 // Opened before anything runs, so that an unwritable report is found early.
 class Report {
  public:
-  // Throws Failure(cannot_write), as write does; nothing is written without a path.
-  explicit Report(const std::optional<std::string>& path);
-  ~Report();
-  Report(const Report&) = delete;
-  Report& operator=(const Report&) = delete;
+  // Throws Failure(cannot_write), as write does; nothing is written without a path. `what` it is.
+  explicit Report(const std::optional<std::string>& path, const char* what = "report");
 
-  void write(const JsonObject& object);
+  void write(std::string_view bytes);
+  void write(const JsonObject& object) { write(object.text() + '\n'); }
+  // After a command has run, whose own code matters more: what it throws is only reported.
+  void write_at_the_end(const JsonObject& object, Output& output);
 
  private:
   [[noreturn]] void fail() const;
+  const char* what_;
   std::string path_;
-  int descriptor_ = -1;
+  Descriptor descriptor_;
 };
 
 // 79 and 124 when we stopped it, else its own.

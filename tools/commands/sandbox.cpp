@@ -15,12 +15,9 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 
-#include "common/base/errors.hpp"
+#include "common/base/descriptors.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/sandbox_load.hpp"
 
@@ -71,8 +68,7 @@ std::string text_of(const std::string& path) {
 
 void write_private(const std::string& path, const std::string& text) {
   const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  const bool written =
-      descriptor >= 0 && write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  const bool written = descriptor >= 0 && write_all(descriptor, text);
   if (descriptor >= 0) close(descriptor);
   if (!written) throw Failure(ErrorCode::cannot_write, "cannot write " + path + ": " + std::strerror(errno));
 }
@@ -305,8 +301,7 @@ std::vector<std::string> command_of(const SandboxOptions& options) {
   std::vector<std::string> command = options.words;
   command.insert(command.end(), options.command.begin(), options.command.end());
   if (!command.empty()) return command;
-  const char* shell = std::getenv("SHELL");
-  return {shell != nullptr && *shell != '\0' ? shell : "/bin/sh"};
+  return {environment("SHELL").value_or("/bin/sh")};
 }
 
 ExitStatus run_sandbox(Session& session, const SandboxOptions& options) {
@@ -337,8 +332,7 @@ void declare_sandbox(Command& command) {
       .example("mcds sandbox --tls --auth -- mcds servers")
       .example("mcds sandbox --load -- mcds item hot --for 1s -n 5 -o text")
       .example("mcds sandbox -- sh -c 'mcds counter incr hits; mcds servers'")
-      .optional_argument("CMD", "the command to run; default $SHELL", &options->words)
-      .dash()
+      .optional_argument("CMD", "the command to run; default $SHELL", dash(&options->words))
       .option("-N,--count", "N", "number of servers; default 3", &options->count)
       .option("-m,--memory", "MB", "memory of each server in megabytes; default 64", &options->megabytes)
       .flag("--tls", "start servers with TLS, with a certificate for this sandbox", options->tls)
@@ -346,7 +340,7 @@ void declare_sandbox(Command& command) {
       .flag("--load", "read and write some keys all the time, so that there is something to see",
             options->load)
       .child(options->command, false)
-      .action([options](Session& session) { return run_sandbox(session, *options); });
+      .action(run_sandbox, options);
 }
 
 }  // namespace mcds

@@ -1,8 +1,6 @@
 #include "tools/commands/sandbox_load.hpp"
 
-#include <algorithm>
-
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

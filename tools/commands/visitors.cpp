@@ -2,17 +2,8 @@
 #include "common/structures/visitors/visitors.hpp"
 
 #include <cmath>
-#include <memory>
 
-#include "common/base/bytes.hpp"
 #include "common/base/result.hpp"
-#include "common/base/units.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -51,12 +42,6 @@ Visitors visitors_to_read(Session& session, const Options& options) {
           options.period ? *options.period : Visitors::period_in_use(context, options.name)};
 }
 
-JsonObject start_answer(const Options& options) {
-  JsonObject answer;
-  answer.bytes("visitors", options.name);
-  return answer;
-}
-
 void period_fields(JsonObject& answer, const Visitors& visitors, WallTime started) {
   answer.number("period_s", static_cast<std::uint64_t>(ceil_seconds(visitors.period())))
       .time("period_started_at", started);
@@ -64,15 +49,13 @@ void period_fields(JsonObject& answer, const Visitors& visitors, WallTime starte
 
 void answer_hit(Session& session, const Options& options, const Visitors& visitors, const Visitors::Hit& hit,
                 const std::optional<std::string>& id) {
-  JsonObject answer = start_answer(options);
+  JsonObject answer("visitors", options.name);
   if (id) answer.bytes("id", *id);
   answer.boolean("counted", hit.counted);
   if (hit.counted) answer.number("current", hit.current);
   period_fields(answer, visitors, hit.period_started_at);
-  answer.bytes("server", session.server_address(hit.server));
-  add_copies(answer, session, hit.copies);
   const std::string bare = id ? (hit.counted ? "1" : "0") : std::to_string(hit.current);
-  session.output().answer(answer, bare);
+  answer_from(session, answer, {hit.server, hit.copies}, bare);
 }
 
 // Ids from standard input, a window of them in one round trip.
@@ -84,7 +67,6 @@ ExitStatus hit_lines(Session& session, const Options& options, Visitors& visitor
       answer_hit(session, options, visitors, hit, id);
       return ExitStatus::ok;
     });
-    return Answers();
   };
   batch.most_items = 1000;
   return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
@@ -126,7 +108,7 @@ ExitStatus value(Session& session, const Options& options) {
   use_time(session, options, visitors);
   if (options.current) visitors.use_period_at(session.clock().wall());
   const Visitors::Value value = visitors.value();
-  JsonObject answer = start_answer(options);
+  JsonObject answer("visitors", options.name);
   answer.number("value", value.visitors);
   std::string bare = std::to_string(value.visitors);
   period_fields(answer, visitors, value.period_started_at);
@@ -142,16 +124,12 @@ ExitStatus value(Session& session, const Options& options) {
     answer.number("display", display);
     bare = std::to_string(display);
   }
-  answer.bytes("server", session.server_address(value.server));
-  add_copies(answer, session, value.copies);
-  session.output().answer(answer, bare);
+  answer_from(session, answer, {value.server, value.copies}, bare);
   return ExitStatus::ok;
 }
 
 ExitStatus drop(Session& session, const Options& options) {
-  JsonObject answer;
-  answer.bytes("visitors", options.name);
-  return answer_dropped(session, std::move(answer),
+  return answer_dropped(session, JsonObject("visitors", options.name),
                         Visitors::drop(session.context_with_copies(), options.name));
 }
 
@@ -163,22 +141,20 @@ ExitStatus where(Session& session, const Options& options) {
 
 void declare_visitors(Command& command) {
   auto options = std::make_shared<Options>();
-  Verb& hit_verb = command.verb("hit", "count one visit in the running period");
-  hit_verb.answer("visitors id? counted current? period_s period_started_at server @copies")
+  command.verb("hit", "count one visit in the running period")
+      .answer("visitors id? counted current? period_s period_started_at server @copies")
       .field("id bytes the visitor")
       .example("mcds visitors hit site")
       .example("mcds visitors hit shop --id \"$SESSION\" --period 1h")
-      .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -");
-  common_options(hit_verb, options, "5m");
-  hit_verb
-      .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line", &options->id)
-      .dash()
+      .example("cut -d' ' -f1 access.log | mcds visitors hit site --id -")
+      .with(common_options, options, "5m")
+      .option("--id", "VISITOR", "count this visitor once per period; - reads one id per line",
+              dash(&options->id))
       .option("--at", "T", "when it was: in the running period or the last one; default now", &options->at)
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
-      .action([options](Session& session) { return hit(session, *options); });
+      .action(hit, options);
 
-  Verb& value_verb = command.verb("value", "print the count of the last full period");
-  value_verb
+  command.verb("value", "print the count of the last full period")
       .answer(
           "visitors value period_s period_started_at current estimate? standard_error? display? server "
           "@copies")
@@ -186,9 +162,9 @@ void declare_visitors(Command& command) {
       .field("estimate number visits in the last period until now")
       .example("mcds visitors value site")
       .example("mcds visitors value site --estimate")
-      .example("mcds visitors value site --jitter 3% -o value");
-  common_options(value_verb, options, "the one in use, else 5m");
-  value_verb.flag("--current", "print the running period's count instead", options->current)
+      .example("mcds visitors value site --jitter 3% -o value")
+      .with(common_options, options, "the one in use, else 5m")
+      .flag("--current", "print the running period's count instead", options->current)
       .option("--at", "T", "print the count of the period that contains T, the running one or the last",
               &options->at)
       .flag("--estimate", "also estimate the visits in the last D, with the standard error",
@@ -196,18 +172,19 @@ void declare_visitors(Command& command) {
       .option("--jitter", "P%",
               "also print a number with normally distributed noise of P percent, for display",
               &options->jitter)
-      .action([options](Session& session) { return value(session, *options); });
+      .action(value, options);
 
   command.verb("drop", "remove the counts of this and the last period")
       .example("mcds visitors drop site")
       .answer("visitors @dropped")
       .argument("NAME", "the visitors", &options->name)
-      .action([options](Session& session) { return drop(session, *options); });
+      .action(drop, options);
 
-  Verb& where_verb = command.verb("where", "print the keys of this and the last period, and their servers");
-  where_verb.answer("@where").example("mcds visitors where site");
-  common_options(where_verb, options, "the one in use, else 5m");
-  where_verb.action([options](Session& session) { return where(session, *options); });
+  command.verb("where", "print the keys of this and the last period, and their servers")
+      .answer("@where")
+      .example("mcds visitors where site")
+      .with(common_options, options, "the one in use, else 5m")
+      .action(where, options);
 }
 
 }  // namespace mcds

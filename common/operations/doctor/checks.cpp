@@ -19,7 +19,7 @@ constexpr Check of_ring(const char* name, Severity severity, const char* sentenc
 }
 
 constexpr std::array checks{
-    Check{"down", problem, "reach", Needs::nothing, down,
+    Check{"down", problem, "reach", Needs::nothing, failed<Cause::down>,
           "A server cannot be reached; clients miss its share of the keys.",
           "start it, or check its address: mcds -s SERVER servers"},
     Check{"silent", problem, "reach", Needs::nothing, silent,
@@ -27,18 +27,18 @@ constexpr std::array checks{
           "connections. Clients "
           "wait for it.",
           "look at the process on its machine; if it is stopped, kill -CONT, else restart it"},
-    Check{"wrong_service", problem, "reach", Needs::nothing, wrong_service,
+    Check{"wrong_service", problem, "reach", Needs::nothing, failed<Cause::foreign>,
           "What answers there is not memcached's text protocol: another service, TLS missing on one side, or "
           "-B binary.",
           "correct the port or tls:// in the list: mcds -s SERVER servers"},
-    Check{"login_refused", problem, "reach", Needs::nothing, login_refused,
+    Check{"login_refused", problem, "reach", Needs::nothing, failed<Cause::login>,
           "A server wants a login that it was not given, or rejects the one that it was given.",
           "give --user and --password-file, or correct the password on one side"},
     Check{"login_unused", problem, "reach", Needs::nothing, login_unused,
           "A login is configured, and a server answers anybody without one: it was started without -Y, or it "
           "is another one.",
           "start it with -Y FILE, or leave out --user for it"},
-    Check{"certificate_refused", problem, "reach", Needs::nothing, certificate_refused,
+    Check{"certificate_refused", problem, "reach", Needs::nothing, failed<Cause::certificate>,
           "A certificate is not accepted, by us or by the server: another name, another CA, or it has ended.",
           "compare: openssl s_client -connect SERVER -showcerts"},
     Check{"certificate_ends", problem, "reach", Needs::nothing, certificate_ends,
@@ -285,23 +285,9 @@ const char* name_of(Severity severity) {
 }
 
 const char* name_of(Needs needs) {
-  switch (needs) {
-    case Needs::stats:
-      return "stats";
-    case Needs::settings:
-      return "stats settings";
-    case Needs::items:
-      return "stats items";
-    case Needs::slabs:
-      return "stats slabs";
-    case Needs::live_keys:
-      return "--live";
-    case Needs::connections:
-      return "--connections";
-    case Needs::nothing:
-      break;
-  }
-  return "";
+  constexpr std::array names{"",       "stats",        "stats settings", "stats items", "stats slabs",
+                             "--live", "--connections"};
+  return names[static_cast<std::size_t>(needs)];
 }
 
 std::span<const Check> all_checks() {
@@ -311,7 +297,7 @@ std::span<const Check> all_checks() {
 void ring_finding(const Examination& seen, Diagnosis& diagnosis) {
   for (const Finding& finding : seen.ring) {
     if (std::string_view(finding.check) != diagnosis.check().name) continue;
-    diagnosis.add_one(finding.servers, JsonObject().bytes("message", finding.message),
+    diagnosis.add_one(finding.servers, JsonObject("message", finding.message),
                       finding.problem ? problem : note);
   }
 }
@@ -347,8 +333,12 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
   std::vector<Symptom> all;
   for (const Check& check : checks) {
     if (!wanted(check)) continue;
-    Diagnosis diagnosis(check);
-    check.test(seen, diagnosis);
+    Diagnosis diagnosis(check, seen);
+    if (TestPool* const* test = std::get_if<TestPool*>(&check.test)) (*test)(seen, diagnosis);
+    for (std::size_t i = 0; i < seen.size() && std::holds_alternative<TestServer*>(check.test); ++i) {
+      diagnosis.use_server(i);
+      std::get<TestServer*>(check.test)(seen.patients[i], diagnosis);
+    }
     for (Symptom& symptom : diagnosis.take()) all.push_back(std::move(symptom));
   }
   std::stable_sort(all.begin(), all.end(),
@@ -359,18 +349,10 @@ std::vector<Symptom> diagnose(const Examination& seen, const WantedCheck& wanted
 namespace {
 
 bool lacks(const Patient& patient, Needs needs) {
-  switch (needs) {
-    case Needs::stats:
-      return !patient.first.stats.known();
-    case Needs::settings:
-      return !patient.first.settings.known();
-    case Needs::items:
-      return !patient.first.knows_items;
-    case Needs::slabs:
-      return !patient.first.knows_slabs;
-    default:
-      return false;
-  }
+  const Look& look = patient.first;
+  return (needs == Needs::stats && !look.stats.known()) ||
+         (needs == Needs::settings && !look.settings.known()) ||
+         (needs == Needs::items && !look.knows_items) || (needs == Needs::slabs && !look.knows_slabs);
 }
 
 }  // namespace

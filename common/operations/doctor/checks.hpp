@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "common/base/json.hpp"
@@ -26,13 +27,16 @@ enum class Needs { nothing, stats, settings, items, slabs, live_keys, connection
 const char* name_of(Needs needs);
 
 class Diagnosis;
+// A test of each server by itself, or of the pool.
+using TestServer = void(const Patient& patient, Diagnosis& diagnosis);
+using TestPool = void(const Examination& seen, Diagnosis& diagnosis);
 
 struct Check {
   const char* name;
   Severity severity;  // at worst
   const char* about;
   Needs needs;
-  void (*test)(const Examination& seen, Diagnosis& diagnosis);
+  std::variant<TestServer*, TestPool*> test;
   const char* sentence;  // what it means
   const char* advice;    // what to do; SERVER stands for the first of the servers
 };
@@ -53,11 +57,18 @@ struct Symptom {
 // What the test of one check adds to.
 class Diagnosis {
  public:
-  explicit Diagnosis(const Check& check) : check_(&check) {}
+  Diagnosis(const Check& check, const Examination& seen) : check_(&check), seen_(seen) {}
   const Check& check() const { return *check_; }
+  const Examination& seen() const { return seen_; }
 
   // Findings of servers one by one: those of one severity are put together, the largest `weight` first.
   void add(std::size_t server, JsonObject evidence, Severity severity, double weight = 0);
+  // Of the server that is tested by itself.
+  void add(JsonObject evidence, Severity severity, double weight = 0) {
+    add(server_, std::move(evidence), severity, weight);
+  }
+  std::size_t server() const { return server_; }
+  void use_server(std::size_t server) { server_ = server; }
   // One finding of several servers, or of the pool.
   void add_one(std::vector<std::size_t> servers, JsonObject evidence, Severity severity);
   std::vector<Symptom> take();
@@ -70,6 +81,8 @@ class Diagnosis {
     double weight;
   };
   const Check* check_;
+  const Examination& seen_;
+  std::size_t server_ = 0;
   std::vector<Single> singles_;
   std::vector<Symptom> found_;
 };

@@ -68,6 +68,8 @@ struct Patient {
 
   bool up() const { return first.up && second.up; }
   bool told() const { return up() && first.stats.known() && second.stats.known(); }
+  // What it counts is of one process at both looks.
+  bool comparable() const { return told() && !restarted(); }
   // Another process answers at the second look, or the same one has lost its past.
   bool restarted() const;
   // That process was there before the first look: the second one has a connection of its own.

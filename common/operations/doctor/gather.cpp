@@ -56,7 +56,7 @@ class Gatherer {
   Examination run(const Pool& listed) {
     greet();
     const SteadyTime began = clock_.steady();
-    look(&Patient::first, {"", "settings", "items", "slabs"});
+    look(&Patient::first, those_up(&Patient::first), {"", "settings", "items", "slabs"});
     find_same();
     resolve();
     judge_ring(listed);
@@ -106,9 +106,9 @@ class Gatherer {
     }
   }
 
-  void look(Which which, const std::vector<std::string>& arguments) {
+  void look(Which which, const std::vector<std::size_t>& servers, const std::vector<std::string>& arguments) {
     std::vector<Request> requests;
-    for (const std::size_t server : those_up(which)) {
+    for (const std::size_t server : servers) {
       for (const std::string& argument : arguments) requests.push_back(Request::stats(server, argument));
     }
     const WallTime asked = clock_.wall();
@@ -154,34 +154,23 @@ class Gatherer {
   void look_again() {
     cluster_ = connect(seen_.placement, connecting_);
     std::vector<Request> requests;
+    std::vector<std::size_t> told;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       Patient& patient = seen_.patients[i];
       patient.second.up = patient.first.up;
       patient.second.settings = patient.first.settings;
-      if (!patient.first.stats.known()) requests.push_back(Request::version(i));
+      patient.first.stats.known() ? told.push_back(i) : requests.push_back(Request::version(i));
     }
     for (const Reply& reply : ask(*cluster_, requests)) {
       Patient& patient = seen_.patients[reply.server];
       patient.second.up = !reply.failed();
       patient.second.failure = reply.failure;
-      if (patient.first.up) continue;
       // It came up meanwhile, or did not: the first look says what it was like.
-      patient.second.at = clock_.steady();
+      if (!patient.first.up) patient.second.at = clock_.steady();
     }
-    std::vector<Request> all;
-    for (std::size_t i = 0; i < seen_.size(); ++i) {
-      if (!seen_.patients[i].first.stats.known()) continue;
-      for (const char* argument : {"", "items", "slabs"}) all.push_back(Request::stats(i, argument));
-    }
-    const WallTime asked = clock_.wall();
-    const SteadyTime at = clock_.steady();
-    const std::vector<Reply> replies = ask(*cluster_, all);
-    const Duration took = clock_.steady() - at;
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-      Look& look = seen_.patients[replies[i].server].second;
-      take(look, all[i].key, replies[i], asked, at, took);
-      if (all[i].key.empty()) look.up = !replies[i].failed();
-    }
+    look(&Patient::second, told, {"", "items", "slabs"});
+    for (const std::size_t server : told)
+      seen_.patients[server].second.up = seen_.patients[server].second.stats.known();
   }
 
   void count_idle() {

@@ -51,8 +51,10 @@ void misplaced(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->misplaced == 0) return;
   const LiveKeysSeen& live = *seen.live;
   const double part = static_cast<double>(live.misplaced) / static_cast<double>(live.keys);
-  JsonObject evidence;
-  share(evidence.number("keys", live.keys).number("misplaced", live.misplaced), "share", part);
+  JsonObject evidence = JsonObject()
+                            .number("keys", live.keys)
+                            .number("misplaced", live.misplaced)
+                            .raw("share", three_digits(part));
   if (!live.guess.empty()) evidence.bytes("placed_by", live.guess);
   diagnosis.add_one(most_first(live.misplaced_on), evidence, by_share(part));
 }
@@ -60,8 +62,10 @@ void misplaced(const Examination& seen, Diagnosis& diagnosis) {
 void duplicated(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->duplicated == 0) return;
   const double part = static_cast<double>(seen.live->duplicated) / static_cast<double>(seen.live->keys);
-  JsonObject evidence;
-  share(evidence.number("keys", seen.live->keys).number("duplicated", seen.live->duplicated), "share", part);
+  JsonObject evidence = JsonObject()
+                            .number("keys", seen.live->keys)
+                            .number("duplicated", seen.live->duplicated)
+                            .raw("share", three_digits(part));
   diagnosis.add_one(most_first(seen.live->duplicated_on), evidence, by_share(part));
 }
 

@@ -47,117 +47,89 @@ std::optional<std::uint64_t> requests_grown(const Patient& patient) {
   return all;
 }
 
-JsonObject& per_second(JsonObject& evidence, std::string_view name, std::uint64_t count,
-                       const Patient& patient) {
+std::string per_second(std::uint64_t count, const Patient& patient) {
   const double seconds = patient.seconds();
-  return evidence.raw(name, format_fixed(seconds > 0 ? static_cast<double>(count) / seconds : 0, 1));
+  return format_fixed(seconds > 0 ? static_cast<double>(count) / seconds : 0, 1);
 }
 
-JsonObject& share(JsonObject& evidence, std::string_view name, double value) {
-  return evidence.raw(name, format_fixed(value, 3));
+std::string three_digits(double value) {
+  return format_fixed(value, 3);
 }
 
-void connections_high(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto open = seen.patients[i].number("curr_connections"),
-               most = seen.patients[i].number("max_connections");
-    if (!open || !most || *most == 0) continue;
-    // What the server keeps for itself counts too.
-    const std::uint64_t taken = *open + seen.patients[i].number("reserved_fds").value_or(0);
-    if (taken * 10 <= *most * 8) continue;
-    JsonObject evidence;
-    evidence.number("connections", *open).number("max_connections", *most);
-    diagnosis.add(i, evidence, Severity::warning, ratio_of(*open, *most));
-  }
+void connections_high(const Patient& patient, Diagnosis& diagnosis) {
+  const auto open = patient.number("curr_connections"), most = patient.number("max_connections");
+  if (!open || !most || *most == 0) return;
+  // What the server keeps for itself counts too.
+  const std::uint64_t taken = *open + patient.number("reserved_fds").value_or(0);
+  if (taken * 10 <= *most * 8) return;
+  JsonObject evidence = JsonObject().number("connections", *open).number("max_connections", *most);
+  diagnosis.add(evidence, Severity::warning, ratio_of(*open, *most));
 }
 
-void connections_ran_out(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.told()) continue;
-    const std::uint64_t stops = patient.number("listen_disabled_num").value_or(0);
-    const std::uint64_t rejected = patient.number("rejected_connections").value_or(0);
-    const bool now =
-        patient.grown("listen_disabled_num").value_or(0) + patient.grown("rejected_connections").value_or(0) >
-        0;
-    if (stops + rejected == 0 || now) continue;
-    const std::uint64_t uptime = patient.number("uptime").value_or(0);
-    JsonObject evidence;
-    evidence.number("listen_disabled", stops).number("rejected", rejected).number("uptime_s", uptime);
-    diagnosis.add(i, evidence, uptime < day_s ? Severity::warning : Severity::note);
-  }
+void connections_ran_out(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.told()) return;
+  const std::uint64_t stops = patient.number("listen_disabled_num").value_or(0);
+  const std::uint64_t rejected = patient.number("rejected_connections").value_or(0);
+  const bool now =
+      patient.grown("listen_disabled_num").value_or(0) + patient.grown("rejected_connections").value_or(0) >
+      0;
+  if (stops + rejected == 0 || now) return;
+  const std::uint64_t uptime = patient.number("uptime").value_or(0);
+  JsonObject evidence =
+      JsonObject().number("listen_disabled", stops).number("rejected", rejected).number("uptime_s", uptime);
+  diagnosis.add(evidence, uptime < day_s ? Severity::warning : Severity::note);
 }
 
-void yields(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t yielded = patient.grown("conn_yields").value_or(0);
-    if (yielded == 0) continue;
-    JsonObject evidence;
-    per_second(evidence, "yields_per_s", yielded, patient);
-    const auto often = patient.first.settings.number("reqs_per_event");
-    if (often) evidence.number("reqs_per_event", *often);
-    diagnosis.add(i, evidence, often && *often < 10 ? Severity::warning : Severity::note,
-                  static_cast<double>(yielded));
-  }
+void yields(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t yielded = patient.grown("conn_yields").value_or(0);
+  if (yielded == 0) return;
+  JsonObject evidence = JsonObject().raw("yields_per_s", per_second(yielded, patient));
+  const auto often = patient.first.settings.number("reqs_per_event");
+  if (often) evidence.number("reqs_per_event", *often);
+  diagnosis.add(evidence, often && *often < 10 ? Severity::warning : Severity::note,
+                static_cast<double>(yielded));
 }
 
-void idle_connections(const Examination& seen, Diagnosis& diagnosis) {
+void idle_connections(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::size_t many = 100;
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto& idle = seen.patients[i].idle_connections;
-    if (idle && *idle >= many)
-      diagnosis.add(i, JsonObject().number("idle", *idle), Severity::warning, static_cast<double>(*idle));
-  }
+  const auto& idle = patient.idle_connections;
+  if (idle && *idle >= many)
+    diagnosis.add(JsonObject().number("idle", *idle), Severity::warning, static_cast<double>(*idle));
 }
 
-void logins_fail(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t ever = patient.number("auth_errors").value_or(0);
-    const std::uint64_t now = patient.grown("auth_errors").value_or(0);
-    if (ever == 0) continue;
-    diagnosis.add(i, JsonObject().number("refused", ever).number("refused_meanwhile", now),
-                  now > 0 ? Severity::warning : Severity::note);
-  }
+void logins_fail(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t ever = patient.number("auth_errors").value_or(0);
+  const std::uint64_t now = patient.grown("auth_errors").value_or(0);
+  if (ever == 0) return;
+  diagnosis.add(JsonObject().number("refused", ever).number("refused_meanwhile", now),
+                now > 0 ? Severity::warning : Severity::note);
 }
 
-void handshakes_fail(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t now =
-        patient.grown("ssl_handshake_errors").value_or(0) + patient.grown("ssl_proto_errors").value_or(0);
-    if (now > 0) diagnosis.add(i, JsonObject().number("failed_meanwhile", now), Severity::warning);
-  }
+void handshakes_fail(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t now =
+      patient.grown("ssl_handshake_errors").value_or(0) + patient.grown("ssl_proto_errors").value_or(0);
+  if (now > 0) diagnosis.add(JsonObject().number("failed_meanwhile", now), Severity::warning);
 }
 
-void connects_per_request(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const auto opened = patient.grown("total_connections"), requests = requests_grown(patient);
-    if (!opened || !requests || patient.seconds() <= 0) continue;
-    const double rate = static_cast<double>(*opened) / patient.seconds();
-    if (rate < 50 || *opened * 4 < *requests) continue;
-    JsonObject evidence;
-    per_second(evidence, "connections_per_s", *opened, patient);
-    diagnosis.add(i, per_second(evidence, "requests_per_s", *requests, patient), Severity::warning, rate);
-  }
+void connects_per_request(const Patient& patient, Diagnosis& diagnosis) {
+  const auto opened = patient.grown("total_connections"), requests = requests_grown(patient);
+  if (!opened || !requests || patient.seconds() <= 0) return;
+  const double rate = static_cast<double>(*opened) / patient.seconds();
+  if (rate < 50 || *opened * 4 < *requests) return;
+  JsonObject evidence = JsonObject().raw("connections_per_s", per_second(*opened, patient));
+  diagnosis.add(evidence.raw("requests_per_s", per_second(*requests, patient)), Severity::warning, rate);
 }
 
-void busy(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const auto was = processor_seconds(patient.first), is = processor_seconds(patient.second);
-    const auto threads = patient.number("threads");
-    if (!patient.told() || patient.restarted() || !was || !is || !threads || *threads == 0 ||
-        patient.seconds() < 0.5)
-      continue;
-    const double used = (*is - *was) / patient.seconds(), part = used / static_cast<double>(*threads);
-    if (part < 0.7) continue;
-    JsonObject evidence;
-    share(evidence, "processors", used).number("threads", *threads);
-    diagnosis.add(i, evidence, Severity::warning, part);
-  }
+void busy(const Patient& patient, Diagnosis& diagnosis) {
+  const auto was = processor_seconds(patient.first), is = processor_seconds(patient.second);
+  const auto threads = patient.number("threads");
+  if (!patient.told() || patient.restarted() || !was || !is || !threads || *threads == 0 ||
+      patient.seconds() < 0.5)
+    return;
+  const double used = (*is - *was) / patient.seconds(), part = used / static_cast<double>(*threads);
+  if (part < 0.7) return;
+  JsonObject evidence = JsonObject().raw("processors", three_digits(used)).number("threads", *threads);
+  diagnosis.add(evidence, Severity::warning, part);
 }
 
 // A hot key brings a server more, a client with another list brings it less, or more. Chance, and a few keys
@@ -174,8 +146,9 @@ void load_uneven(const Examination& seen, Diagnosis& diagnosis) {
   }
   if (all < enough_requests) return;
   const auto add = [&](std::size_t server) {
-    JsonObject evidence;
-    share(share(evidence, "share_of_requests", parts[server] / all), "share_of_keys", seen.shares[server]);
+    JsonObject evidence = JsonObject()
+                              .raw("share_of_requests", three_digits(parts[server] / all))
+                              .raw("share_of_keys", three_digits(seen.shares[server]));
     diagnosis.add(server, evidence, Severity::warning, parts[server] / all / seen.shares[server]);
   };
   double others = all, due_to_others = 1;
@@ -193,29 +166,23 @@ void load_uneven(const Examination& seen, Diagnosis& diagnosis) {
   }
 }
 
-void hit_ratio_falls(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto before = hit_ratio_before(seen.patients[i]), now = hit_ratio_now(seen.patients[i]);
-    if (!before || !now || *before - *now < 0.2) continue;
-    JsonObject evidence;
-    share(share(evidence, "hit_ratio", *now), "hit_ratio_before", *before);
-    diagnosis.add(i, evidence, Severity::warning, *before - *now);
-  }
+void hit_ratio_falls(const Patient& patient, Diagnosis& diagnosis) {
+  const auto before = hit_ratio_before(patient), now = hit_ratio_now(patient);
+  if (!before || !now || *before - *now < 0.2) return;
+  JsonObject evidence =
+      JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_before", three_digits(*before));
+  diagnosis.add(evidence, Severity::warning, *before - *now);
 }
 
 // From the start, unlike what hit_ratio_falls tells.
-void nothing_hits(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t stores = patient.grown("cmd_set").value_or(0);
-    if (hit_ratio_now(patient) != 0.0 || hit_ratio_before(patient).value_or(0) > 0.01 || stores < 10)
-      continue;
-    JsonObject evidence;
-    per_second(evidence, "misses_per_s", patient.grown("get_misses").value_or(0), patient);
-    per_second(evidence, "stores_per_s", stores, patient)
-        .number("items", patient.number("curr_items").value_or(0));
-    diagnosis.add(i, evidence, Severity::warning, static_cast<double>(stores));
-  }
+void nothing_hits(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t stores = patient.grown("cmd_set").value_or(0);
+  if (hit_ratio_now(patient) != 0.0 || hit_ratio_before(patient).value_or(0) > 0.01 || stores < 10) return;
+  JsonObject evidence =
+      JsonObject().raw("misses_per_s", per_second(patient.grown("get_misses").value_or(0), patient));
+  evidence.raw("stores_per_s", per_second(stores, patient))
+      .number("items", patient.number("curr_items").value_or(0));
+  diagnosis.add(evidence, Severity::warning, static_cast<double>(stores));
 }
 
 void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
@@ -229,8 +196,8 @@ void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto now = hit_ratio_now(seen.patients[i]);
     if (!now || usual - *now < 0.25) continue;
-    JsonObject evidence;
-    share(share(evidence, "hit_ratio", *now), "hit_ratio_of_the_pool", usual);
+    JsonObject evidence =
+        JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_of_the_pool", three_digits(usual));
     diagnosis.add(i, evidence, Severity::warning, usual - *now);
   }
 }

@@ -11,13 +11,6 @@ namespace {
 constexpr std::uint64_t page_bytes = 1 << 20;
 constexpr std::uint64_t young_s = 600;
 
-template <typename Do>
-void for_told(const Examination& seen, const Do& act) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen.patients[i].told() && !seen.patients[i].restarted()) act(i, seen.patients[i]);
-  }
-}
-
 std::uint64_t refused_in(const Patient& patient, std::uint64_t number) {
   return patient.class_grown(number, "outofmemory");
 }
@@ -99,160 +92,139 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   for (const Share& one : all) {
     if (ratio(one) < 0.9 || ratio(one) > 1.1) off.push_back(one.server);
   }
-  JsonObject evidence;
-  evidence.number("limit_bytes", static_cast<std::uint64_t>(all.front().memory));
-  share(evidence, "memory_share", all.front().memory / memory);
-  share(evidence, "weight_share", all.front().weight / weights);
+  JsonObject evidence = JsonObject().number("limit_bytes", static_cast<std::uint64_t>(all.front().memory));
+  evidence.raw("memory_share", three_digits(all.front().memory / memory));
+  evidence.raw("weight_share", three_digits(all.front().weight / weights));
   diagnosis.add_one(off, evidence, Severity::warning);
 }
 
-void class_starves(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const auto hungry = hungriest(patient);
-    const std::uint64_t pages = pages_of(patient.second.classes), idle = idle_pages(patient);
-    if (!hungry || pages == 0 || idle * 10 < pages) return;
-    const auto automove = patient.first.settings.number("slab_automove");
-    const bool moves = automove && *automove > 0 && patient.first.settings.on("slab_reassign") != false;
-    const SlabClass& one = patient.second.classes.at(*hungry);
-    JsonObject evidence;
-    evidence.number("class", *hungry).number("chunk_bytes", figure_of(one, "chunk_size"));
-    evidence.number("pages", figure_of(one, "total_pages"))
-        .number("idle_pages", idle)
-        .number("all_pages", pages);
-    per_second(evidence, "evicted_per_s", patient.class_grown(*hungry, "evicted"), patient);
-    per_second(evidence, "refused_per_s", refused_in(patient, *hungry), patient);
-    if (automove) evidence.number("slab_automove", *automove);
-    const Severity severity = moves               ? Severity::note
-                              : idle * 4 >= pages ? Severity::problem
-                                                  : Severity::warning;
-    diagnosis.add(i, evidence, severity, static_cast<double>(idle) / static_cast<double>(pages));
-  });
+void class_starves(const Patient& patient, Diagnosis& diagnosis) {
+  const auto hungry = hungriest(patient);
+  const std::uint64_t pages = pages_of(patient.second.classes), idle = idle_pages(patient);
+  if (!hungry || pages == 0 || idle * 10 < pages) return;
+  const auto automove = patient.first.settings.number("slab_automove");
+  const bool moves = automove && *automove > 0 && patient.first.settings.on("slab_reassign") != false;
+  const SlabClass& one = patient.second.classes.at(*hungry);
+  JsonObject evidence =
+      JsonObject().number("class", *hungry).number("chunk_bytes", figure_of(one, "chunk_size"));
+  evidence.number("pages", figure_of(one, "total_pages"))
+      .number("idle_pages", idle)
+      .number("all_pages", pages);
+  evidence.raw("evicted_per_s", per_second(patient.class_grown(*hungry, "evicted"), patient));
+  evidence.raw("refused_per_s", per_second(refused_in(patient, *hungry), patient));
+  if (automove) evidence.number("slab_automove", *automove);
+  const Severity severity = moves               ? Severity::note
+                            : idle * 4 >= pages ? Severity::problem
+                                                : Severity::warning;
+  diagnosis.add(evidence, severity, static_cast<double>(idle) / static_cast<double>(pages));
 }
 
 // evicted_time is of the last item that was evicted; it stays, so only classes that evict now say something.
-void evicts_young(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    std::optional<std::uint64_t> least;
-    std::uint64_t evicted = 0;
-    for (const auto& [number, one] : patient.second.classes) {
-      const std::uint64_t here = patient.class_grown(number, "evicted");
-      if (here == 0) continue;
-      evicted += here;
-      least = std::min(least.value_or(UINT64_MAX), figure_of(one, "evicted_time"));
-    }
-    if (!least || *least >= young_s) return;
-    JsonObject evidence;
-    per_second(evidence.number("idle_s", *least), "evicted_per_s", evicted, patient);
-    diagnosis.add(i, evidence, Severity::warning, static_cast<double>(evicted));
-  });
+void evicts_young(const Patient& patient, Diagnosis& diagnosis) {
+  std::optional<std::uint64_t> least;
+  std::uint64_t evicted = 0;
+  for (const auto& [number, one] : patient.second.classes) {
+    const std::uint64_t here = patient.class_grown(number, "evicted");
+    if (here == 0) continue;
+    evicted += here;
+    least = std::min(least.value_or(UINT64_MAX), figure_of(one, "evicted_time"));
+  }
+  if (!least || *least >= young_s) return;
+  JsonObject evidence =
+      JsonObject().number("idle_s", *least).raw("evicted_per_s", per_second(evicted, patient));
+  diagnosis.add(evidence, Severity::warning, static_cast<double>(evicted));
 }
 
-void evicts_unfetched(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    constexpr std::uint64_t few = 100;
-    const std::uint64_t evicted = patient.grown("evictions").value_or(0);
-    const std::uint64_t unfetched = patient.grown("evicted_unfetched").value_or(0);
-    if (evicted < few || unfetched * 2 < evicted) return;
-    JsonObject evidence;
-    per_second(evidence, "evicted_per_s", evicted, patient);
-    share(evidence, "unfetched", static_cast<double>(unfetched) / static_cast<double>(evicted));
-    diagnosis.add(i, evidence, Severity::warning, static_cast<double>(unfetched));
-  });
+void evicts_unfetched(const Patient& patient, Diagnosis& diagnosis) {
+  constexpr std::uint64_t few = 100;
+  const std::uint64_t evicted = patient.grown("evictions").value_or(0);
+  const std::uint64_t unfetched = patient.grown("evicted_unfetched").value_or(0);
+  if (evicted < few || unfetched * 2 < evicted) return;
+  JsonObject evidence = JsonObject().raw("evicted_per_s", per_second(evicted, patient));
+  evidence.raw("unfetched", three_digits(static_cast<double>(unfetched) / static_cast<double>(evicted)));
+  diagnosis.add(evidence, Severity::warning, static_cast<double>(unfetched));
 }
 
-void evicting(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const std::uint64_t evicted = patient.grown("evictions").value_or(0);
-    if (evicted == 0) return;
-    JsonObject evidence;
-    diagnosis.add(i, per_second(evidence, "evicted_per_s", evicted, patient), Severity::note,
-                  static_cast<double>(evicted));
-  });
+void evicting(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t evicted = patient.grown("evictions").value_or(0);
+  if (evicted == 0) return;
+  JsonObject evidence;
+  diagnosis.add(evidence.raw("evicted_per_s", per_second(evicted, patient)), Severity::note,
+                static_cast<double>(evicted));
 }
 
-void refuses_stores(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const std::uint64_t refused = refused_now(patient);
-    if (refused == 0) return;
-    JsonObject evidence;
-    per_second(evidence, "refused_per_s", refused, patient).boolean("evicts", evicts(patient));
-    diagnosis.add(i, evidence, Severity::problem, static_cast<double>(refused));
-  });
+void refuses_stores(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint64_t refused = refused_now(patient);
+  if (refused == 0) return;
+  JsonObject evidence =
+      JsonObject().raw("refused_per_s", per_second(refused, patient)).boolean("evicts", evicts(patient));
+  diagnosis.add(evidence, Severity::problem, static_cast<double>(refused));
 }
 
 // A server that evicts refuses a few stores while it fills.
-void refused_before(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const std::uint64_t refused = refused_ever(patient);
-    if (refused == 0 || refused_now(patient) > 0) return;
-    const bool lately = patient.number("uptime").value_or(0) < day_s;
-    diagnosis.add(
-        i, JsonObject().number("refused", refused).number("uptime_s", patient.number("uptime").value_or(0)),
-        lately && !evicts(patient) ? Severity::warning : Severity::note, static_cast<double>(refused));
-  });
+void refused_before(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  const std::uint64_t refused = refused_ever(patient);
+  if (refused == 0 || refused_now(patient) > 0) return;
+  const bool lately = patient.number("uptime").value_or(0) < day_s;
+  diagnosis.add(
+      JsonObject().number("refused", refused).number("uptime_s", patient.number("uptime").value_or(0)),
+      lately && !evicts(patient) ? Severity::warning : Severity::note, static_cast<double>(refused));
 }
 
-void full(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const auto limit = patient.number("limit_maxbytes");
-    if (evicts(patient) || !limit || !patient.second.knows_slabs) return;
-    std::uint64_t free = patient.number("slab_global_page_pool").value_or(0) * page_bytes;
-    for (const auto& [number, one] : patient.second.classes)
-      free += figure_of(one, "free_chunks") * figure_of(one, "chunk_size");
-    const std::uint64_t taken = pages_of(patient.second.classes) * page_bytes;
-    free += taken < *limit ? *limit - taken : 0;
-    if (free * 10 > *limit) return;
-    JsonObject evidence;
-    evidence.number("limit_bytes", *limit).number("used_bytes", patient.number("bytes").value_or(0));
-    diagnosis.add(i, evidence.number("free_bytes", free), Severity::warning);
-  });
+void full(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  const auto limit = patient.number("limit_maxbytes");
+  if (evicts(patient) || !limit || !patient.second.knows_slabs) return;
+  std::uint64_t free = patient.number("slab_global_page_pool").value_or(0) * page_bytes;
+  for (const auto& [number, one] : patient.second.classes)
+    free += figure_of(one, "free_chunks") * figure_of(one, "chunk_size");
+  const std::uint64_t taken = pages_of(patient.second.classes) * page_bytes;
+  free += taken < *limit ? *limit - taken : 0;
+  if (free * 10 > *limit) return;
+  JsonObject evidence =
+      JsonObject().number("limit_bytes", *limit).number("used_bytes", patient.number("bytes").value_or(0));
+  diagnosis.add(evidence.number("free_bytes", free), Severity::warning);
 }
 
-void too_large(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const std::uint64_t ever = patient.number("store_too_large").value_or(0);
-    const std::uint64_t now = patient.grown("store_too_large").value_or(0);
-    if (ever == 0) return;
-    JsonObject evidence;
-    evidence.number("refused", ever).number("refused_meanwhile", now);
-    if (const auto largest = patient.first.settings.number("item_size_max"))
-      evidence.number("item_size_max", *largest);
-    const bool often = ever * 100 >= patient.number("cmd_set").value_or(0);
-    diagnosis.add(i, evidence, now > 0 || often ? Severity::warning : Severity::note,
-                  static_cast<double>(now));
-  });
+void too_large(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  const std::uint64_t ever = patient.number("store_too_large").value_or(0);
+  const std::uint64_t now = patient.grown("store_too_large").value_or(0);
+  if (ever == 0) return;
+  JsonObject evidence = JsonObject().number("refused", ever).number("refused_meanwhile", now);
+  if (const auto largest = patient.first.settings.number("item_size_max"))
+    evidence.number("item_size_max", *largest);
+  const bool often = ever * 100 >= patient.number("cmd_set").value_or(0);
+  diagnosis.add(evidence, now > 0 || often ? Severity::warning : Severity::note, static_cast<double>(now));
 }
 
-void hash_growing(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    if (patient.second.stats.on("hash_is_expanding") != true) return;
-    diagnosis.add(i, JsonObject().number("items", patient.number("curr_items").value_or(0)), Severity::note);
-  });
+void hash_growing(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  if (patient.second.stats.on("hash_is_expanding") != true) return;
+  diagnosis.add(JsonObject().number("items", patient.number("curr_items").value_or(0)), Severity::note);
 }
 
-void hash_crowded(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    const auto power = patient.number("hash_power_level"), items = patient.number("curr_items");
-    if (!power || !items || *power > 40 || patient.second.stats.on("hash_is_expanding") == true) return;
-    if (*items < std::uint64_t{3} << *power) return;
-    diagnosis.add(i, JsonObject().number("items", *items).number("hash_power_level", *power),
-                  Severity::warning);
-  });
+void hash_crowded(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  const auto power = patient.number("hash_power_level"), items = patient.number("curr_items");
+  if (!power || !items || *power > 40 || patient.second.stats.on("hash_is_expanding") == true) return;
+  if (*items < std::uint64_t{3} << *power) return;
+  diagnosis.add(JsonObject().number("items", *items).number("hash_power_level", *power), Severity::warning);
 }
 
-void allocation_fails(const Examination& seen, Diagnosis& diagnosis) {
-  for_told(seen, [&](std::size_t i, const Patient& patient) {
-    JsonObject evidence;
-    std::uint64_t now = 0, ever = 0;
-    for (const char* name : {"malloc_fails", "response_obj_oom", "read_buf_oom"}) {
-      const std::uint64_t count = patient.number(name).value_or(0);
-      if (count == 0) continue;
-      evidence.number(name, count);
-      ever += count, now += patient.grown(name).value_or(0);
-    }
-    if (ever > 0)
-      diagnosis.add(i, evidence.number("meanwhile", now), now > 0 ? Severity::problem : Severity::warning);
-  });
+void allocation_fails(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.comparable()) return;
+  JsonObject evidence;
+  std::uint64_t now = 0, ever = 0;
+  for (const char* name : {"malloc_fails", "response_obj_oom", "read_buf_oom"}) {
+    const std::uint64_t count = patient.number(name).value_or(0);
+    if (count == 0) continue;
+    evidence.number(name, count);
+    ever += count, now += patient.grown(name).value_or(0);
+  }
+  if (ever > 0)
+    diagnosis.add(evidence.number("meanwhile", now), now > 0 ? Severity::problem : Severity::warning);
 }
 
 }  // namespace mcds::doctor

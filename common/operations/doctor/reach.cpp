@@ -8,8 +8,6 @@ namespace mcds::doctor {
 
 namespace {
 
-enum class Cause { none, down, silent, full, login, no_login, certificate, foreign };
-
 bool has(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
@@ -35,78 +33,53 @@ const ReplyFailure* failure_of(const Patient& patient) {
   return patient.first.up ? nullptr : patient.first.failure.get();
 }
 
-void add_failures(const Examination& seen, Diagnosis& diagnosis, Cause cause, Severity severity) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const ReplyFailure* failure = failure_of(patient);
-    if (failure == nullptr || cause_of(*failure) != cause) continue;
-    JsonObject evidence;
-    evidence.bytes("error", failure->message);
-    if (patient.first.up) evidence.bytes("since", "between the looks");
-    if (patient.second.up) evidence.bytes("until", "between the looks");
-    diagnosis.add(i, evidence, severity);
-  }
-}
-
 }  // namespace
 
-void down(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::down, Severity::problem);
+template <Cause cause>
+void failed(const Patient& patient, Diagnosis& diagnosis) {
+  const ReplyFailure* failure = failure_of(patient);
+  if (failure == nullptr || cause_of(*failure) != cause) return;
+  JsonObject evidence("error", failure->message);
+  if (patient.first.up) evidence.bytes("since", "between the looks");
+  if (patient.second.up) evidence.bytes("until", "between the looks");
+  diagnosis.add(evidence, Severity::problem);
+}
+template void failed<Cause::down>(const Patient&, Diagnosis&);
+template void failed<Cause::foreign>(const Patient&, Diagnosis&);
+template void failed<Cause::login>(const Patient&, Diagnosis&);
+template void failed<Cause::certificate>(const Patient&, Diagnosis&);
+
+void silent(const Patient& patient, Diagnosis& diagnosis) {
+  failed<Cause::silent>(patient, diagnosis);
+  if (patient.up() && patient.lost_probe)
+    diagnosis.add(JsonObject("error", "a request in between got no reply"), Severity::problem);
 }
 
-void silent(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::silent, Severity::problem);
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (patient.up() && patient.lost_probe)
-      diagnosis.add(i, JsonObject().bytes("error", "a request in between got no reply"), Severity::problem);
-  }
+void login_unused(const Patient& patient, Diagnosis& diagnosis) {
+  const Figures& settings = patient.first.settings;
+  const bool open = settings.word("auth_enabled_ascii") == "no" && settings.on("auth_enabled_sasl") != true;
+  if (open && credentials_of(diagnosis.seen().pool()[diagnosis.server()]).login)
+    diagnosis.add({}, Severity::problem);
+  failed<Cause::no_login>(patient, diagnosis);
 }
 
-void login_refused(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::login, Severity::problem);
+void connections_full(const Patient& patient, Diagnosis& diagnosis) {
+  failed<Cause::full>(patient, diagnosis);
+  const std::uint64_t turned_away = patient.grown("rejected_connections").value_or(0);
+  const std::uint64_t stops = patient.grown("listen_disabled_num").value_or(0);
+  const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
+  if (turned_away + stops == 0 && !stopped) return;
+  JsonObject evidence = JsonObject().number("rejected", turned_away).number("listen_disabled", stops);
+  if (const auto most = patient.number("max_connections")) evidence.number("max_connections", *most);
+  diagnosis.add(evidence, Severity::problem, static_cast<double>(turned_away + stops));
 }
 
-void login_unused(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Figures& settings = seen.patients[i].first.settings;
-    const bool open = settings.word("auth_enabled_ascii") == "no" && settings.on("auth_enabled_sasl") != true;
-    if (open && credentials_of(seen.pool()[i]).login) diagnosis.add(i, {}, Severity::problem);
-  }
-  add_failures(seen, diagnosis, Cause::no_login, Severity::problem);
-}
-
-void certificate_refused(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::certificate, Severity::problem);
-}
-
-void wrong_service(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::foreign, Severity::problem);
-}
-
-void connections_full(const Examination& seen, Diagnosis& diagnosis) {
-  add_failures(seen, diagnosis, Cause::full, Severity::problem);
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    const std::uint64_t turned_away = patient.grown("rejected_connections").value_or(0);
-    const std::uint64_t stops = patient.grown("listen_disabled_num").value_or(0);
-    const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
-    if (turned_away + stops == 0 && !stopped) continue;
-    JsonObject evidence;
-    evidence.number("rejected", turned_away).number("listen_disabled", stops);
-    if (const auto most = patient.number("max_connections")) evidence.number("max_connections", *most);
-    diagnosis.add(i, evidence, Severity::problem, static_cast<double>(turned_away + stops));
-  }
-}
-
-void certificate_ends(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto& end = seen.patients[i].certificate_ends;
-    if (!end || *end - seen.now >= std::chrono::days(14)) continue;
-    const double days = std::chrono::duration<double, std::ratio<86400>>(*end - seen.now).count();
-    diagnosis.add(i, JsonObject().time("ends_at", *end), days < 2 ? Severity::problem : Severity::warning,
-                  -days);
-  }
+void certificate_ends(const Patient& patient, Diagnosis& diagnosis) {
+  const auto& end = patient.certificate_ends;
+  const WallTime now = diagnosis.seen().now;
+  if (!end || *end - now >= std::chrono::days(14)) return;
+  const double days = std::chrono::duration<double, std::ratio<86400>>(*end - now).count();
+  diagnosis.add(JsonObject().time("ends_at", *end), days < 2 ? Severity::problem : Severity::warning, -days);
 }
 
 // The median of the probes: one that met another load on the way says nothing of the server.
@@ -125,8 +98,7 @@ void slow(const Examination& seen, Diagnosis& diagnosis) {
   const auto middle = usual[(usual.size() - 1) / 2].first;
   for (const auto& [time, server] : usual) {
     if (time <= least || time <= 5 * middle) continue;
-    JsonObject evidence;
-    evidence.number("rtt_us", static_cast<std::uint64_t>(time.count()));
+    JsonObject evidence = JsonObject().number("rtt_us", static_cast<std::uint64_t>(time.count()));
     evidence.number("rtt_us_of_the_pool", static_cast<std::uint64_t>(middle.count()));
     diagnosis.add(server, evidence, Severity::warning, static_cast<double>(time.count()));
   }
@@ -141,25 +113,19 @@ void same_server(const Examination& seen, Diagnosis& diagnosis) {
   if (seen.same.empty()) ring_finding(seen, diagnosis);
 }
 
-void balancer(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.is_balanced()) continue;
-    JsonObject evidence;
-    for (const auto& [name, look] : {std::pair{"first", &patient.first}, {"second", &patient.second}})
-      evidence.object(name, JsonObject()
-                                .number("pid", look->stats.number("pid").value_or(0))
-                                .number("uptime_s", look->stats.number("uptime").value_or(0)));
-    diagnosis.add(i, evidence, Severity::problem);
-  }
+void balancer(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.is_balanced()) return;
+  JsonObject evidence;
+  for (const auto& [name, look] : {std::pair{"first", &patient.first}, {"second", &patient.second}})
+    evidence.object(name, JsonObject()
+                              .number("pid", look->stats.number("pid").value_or(0))
+                              .number("uptime_s", look->stats.number("uptime").value_or(0)));
+  diagnosis.add(evidence, Severity::problem);
 }
 
-void several_addresses(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto& addresses = seen.patients[i].addresses;
-    if (addresses.size() > 1)
-      diagnosis.add(i, JsonObject().strings("addresses", addresses), Severity::warning);
-  }
+void several_addresses(const Patient& patient, Diagnosis& diagnosis) {
+  const auto& addresses = patient.addresses;
+  if (addresses.size() > 1) diagnosis.add(JsonObject().strings("addresses", addresses), Severity::warning);
 }
 
 }  // namespace mcds::doctor

@@ -67,8 +67,8 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
     counts.number(value, servers.size());
     if (tie || value != usual->first) odd.insert(odd.end(), servers.begin(), servers.end());
   }
-  JsonObject evidence;
-  evidence.bytes("setting", setting.name).bytes("option", setting.option).object("values", counts);
+  JsonObject evidence =
+      JsonObject("setting", setting.name).bytes("option", setting.option).object("values", counts);
   if (!tie) evidence.bytes("usual", usual->first);
   diagnosis.add_one(odd, evidence, Severity::warning);
 }
@@ -100,33 +100,27 @@ void drift(const Examination& seen, Diagnosis& diagnosis) {
   }
 }
 
-void limits_low(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Figures& set = seen.patients[i].first.settings;
-    const auto memory = set.number("maxbytes"), connections = set.number("maxconns");
-    const bool few = connections && *connections < default_connections;
-    if (!few && !(memory && *memory < default_memory)) continue;
-    JsonObject evidence;
-    if (memory && *memory < default_memory) evidence.number("maxbytes", *memory);
-    if (few) evidence.number("maxconns", *connections);
-    const bool very_few = few && *connections < very_few_connections;
-    diagnosis.add(i, evidence, very_few ? Severity::warning : Severity::note);
-  }
+void limits_low(const Patient& patient, Diagnosis& diagnosis) {
+  const Figures& set = patient.first.settings;
+  const auto memory = set.number("maxbytes"), connections = set.number("maxconns");
+  const bool few = connections && *connections < default_connections;
+  if (!few && !(memory && *memory < default_memory)) return;
+  JsonObject evidence;
+  if (memory && *memory < default_memory) evidence.number("maxbytes", *memory);
+  if (few) evidence.number("maxconns", *connections);
+  const bool very_few = few && *connections < very_few_connections;
+  diagnosis.add(evidence, very_few ? Severity::warning : Severity::note);
 }
 
-void small_items_only(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto largest = seen.patients[i].first.settings.number("item_size_max");
-    if (largest && *largest < mebibyte)
-      diagnosis.add(i, JsonObject().number("item_size_max", *largest), Severity::warning,
-                    -static_cast<double>(*largest));
-  }
+void small_items_only(const Patient& patient, Diagnosis& diagnosis) {
+  const auto largest = patient.first.settings.number("item_size_max");
+  if (largest && *largest < mebibyte)
+    diagnosis.add(JsonObject().number("item_size_max", *largest), Severity::warning,
+                  -static_cast<double>(*largest));
 }
 
-void no_cas(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen.patients[i].first.settings.on("cas_enabled") == false) diagnosis.add(i, {}, Severity::note);
-  }
+void no_cas(const Patient& patient, Diagnosis& diagnosis) {
+  if (patient.first.settings.on("cas_enabled") == false) diagnosis.add({}, Severity::note);
 }
 
 void dump_off(const Examination& seen, Diagnosis& diagnosis) {
@@ -145,7 +139,7 @@ void stats_off(const Examination& seen, Diagnosis& diagnosis) {
     if (!patient.first.up || patient.first.stats.known() || !elsewhere || patient.first.silence.empty())
       continue;
     if (!patient.second.up) continue;
-    diagnosis.add(i, JsonObject().bytes("error", patient.first.silence), Severity::warning);
+    diagnosis.add(i, JsonObject("error", patient.first.silence), Severity::warning);
   }
 }
 
@@ -162,64 +156,49 @@ std::optional<std::int64_t> flush_in(const Patient& patient) {
 
 }  // namespace
 
-void flush_scheduled(const Examination& seen, Diagnosis& diagnosis) {
+void flush_scheduled(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::int64_t inexact = 5;
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto in = flush_in(seen.patients[i]);
-    if (in && *in > inexact)
-      diagnosis.add(i, JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), Severity::problem);
-  }
+  const auto in = flush_in(patient);
+  if (in && *in > inexact)
+    diagnosis.add(JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), Severity::problem);
 }
 
-void flushed(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (const std::uint64_t times = patient.grown("cmd_flush").value_or(0); times > 0) {
-      diagnosis.add(i, JsonObject().number("flushes", times), Severity::warning);
-      continue;
-    }
-    const auto in = flush_in(patient);
-    if (!in || *in > 0 || -*in >= static_cast<std::int64_t>(hour_s)) continue;
-    diagnosis.add(i, JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), Severity::note);
+void flushed(const Patient& patient, Diagnosis& diagnosis) {
+  if (const std::uint64_t times = patient.grown("cmd_flush").value_or(0); times > 0) {
+    diagnosis.add(JsonObject().number("flushes", times), Severity::warning);
+    return;
   }
+  const auto in = flush_in(patient);
+  if (!in || *in > 0 || -*in >= static_cast<std::int64_t>(hour_s)) return;
+  diagnosis.add(JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), Severity::note);
 }
 
-void udp_open(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Figures& set = seen.patients[i].first.settings;
-    const auto port = set.number("udpport");
-    if (!port || *port == 0 || set.word("domain_socket").value_or("NULL") != "NULL") continue;
-    diagnosis.add(i, JsonObject().number("udpport", *port),
-                  listens_here_only(set) ? Severity::note : Severity::warning);
-  }
+void udp_open(const Patient& patient, Diagnosis& diagnosis) {
+  const Figures& set = patient.first.settings;
+  const auto port = set.number("udpport");
+  if (!port || *port == 0 || set.word("domain_socket").value_or("NULL") != "NULL") return;
+  diagnosis.add(JsonObject().number("udpport", *port),
+                listens_here_only(set) ? Severity::note : Severity::warning);
 }
 
-void detail_on(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    if (seen.patients[i].first.settings.on("detail_enabled") == true) diagnosis.add(i, {}, Severity::warning);
-  }
+void detail_on(const Patient& patient, Diagnosis& diagnosis) {
+  if (patient.first.settings.on("detail_enabled") == true) diagnosis.add({}, Severity::warning);
 }
 
-void verbose(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto level = seen.patients[i].first.settings.number("verbosity");
-    if (level && *level > 0)
-      diagnosis.add(i, JsonObject().number("verbosity", *level),
-                    *level > 1 ? Severity::warning : Severity::note);
-  }
+void verbose(const Patient& patient, Diagnosis& diagnosis) {
+  const auto level = patient.first.settings.number("verbosity");
+  if (level && *level > 0)
+    diagnosis.add(JsonObject().number("verbosity", *level), *level > 1 ? Severity::warning : Severity::note);
 }
 
-void no_crawler(const Examination& seen, Diagnosis& diagnosis) {
+void no_crawler(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::uint32_t on_by_default = 10500;
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (patient.first.settings.on("lru_crawler") != false) continue;
-    const std::uint64_t expired =
-        patient.number("reclaimed").value_or(0) + patient.number("expired_unfetched").value_or(0);
-    const bool switched_off = release_of(patient) >= on_by_default;
-    diagnosis.add(i, JsonObject().number("reclaimed_late", expired),
-                  switched_off ? Severity::warning : Severity::note);
-  }
+  if (patient.first.settings.on("lru_crawler") != false) return;
+  const std::uint64_t expired =
+      patient.number("reclaimed").value_or(0) + patient.number("expired_unfetched").value_or(0);
+  const bool switched_off = release_of(patient) >= on_by_default;
+  diagnosis.add(JsonObject().number("reclaimed_late", expired),
+                switched_off ? Severity::warning : Severity::note);
 }
 
 void proxy_among_servers(const Examination& seen, Diagnosis& diagnosis) {

@@ -5,29 +5,33 @@
 
 namespace mcds::doctor {
 
-using Test = void(const Examination& seen, Diagnosis& diagnosis);
-
 // reach.cpp
-Test down, silent, login_refused, login_unused, certificate_refused, certificate_ends, wrong_service, slow,
-    same_server, several_addresses, balancer;
+// Why a server does not answer: one test for each cause.
+enum class Cause { none, down, silent, full, login, no_login, certificate, foreign };
+template <Cause cause>
+void failed(const Patient& patient, Diagnosis& diagnosis);
+TestServer silent, login_unused, connections_full, certificate_ends, several_addresses, balancer;
+TestPool slow, same_server;
 // versions.cpp
-Test known_fault, mixed_abilities, mixed_versions, restarted, restarted_lately, clock_off, clock_here,
-    clock_stands;
+TestServer known_fault, restarted, restarted_lately, clock_stands;
+TestPool mixed_abilities, mixed_versions, clock_off, clock_here;
 // settings.cpp
-Test drift, limits_low, small_items_only, dump_off, stats_off, flush_scheduled, flushed, udp_open, detail_on,
-    verbose, no_crawler, proxy_among_servers, no_cas;
+TestServer limits_low, small_items_only, flush_scheduled, flushed, udp_open, detail_on, verbose, no_crawler,
+    no_cas;
+TestPool drift, dump_off, stats_off, proxy_among_servers;
 // memory.cpp
-Test weights_against_memory, class_starves, evicts_young, evicts_unfetched, evicting, refuses_stores,
-    refused_before, full, too_large, hash_growing, hash_crowded, allocation_fails;
+TestServer class_starves, evicts_young, evicts_unfetched, evicting, refuses_stores, refused_before, full,
+    too_large, hash_growing, hash_crowded, allocation_fails;
+TestPool weights_against_memory;
 // load.cpp
-Test connections_full, connections_high, connections_ran_out, yields, idle_connections, logins_fail,
-    handshakes_fail, connects_per_request, busy, load_uneven, hit_ratio_falls, hit_ratio_differs,
-    nothing_hits;
+TestServer connections_high, connections_ran_out, yields, idle_connections, logins_fail, handshakes_fail,
+    connects_per_request, busy, hit_ratio_falls, nothing_hits;
+TestPool load_uneven, hit_ratio_differs;
 // live.cpp
-Test misplaced, duplicated, near_size_limit, lost_parts, recopy_left, two_numbers_of_copies, endless_lock,
+TestPool misplaced, duplicated, near_size_limit, lost_parts, recopy_left, two_numbers_of_copies, endless_lock,
     evicts_structures, unlisted, watch_off;
 // Of the check's own name: what `ring check` found.
-Test ring_finding;
+TestPool ring_finding;
 
 constexpr std::uint64_t hour_s = 3600, day_s = 24 * hour_s;
 
@@ -35,8 +39,8 @@ constexpr std::uint64_t hour_s = 3600, day_s = 24 * hour_s;
 std::uint32_t release_of(const Patient& patient);
 // Items that were asked for, stored and touched.
 std::optional<std::uint64_t> requests_grown(const Patient& patient);
-JsonObject& per_second(JsonObject& evidence, std::string_view name, std::uint64_t count,
-                       const Patient& patient);
-JsonObject& share(JsonObject& evidence, std::string_view name, double value);
+// The count per second between the looks, and a share: numbers of JSON.
+std::string per_second(std::uint64_t count, const Patient& patient);
+std::string three_digits(double value);
 
 }  // namespace mcds::doctor

@@ -122,19 +122,16 @@ std::uint32_t release_of(const Patient& patient) {
   return static_cast<std::uint32_t>(*major * 10000 + *minor * 100 + *patch);
 }
 
-void known_fault(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const std::uint32_t release = release_of(seen.patients[i]);
-    const KnownFault* worst = nullptr;
-    for (const KnownFault& fault : known_faults) {
-      if (applies(fault, seen.patients[i], release) && (worst == nullptr || fault.severity > worst->severity))
-        worst = &fault;
-    }
-    if (worst == nullptr) continue;
-    JsonObject evidence;
-    evidence.bytes("version", seen.patients[i].version).bytes("fault", worst->what);
-    diagnosis.add(i, evidence.bytes("mended_in", release_text(worst->mended)), worst->severity);
+void known_fault(const Patient& patient, Diagnosis& diagnosis) {
+  const std::uint32_t release = release_of(patient);
+  const KnownFault* worst = nullptr;
+  for (const KnownFault& fault : known_faults) {
+    if (applies(fault, patient, release) && (worst == nullptr || fault.severity > worst->severity))
+      worst = &fault;
   }
+  if (worst == nullptr) return;
+  JsonObject evidence = JsonObject("version", patient.version).bytes("fault", worst->what);
+  diagnosis.add(evidence.bytes("mended_in", release_text(worst->mended)), worst->severity);
 }
 
 void mixed_abilities(const Examination& seen, Diagnosis& diagnosis) {
@@ -161,22 +158,17 @@ void mixed_versions(const Examination& seen, Diagnosis& diagnosis) {
   diagnosis.add_one(all, JsonObject().object("versions", versions_in(seen, all)), Severity::note);
 }
 
-void restarted(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.restarted() || patient.is_balanced()) continue;
-    JsonObject evidence;
-    if (const auto uptime = patient.number("uptime")) evidence.number("uptime_s", *uptime);
-    diagnosis.add(i, evidence.number("items", patient.number("curr_items").value_or(0)), Severity::problem);
-  }
+void restarted(const Patient& patient, Diagnosis& diagnosis) {
+  if (!patient.restarted() || patient.is_balanced()) return;
+  JsonObject evidence;
+  if (const auto uptime = patient.number("uptime")) evidence.number("uptime_s", *uptime);
+  diagnosis.add(evidence.number("items", patient.number("curr_items").value_or(0)), Severity::problem);
 }
 
-void restarted_lately(const Examination& seen, Diagnosis& diagnosis) {
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const auto uptime = seen.patients[i].first.stats.number("uptime");
-    if (!uptime || *uptime >= hour_s || seen.patients[i].restarted()) continue;
-    diagnosis.add(i, JsonObject().number("uptime_s", *uptime), Severity::note, -static_cast<double>(*uptime));
-  }
+void restarted_lately(const Patient& patient, Diagnosis& diagnosis) {
+  const auto uptime = patient.first.stats.number("uptime");
+  if (!uptime || *uptime >= hour_s || patient.restarted()) return;
+  diagnosis.add(JsonObject().number("uptime_s", *uptime), Severity::note, -static_cast<double>(*uptime));
 }
 
 void clock_off(const Examination& seen, Diagnosis& diagnosis) {
@@ -195,19 +187,16 @@ void clock_here(const Examination& seen, Diagnosis& diagnosis) {
   diagnosis.add_one({}, JsonObject().raw("behind_s", format_fixed(ahead(*first), 0)), Severity::warning);
 }
 
-void clock_stands(const Examination& seen, Diagnosis& diagnosis) {
+void clock_stands(const Patient& patient, Diagnosis& diagnosis) {
   constexpr double allowed = 2.2;  // it ticks once a second
-  for (std::size_t i = 0; i < seen.size(); ++i) {
-    const Patient& patient = seen.patients[i];
-    if (!patient.told() || patient.restarted()) continue;
-    const auto was = patient.first.stats.number("time"), is = patient.second.stats.number("time");
-    if (!was || !is) continue;
-    const double went = static_cast<double>(*is) - static_cast<double>(*was);
-    if (std::abs(patient.seconds() - went) <= allowed) continue;
-    JsonObject evidence;
-    evidence.raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(patient.seconds(), 1));
-    diagnosis.add(i, evidence, Severity::warning, std::abs(patient.seconds() - went));
-  }
+  if (!patient.told() || patient.restarted()) return;
+  const auto was = patient.first.stats.number("time"), is = patient.second.stats.number("time");
+  if (!was || !is) return;
+  const double went = static_cast<double>(*is) - static_cast<double>(*was);
+  if (std::abs(patient.seconds() - went) <= allowed) return;
+  JsonObject evidence =
+      JsonObject().raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(patient.seconds(), 1));
+  diagnosis.add(evidence, Severity::warning, std::abs(patient.seconds() - went));
 }
 
 }  // namespace mcds::doctor

@@ -13,8 +13,6 @@
 
 namespace mcds {
 
-enum class Operation { any, get, set, remove };
-
 struct Route {
   enum class Kind {
     server,         // `server`

@@ -27,22 +27,28 @@ struct JournalReader::Readings {
   std::vector<JournalReading> all;
 };
 
-JournalReader::JournalReader(const Context& context, std::span<const std::string> keys)
-    : context_(context), readings_(std::make_unique<Readings>()) {
-  readings_->all.resize(keys.size());
+JournalReader::JournalReader(Context context)
+    : context_(std::move(context)), readings_(std::make_unique<Readings>()) {}
+
+JournalReader JournalReader::read(const Context& context, std::span<const std::string> keys) {
+  JournalReader reader(context);
+  auto& readings = reader.readings_->all;
+  readings.resize(keys.size());
   std::vector<Request> batch;
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    readings_->all[i].key = keys[i];
+    readings[i].key = keys[i];
     batch.push_back(Request::get(keys[i]));
   }
   auto replies = context.cluster.execute(batch);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    JournalReading& one = readings_->all[i];
+    JournalReading& one = readings[i];
     one.failure = attempt([&] { one.take_root(context, std::move(replies[i])); }).failure();
   }
+  return reader;
 }
 
 JournalReader::~JournalReader() = default;
+JournalReader::JournalReader(JournalReader&&) noexcept = default;
 
 const std::optional<Failure>& JournalReader::failure(std::size_t index) const {
   return readings_->all.at(index).failure;
@@ -76,7 +82,7 @@ JournalContents JournalReader::take(std::size_t index, const TellLine& tell) {
 }
 
 JournalContents Journal::read() const {
-  return JournalReader(context_, std::span(&key_, 1)).take(0);
+  return JournalReader::read(context_, std::span(&key_, 1)).take(0);
 }
 
 // One change that is being appended to a journal.

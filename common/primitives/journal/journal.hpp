@@ -147,10 +147,11 @@ struct JournalReading;
 // structure that is found to be under other keys makes its parts anew, and a fetch may go on meanwhile.
 class JournalReader {
  public:
-  JournalReader(const Context& context, std::span<const std::string> keys);
+  // Reads the roots.
+  static JournalReader read(const Context& context, std::span<const std::string> keys);
   ~JournalReader();
-  JournalReader(const JournalReader&) = delete;
-  JournalReader& operator=(const JournalReader&) = delete;
+  JournalReader(JournalReader&&) noexcept;
+  JournalReader& operator=(JournalReader&&) = delete;
   const std::optional<Failure>& failure(std::size_t index) const;
   bool failed(std::size_t index) const { return failure(index).has_value(); }
   bool found(std::size_t index) const;
@@ -163,6 +164,7 @@ class JournalReader {
 
  private:
   struct Readings;
+  explicit JournalReader(Context context);
   JournalReading& read_whole(std::size_t index);
   Context context_;
   std::unique_ptr<Readings> readings_;

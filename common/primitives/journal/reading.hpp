@@ -1,4 +1,4 @@
-// How journal.cpp and journal_compaction.cpp read a journal: its root, then its segments.
+// How journal.cpp and compaction.cpp read a journal: its root, then its segments.
 #pragma once
 
 #include <optional>

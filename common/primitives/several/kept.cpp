@@ -25,7 +25,7 @@ std::string in_words(std::size_t copies) {
 }  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-           SameLife same_life, Complete complete, HasLeft has_left, Unmarked unmarked)
+           SameLife same_life, Move move, HasLeft has_left, Unmarked unmarked)
     : context_(context),
       structure_(structure),
       name_(name),
@@ -33,7 +33,7 @@ Kept::Kept(const Context& context, std::string_view structure, std::string_view 
       same_life_(std::move(same_life)),
       key_(copied_key(context, structure, name)),
       recopying_(context, structure, name),
-      complete_(std::move(complete)),
+      move_(std::move(move)),
       has_left_(std::move(has_left)),
       unmarked_(unmarked) {}
 
@@ -218,8 +218,12 @@ std::uint32_t Kept::wait_for_change(const Recopying::Seen& seen) {
     if (now->number != number) since = time;
     number = now->number;
     std::string why;
-    if (complete_ && time - since > recopy_lease) {
-      const auto completed = attempt([&] { complete_(*now); });
+    if (move_ && time - since > recopy_lease) {
+      const auto completed = attempt([&] {
+        Recopying change = recopying_;
+        change.take_over(*now);
+        move_(change);
+      });
       if (!completed.failure()) return number;
       // Others may be completing it.
       if (completed.failure()->code() != ErrorCode::try_again)
@@ -261,6 +265,33 @@ std::optional<Kept::Place> Kept::only(const std::vector<Place>& places) const {
                                            "steps: to another number first");
   }
   return places.front();
+}
+
+Kept::Recopied Kept::recopy() {
+  const auto found = places();
+  const auto place = only(found);
+  if (!place) return {};
+  const bool converted = place->unmarked && unmarked_ == Unmarked::refused;
+  if (place->copies != context_.copies || converted) change(*place, context_.copies, found);
+  return {.found = true, .from = place->copies};
+}
+
+void Kept::change(const Place& from, std::size_t to, const std::vector<Place>& places) {
+  Recopying change = recopying_;
+  change.begin(from.copies, from.unmarked, to);
+  // Others may have come to the end of a change since.
+  if (to != 0 && this->places(true) != places) {
+    change.finish();
+    throw Contention("another client is changing the number of copies; try again");
+  }
+  move_(change);
+}
+
+bool Kept::drop() {
+  // One that was left by who died is completed by looking.
+  bool found = recopying_.look().has_value();
+  for (auto left = places(); !left.empty(); left = places(), found = true) change(left.front(), 0, left);
+  return found;
 }
 
 // How many there are at least; some may be lost.

@@ -25,8 +25,9 @@ class Kept {
   // `root`: what follows the structure's key in the one that is there as long as the structure is: `:i` of a
   // table.
   // Throws InvalidInput for a name that no key can contain.
-  // Completes a change of the number of copies that was left. Without it such a change is waited for in vain.
-  using Complete = std::function<void(const Recopying::Seen& left)>;
+  // Moves every piece of it by a change that has begun, or was taken over from who died, and ends that change
+  // (Recopying::finish). To 0 copies: removes it. Without it such a change is waited for in vain.
+  using Move = std::function<void(Recopying& change)>;
   // Whether the roots under one key together say that the structure has left the number of copies in it (1:
   // none is in it).
   // Then they do not count: the structure is where another root is.
@@ -34,8 +35,7 @@ class Kept {
   // What becomes of several copies under an unmarked key.
   enum class Unmarked { continues, refused };
   Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,
-       SameLife same_life, Complete complete = {}, HasLeft has_left = {},
-       Unmarked unmarked = Unmarked::continues);
+       SameLife same_life, Move move = {}, HasLeft has_left = {}, Unmarked unmarked = Unmarked::continues);
 
   // The structure's key; every other begins with it.
   const std::string& key() const { return key_; }
@@ -76,6 +76,19 @@ class Kept {
   std::optional<Place> only_place();
   // The same of places() that were told.
   std::optional<Place> only(const std::vector<Place>& places) const;
+
+  // Puts it, wherever it is, into as many copies as the context says; nothing is lost, whatever others do
+  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  struct Recopied {
+    bool found = false;
+    std::size_t from = 1;  // as it was; the same: there was nothing to do
+  };
+  Recopied recopy();
+  // From there into `to` copies, 0: nowhere. Throws Contention if it is not where places() said any more.
+  void change(const Place& from, std::size_t to, const std::vector<Place>& places);
+  // Out of every number. False: it is nowhere.
+  bool drop();
+
   // If the last look found no root that counts: those that have left. Once.
   std::vector<std::string> take_left() { return std::exchange(left_, {}); }
   // Throws Failure(bad_data): it is kept in so many copies.
@@ -103,7 +116,7 @@ class Kept {
   SameLife same_life_;
   std::string key_;
   Recopying recopying_;
-  Complete complete_;
+  Move move_;
   HasLeft has_left_;
   Unmarked unmarked_;
   std::vector<std::string> left_;

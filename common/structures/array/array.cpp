@@ -107,9 +107,7 @@ Array::Array(const Context& context, std::string_view name, const Journal::Optio
       name_(name),
       copies_(context_),
       kept_(context, "array", name, "", same_life,
-            [context, name = std::string(name), options](const Recopying::Seen& left) {
-              complete_recopy(context, name, options, left);
-            }),
+            [name = std::string(name), options](Recopying& change) { move(change, name, options); }),
       json_key_(structure_key(context, "array", name) + ":json"),
       options_(options) {
   if (could_be_a_part(name))

@@ -74,13 +74,8 @@ class Array {
   // journal, or a part of it is lost. Throws Contention.
   std::optional<Compacted> compact();
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
-  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
-  // anyone.
-  struct Recopied {
-    bool found = false;
-    std::size_t from = 1;  // as it was; the same: there was nothing to do
-  };
+  // See Kept.
+  using Recopied = Kept::Recopied;
   Recopied recopy();
 
   // Ends it, in either encoding: the servers keep nothing of it; as recopy, to no copies. False: there was
@@ -130,10 +125,7 @@ class Array {
   // so that it is not taken for nothing, and its server need not answer.
   bool may_be_json() const { return copies_.size() == 1; }
 
-  static void complete_recopy(const Context& context, const std::string& name,
-                              const Journal::Options& options, const Recopying::Seen& left);
-  static void end(Recopying& recopying, const std::string& name, const Journal::Options& options);
-  static void move(Recopying& recopying, const std::string& name, const Journal::Options& options);
+  static void move(Recopying& change, const std::string& name, const Journal::Options& options);
 
   Journal journal() const { return {context_, kept_.key(), options_}; }
   Journal journal(std::size_t copy, bool lossy = false) const {

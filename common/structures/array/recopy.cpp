@@ -55,6 +55,16 @@ class JournalMove {
     publish();
   }
 
+  void end() {
+    recopying_.settle();
+    for (int round = 0; hold(); ++round) {
+      if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
+      // Not by one who was taken over from: the roots may be another array's by now.
+      recopying_.check();
+      static_cast<void>(let_go());
+    }
+  }
+
  private:
   // What servers refuse, for its size or for want of memory, they refuse here: the array stays as it is.
   void rehearse() {
@@ -170,76 +180,32 @@ class JournalMove {
 
 }  // namespace
 
-void Array::move(Recopying& recopying, const std::string& name, const Journal::Options& options) {
-  Context old_keys = recopying.old_context();
-  if (recopying.mark().from_unmarked) old_keys.copies = 1;
-  JournalMove(recopying, copied_key(old_keys, "array", name),
-              copied_key(recopying.new_context(), "array", name), options)
-      .run();
-  recopying.finish();
-}
-
-void Array::end(Recopying& recopying, const std::string& name, const Journal::Options& options) {
-  Context keys = recopying.old_context();
-  if (recopying.mark().from_unmarked) keys.copies = 1;
-  const std::string key = copied_key(keys, "array", name);
-  const Replicas copies(recopying.old_context());
-  recopying.settle();
-  for (int round = 0;; ++round) {
-    if (round == most_rounds) throw Contention("other clients keep changing the array; try again");
-    const auto held = expect_all(
-        copies.each([&](std::size_t copy) { return Journal(copies.at(copy), key, options).hold(); }));
-    const auto found = [](const Journal::Held& one) { return one.contents.found; };
-    if (std::none_of(held.begin(), held.end(), found)) break;
-    // Not by one who was taken over from: the roots may be another array's by now.
-    recopying.check();
-    expect_all(copies.each([&](std::size_t copy) {
-      return !held[copy].contents.found || Journal(copies.at(copy), key, options).let_go(held[copy]);
-    }));
-  }
-  recopying.finish();
+void Array::move(Recopying& change, const std::string& name, const Journal::Options& options) {
+  Context old_keys = change.old_context();
+  if (change.mark().from_unmarked) old_keys.copies = 1;
+  JournalMove move(change, copied_key(old_keys, "array", name),
+                   copied_key(change.new_context(), "array", name), options);
+  if (change.mark().to == 0)
+    move.end();
+  else
+    move.run();
+  change.finish();
 }
 
 bool Array::drop() {
-  // One that was left by who died is completed by looking.
-  bool found = Recopying(context_, "array", name_).look().has_value();
-  for (auto places = kept_.places(); !places.empty(); places = kept_.places(), found = true) {
-    Recopying recopying(context_, "array", name_);
-    recopying.begin(places.front().copies, places.front().unmarked, 0);
-    end(recopying, name_, options_);
-  }
+  const bool found = kept_.drop();
   const Reply json = expect(context_.cluster, context_.cluster.execute(Request::remove(json_key())));
   return found || json.outcome == Outcome::deleted;
 }
 
-void Array::complete_recopy(const Context& context, const std::string& name, const Journal::Options& options,
-                            const Recopying::Seen& left) {
-  Recopying recopying(context, "array", name);
-  recopying.take_over(left);
-  if (recopying.mark().to == 0) return end(recopying, name, options);
-  move(recopying, name, options);
-}
-
 Array::Recopied Array::recopy() {
-  const auto places = kept_.places();
-  const auto place = kept_.only(places);
-  if (!place) {
-    const Reply json = context_.cluster.execute(Request::get(json_key()));
-    if (expect_read(context_.cluster, json).outcome == Outcome::hit)
-      throw Failure(ErrorCode::bad_data, "an array with the JSON encoding has one copy",
-                    context_.cluster.address_of(json.server));
-    return {};
-  }
-  if (place->copies == context_.copies) return {.found = true, .from = place->copies};
-  Recopying recopying(context_, "array", name_);
-  recopying.begin(place->copies, place->unmarked, context_.copies);
-  // Others may have come to the end of a change since.
-  if (kept_.places(true) != places) {
-    recopying.finish();
-    throw Contention("another client is changing the number of copies; try again");
-  }
-  move(recopying, name_, options_);
-  return {.found = true, .from = place->copies};
+  const Recopied recopied = kept_.recopy();
+  if (recopied.found) return recopied;
+  const Reply json = context_.cluster.execute(Request::get(json_key()));
+  if (expect_read(context_.cluster, json).outcome == Outcome::hit)
+    throw Failure(ErrorCode::bad_data, "an array with the JSON encoding has one copy",
+                  context_.cluster.address_of(json.server));
+  return {};
 }
 
 }  // namespace mcds

@@ -64,7 +64,7 @@ std::optional<CounterRecord> record_of_before(const std::string& name,
       plain = std::max(plain.value_or(0), *number);
     } else if (const auto single = CounterRecord::parse(copy.value, 1)) {
       exact = true;
-      lives[single->life].learn(single->lives.at(single->life).made);
+      lives[single->life].learn({single->changes(), single->sum()});
       base.expires_at = single->base.expires_at;
     } else if (read_lives(copy.value, lives, base.expires_at)) {
       exact = true;

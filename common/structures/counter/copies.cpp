@@ -15,6 +15,8 @@ namespace {
 constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
+constexpr int most_baseless =
+    10;  // rejections of a write though nothing had changed: the server does not store it
 constexpr auto remembered_for = std::chrono::hours(1);
 constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
 
@@ -24,11 +26,12 @@ bool is_in_doubt(const std::optional<Failure>& failure) {
 
 }  // namespace
 
-CounterCopies::CounterCopies(const Context& context, std::string name, const std::string& window)
-    : context_(context),
+CounterCopies::CounterCopies(const Counter& counter, std::string name, std::string window)
+    : counter_(counter),
+      context_(counter.context()),
       name_(std::move(name)),
-      kept_(Counter::kept(context, name_, window)),
-      key_(kept_.key() + window) {
+      window_(std::move(window)),
+      key_(counter.key_of(name_) + window_) {
   for (const std::size_t server : copy_servers(context_, key_)) copies_.push_back({.server = server});
 }
 
@@ -37,10 +40,23 @@ bool CounterCopies::any(const Test& test) const {
   return std::any_of(copies_.begin(), copies_.end(), test);
 }
 
+// nullptr: there is nowhere else.
+Kept* CounterCopies::kept() {
+  if (!kept_ && counter_.may_be_elsewhere()) kept_.emplace(Counter::kept(context_, name_, window_));
+  return kept_ ? &*kept_ : nullptr;
+}
+
+bool CounterCopies::elsewhere(bool certainly) {
+  return kept() != nullptr && kept()->elsewhere(certainly);
+}
+
 void CounterCopies::read() {
-  std::vector<Request> batch;
-  for (const Copy& copy : copies_) batch.push_back(Request::gets(key_).on(copy.server));
-  const auto replies = context_.cluster.execute(batch);
+  auto replies = std::exchange(first_, {});
+  if (replies.empty()) {
+    std::vector<Request> batch;
+    for (const Copy& copy : copies_) batch.push_back(Request::probe(key_, copy.server));
+    replies = context_.cluster.execute(batch);
+  }
   for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
   end_those_before();
   for (const Copy& copy : copies_) {
@@ -58,9 +74,11 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
   copy.found = is_hit(reply);
   copy.cas = reply.cas;
   if (!copy.found) return;
+  copy.flags = reply.flags;
+  if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
   copy.held = HeldCounter::parse(reply.value);
   copy.record = CounterRecord::parse(copy.held ? copy.held->value : reply.value, copies_.size());
-  if (!copy.record) throw CorruptData(no_counter_message(name_, reply.value), server);
+  if (!copy.record && !copy.held) throw CorruptData(no_counter_message(name_, reply.value), server);
 }
 
 void CounterCopies::end_those_before() {
@@ -89,23 +107,35 @@ void CounterCopies::look() {
     known_ = {};
     read();
     if (any([](const Copy& copy) { return copy.held.has_value(); })) {
-      if (!kept_.elsewhere(true)) thaw();
+      if (!elsewhere(true)) thaw();
       continue;
     }
-    const bool missing = any([](const Copy& copy) { return !copy.failure && !copy.found; });
-    if ((missing || !known_.exists()) && kept_.elsewhere()) continue;
+    expect_no_others();
+    if ((any([](const Copy& copy) { return copy.is_missing(); }) || !known_.exists()) && elsewhere())
+      continue;
     if (doubts_.empty()) was_nowhere_ = !known_.exists();
     return;
   }
   throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
 }
 
-void CounterCopies::look_and_rely() {
-  look();
+void CounterCopies::rely() const {
   std::vector<CopyState> states;
   for (const Copy& copy : copies_)
     states.push_back({.failure = copy.failure, .has = copy.record.has_value()});
-  if (const auto failure = failure_of(Part::reading, states)) raise(*failure);
+  if (const auto failure = mcds::failure_of(Part::reading, states)) raise(*failure);
+}
+
+void CounterCopies::look_and_rely() {
+  look();
+  rely();
+}
+
+// Flags, of a single copy, tell that an earlier version may have kept others.
+void CounterCopies::expect_no_others() {
+  if (kept() == nullptr || !any([](const Copy& copy) { return copy.flags != 0; })) return;
+  const auto places = kept()->places(true);
+  if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
 }
 
 // Nobody is putting it elsewhere: who did has died.
@@ -120,8 +150,8 @@ void CounterCopies::thaw() {
 // What was changed on one copy goes along.
 bool CounterCopies::is_elsewhere() {
   if (any([](const Copy& copy) { return copy.held.has_value(); })) return true;
-  if (!any([](const Copy& copy) { return !copy.failure && !copy.found; })) return false;
-  const auto moved = attempt([&] { return kept_.elsewhere(); });
+  if (!any([](const Copy& copy) { return copy.is_missing(); })) return false;
+  const auto moved = attempt([&] { return elsewhere(); });
   return moved.failure() || moved.value();
 }
 
@@ -139,20 +169,27 @@ CounterCopies::Copy* CounterCopies::leader() {
   return nullptr;
 }
 
+// Throws UnknownOutcome if the copy does not tell. What has no ids tells by being as it was.
+bool CounterCopies::was_made(const Doubt& doubt, const Copy& copy) const {
+  if (copy.record && !copy.record->base.plain) {
+    const auto told = copy.record->tells(doubt.id, doubt.life, doubt.changes);
+    return told ? *told : (give_up(), false);
+  }
+  if (std::pair(copy.found, copy.cas) != doubt.item) give_up();
+  return false;
+}
+
 // After lost replies: whether one of those writes was executed, or may be reported as executed.
 bool CounterCopies::settle_doubts() {
   for (const Doubt& doubt : doubts_) {
     const auto copy = std::find_if(copies_.begin(), copies_.end(),
                                    [&](const Copy& one) { return one.server == doubt.server; });
-    if (!doubt.of_new_life) {
-      if (copy->failure) continue;
-      const auto told =
-          copy->record ? copy->record->tells(doubt.id, doubt.life, doubt.changes) : std::nullopt;
-      if (!told) give_up();
-      if (!*told) continue;
-    }
-    known_.learn(doubt.written);
+    if (doubt.of_new_life)
+      known_.learn(doubt.written);
+    else if (copy->failure || !was_made(doubt, *copy))
+      continue;
     counted_ = doubt.written.sum();
+    before_ = doubt.before;
     counted_on_ = doubt.server;
     created_ = doubt.created;
     return true;
@@ -160,7 +197,7 @@ bool CounterCopies::settle_doubts() {
   return false;
 }
 
-CounterCopies::Counted CounterCopies::count(const Added& added, const Creation& creation) {
+CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) {
   int silent = 0;
   for (int attempts = 0; attempts < most_counts; ++attempts) {
     back_off(context_, attempts);
@@ -173,13 +210,14 @@ CounterCopies::Counted CounterCopies::count(const Added& added, const Creation& 
     }
     if (!counted_on_) {
       const bool exists = known_.exists();
-      const auto sum = attempt([&] { return added(exists, exists ? known_.sum() : creation.initial); });
+      if (exists && how.exact && known_.base.plain) throw exists_and_is_plain(name_);
+      const auto sum = attempt([&] { return added(exists, exists ? known_.sum() : how.initial); });
       if ((sum.failure() || !sum.value()) && !doubts_.empty()) give_up();
       if (!sum.value()) {
         answer_unchanged();
         return {.exists = known_.exists(), .value = answer(known_.sum())};
       }
-      count_on(*leader(), *sum.value(), creation);
+      count_on(*leader(), *sum.value(), how);
     }
     if (counted_on_) return spread_count();
   }
@@ -194,15 +232,14 @@ CounterCopies::Counted CounterCopies::spread_count() {
   if (done.failure() && !doubts_.empty()) give_up();
   done.value();
   if (was_nowhere_) confirm_creation(ours);
-  return {.made = true, .exists = true, .value = answer(counted_)};
+  return {.made = true, .exists = true, .value = answer(counted_), .before = before_};
 }
 
 // What to start from on this copy: its own life, or a new one, and all that is known.
 CounterRecord CounterCopies::base_for(const Copy& copy) const {
-  CounterRecord base;
-  if (copy.record) base = *copy.record;
+  CounterRecord base =
+      copy.record ? *copy.record : CounterRecord::of_new_life(copies_.size(), context_.random);
   base.learn(known_);
-  if (!copy.record) base.life = context_.random.token();
   base.lives[base.life];
   return base;
 }
@@ -217,77 +254,86 @@ std::uint64_t CounterCopies::next_base() const {
   return in_doubt ? first_in_doubt : known_.base.number + 1;
 }
 
-void CounterCopies::count_on(Copy& copy, std::uint64_t delta, const Creation& creation) {
+void CounterCopies::count_on(Copy& copy, std::uint64_t delta, const How& how) {
+  expect_rival(copy);
   const bool exists = known_.exists();
+  const std::uint64_t before = exists ? known_.sum() : 0;
+  const bool of_new_life = !copy.record;
   CounterRecord next = base_for(copy);
   if (!exists) {
     next.base = {.number = known_.base.number + 1,
                  .kind = CounterRecord::Base::Kind::begun,
-                 .value = creation.initial,
+                 .value = how.initial,
                  .mark = context_.random.token(),
-                 .expires_at = creation.expires_at};
+                 .plain = next.is_single() && !how.exact};
   }
-  const bool of_new_life = !copy.record;
-  const std::uint64_t before = next.changes();
+  if (!exists || how.new_expiry) {
+    next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
+    copy.ttl.reset();
+  }
+  const std::uint64_t changes = next.changes();
   const std::string id = context_.random.token();
   next.count(delta, id);
-  const Reply reply = context_.cluster.execute(write(copy, next));
+  const std::pair item(copy.found, copy.cas);
+  const auto request = attempt([&] { return write(copy, next); });
+  const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
   if (is_stored(reply)) {
     sent_ = true;
     known_.learn(next);
     counted_ = next.sum();
+    before_ = before;
     counted_on_ = copy.server;
     created_ = !exists;
     copy.record = std::move(next);
     copy.found = true;
   } else if (reply.unknown()) {
-    doubts_.push_back({copy.server, next.life, id, before, next, !exists, of_new_life});
+    doubts_.push_back(
+        {copy.server, item, next.life, id, changes, next, before, !exists, of_new_life && !next.is_single()});
   } else if (reply.failed()) {
-    refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
+    const Failure failure = request.failure() ? *request.failure() : *failure_of(reply);
+    refused_.emplace(copy.server, failure);
+    if (doubts_.empty() && leader() == nullptr) raise(failure);
+  } else {
+    rejected_ = item;
   }
 }
 
+// Throws if a rival cannot be the reason that writes are rejected.
+void CounterCopies::expect_rival(const Copy& copy) {
+  baseless_ = doubts_.empty() && rejected_ == std::pair(copy.found, copy.cas) ? baseless_ + 1 : 0;
+  if (baseless_ == most_baseless)
+    throw NotApplied(ErrorCode::refused, "the server refused a write, though nothing had changed",
+                     context_.cluster.address_of(copy.server));
+}
+
+// What of it is to be stored in this copy; a single one that was removed is nothing.
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
-  const Exptime exptime = record.exptime(context_.clock.wall());
-  const std::string text = record.text(copies_.size());
-  if (copy.found) return Request::compare_and_set(key_, text, exptime, copy.cas).on(copy.server);
-  Request add = Request::add(key_, text, exptime).on(copy.server).relying_on_cas();
-  add.must_expire = record.base.expires_at.has_value();
-  return add;
+  const bool goes = record.is_single() && !record.exists();
+  if (copy.found && copy.cas.value == 0) {
+    if (goes) return Request::remove(key_).on(copy.server);
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     context_.cluster.address_of(copy.server));
+  }
+  if (goes) return Request::remove_if(key_, copy.cas).on(copy.server);
+  const WallTime now = context_.clock.wall();
+  const Exptime exptime = record.base.plain && copy.ttl
+                              ? Exptime::after(std::max(*copy.ttl, std::chrono::seconds(1)), now)
+                              : record.exptime(now);
+  Request request = copy.found ? Request::compare_and_set(key_, record.text(), exptime, copy.cas)
+                               : Request::add(key_, record.text(), exptime).relying_on_cas();
+  request.must_expire = record.exists() && exptime != Exptime::never();
+  return std::move(request).on(copy.server);
+}
+
+std::optional<Failure> CounterCopies::failure_of(const Reply& reply) const {
+  return copy_outcome(context_, reply).failure;
 }
 
 // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it
 // knows.
 void CounterCopies::spread() {
   for (int attempts = 0; attempts < most_spreads; ++attempts) {
-    std::vector<Request> batch;
-    std::vector<std::pair<Copy*, CounterRecord>> open;
-    for (Copy& copy : copies_) {
-      if (!lacks(copy)) continue;
-      if (copy.found && copy.cas.value == 0) {
-        copy.failure =
-            NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                       context_.cluster.address_of(copy.server));
-        continue;
-      }
-      open.emplace_back(&copy, base_for(copy));
-      batch.push_back(write(copy, open.back().second));
-    }
-    if (batch.empty()) return;
-    const auto replies = context_.cluster.execute(batch);
-    bool again = false;
-    for (std::size_t k = 0; k < open.size(); ++k) {
-      auto& [copy, record] = open[k];
-      sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
-      copy->failure = copy_outcome(context_, replies[k]).failure;
-      if (is_stored(replies[k])) {
-        copy->record = std::move(record);
-        copy->found = true;
-      } else if (!copy->failure || is_in_doubt(copy->failure)) {
-        again = true;
-      }
-    }
-    if (!again) return;
+    if (spread_once()) return;
     back_off(context_, attempts + 1);
     read();
     if (is_elsewhere()) return;
@@ -299,6 +345,36 @@ void CounterCopies::spread() {
   }
 }
 
+// False: there is something left to do.
+bool CounterCopies::spread_once() {
+  std::vector<Request> batch;
+  std::vector<std::pair<Copy*, CounterRecord>> open;
+  for (Copy& copy : copies_) {
+    if (!lacks(copy)) continue;
+    CounterRecord record = base_for(copy);
+    auto request = attempt([&] { return write(copy, record); });
+    copy.failure = request.failure();
+    if (copy.failure) continue;
+    batch.push_back(std::move(request.value()));
+    open.emplace_back(&copy, std::move(record));
+  }
+  if (batch.empty()) return true;
+  const auto replies = context_.cluster.execute(batch);
+  bool done = true;
+  for (std::size_t k = 0; k < open.size(); ++k) {
+    auto& [copy, record] = open[k];
+    sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
+    copy->failure = failure_of(replies[k]);
+    if (is_stored(replies[k])) {
+      copy->record = std::move(record);
+      copy->found = true;
+    } else if (!copy->failure || is_in_doubt(copy->failure)) {
+      done = false;
+    }
+  }
+  return done;
+}
+
 // What a held copy has goes along to where the counter is put.
 void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
   std::vector<CopyState> states;
@@ -307,7 +383,7 @@ void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
     if (has && copy.held) return;
     states.push_back({.failure = copy.failure, .has = has});
   }
-  const auto failure = failure_of(part, states);
+  const auto failure = mcds::failure_of(part, states);
   if (!failure) return;
   // What was written on a copy that cannot be seen now may count.
   if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
@@ -320,10 +396,8 @@ void CounterCopies::answer_unchanged() {
   expect(Part::answering, known_);
 }
 
-CounterReading CounterCopies::get() {
-  look_and_rely();
+CounterReading CounterCopies::reading() const {
   CounterReading reading{{}, {}, copies_.front().server};
-  answer_unchanged();
   if (known_.exists())
     reading.value = answer(known_.sum());
   else
@@ -331,35 +405,61 @@ CounterReading CounterCopies::get() {
   return reading;
 }
 
+CounterReading CounterCopies::get() {
+  look_and_rely();
+  answer_unchanged();
+  return reading();
+}
+
+std::optional<CounterReading> CounterCopies::get_at_once() {
+  read();
+  const bool open = any([this](const Copy& copy) {
+    return copy.held || (counter_.may_be_elsewhere() && (copy.is_missing() || copy.flags != 0)) ||
+           (known_.base.number != 0 && lacks(copy));
+  });
+  if (open) return std::nullopt;
+  rely();
+  return reading();
+}
+
 SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent) {
-  const auto make = [&] {
+  if (copies_.size() == 1) {
+    const auto added = [&](bool exists, std::uint64_t now) {
+      return if_absent && exists ? std::nullopt : std::optional(value - now);
+    };
+    const Counted counted = count(added, {.ttl = ttl, .new_expiry = true});
+    return {counted.made, counted.made ? value : counted.value.value, counted.value.server, outcomes()};
+  }
+  const auto make = [&]() -> std::optional<CounterRecord> {
+    if (if_absent && known_.exists()) return std::nullopt;
     const CounterRecord::Base base{.number = next_base(),
                                    .kind = CounterRecord::Base::Kind::set,
                                    .value = value,
                                    .mark = context_.random.token(),
                                    .expires_at = expiry_second(ttl, context_.clock.wall())};
-    return std::optional(CounterRecord::reset(known_, base));
+    return CounterRecord::reset(known_, base);
   };
-  if (if_absent) {
-    const auto unless_there = [&] { return known_.exists() ? std::nullopt : make(); };
-    if (!claim(unless_there)) return {false, known_.sum(), copies_.front().server, outcomes()};
-  } else {
-    set_anyway(make);
-  }
-  if (was_nowhere_) confirm_creation(known_);
-  return {true, value, copies_.front().server, outcomes()};
+  const bool stored = if_absent ? claim(make) : set_anyway(make);
+  if (stored && was_nowhere_) confirm_creation(known_);
+  return {stored, stored ? value : known_.sum(), copies_.front().server, outcomes()};
 }
 
 // Where nothing was written and a newer value has come to light, it may have been there before: this one is
 // to come after it.
-void CounterCopies::set_anyway(const Making& make) {
+bool CounterCopies::set_anyway(const Making& make) {
   for (int attempts = 0; attempts < most_counts; ++attempts) {
     back_off(context_, attempts);
     look_and_rely();
     const CounterRecord mine = *make();
     known_.learn(mine);
     spread();
-    if (sent_ || known_.base.mark == mine.base.mark) return expect(Part::changing, mine);
+    const bool overtaken = known_.base.mark != mine.base.mark;
+    if (overtaken && !sent_) continue;
+    if (overtaken && mine.base.number == first_in_doubt)
+      throw UnknownOutcome("'" + name_ +
+                           "' has another value too, which is older or newer; read it, and set it again");
+    expect(Part::changing, mine);
+    return true;
   }
   throw Contention("other clients kept changing '" + name_ + "'; try again");
 }
@@ -403,17 +503,17 @@ bool CounterCopies::claim_on(Copy& copy, const CounterRecord& mine) {
   CounterRecord next = base_for(copy);
   next.learn(mine);
   const Reply reply = context_.cluster.execute(write(copy, next));
-  if (is_stored(reply)) {
+  if (is_stored(reply) || reply.outcome == Outcome::deleted) {
     copy.record = std::move(next);
     copy.found = true;
     return true;
   }
   if (reply.unknown()) {
     // Whether it was executed is seen when the others are told.
-    copy.failure = copy_outcome(context_, reply).failure;
+    copy.failure = failure_of(reply);
     return true;
   }
-  if (reply.failed()) refused_.emplace(copy.server, *copy_outcome(context_, reply).failure);
+  if (reply.failed()) refused_.emplace(copy.server, *failure_of(reply));
   return false;
 }
 
@@ -422,7 +522,7 @@ void CounterCopies::expect_claimed(const CounterRecord& mine) const {
   for (const Copy& copy : copies_)
     states.push_back(
         {.failure = copy.failure, .has = copy.record && copy.record->base.mark == mine.base.mark});
-  const auto failure = failure_of(Part::changing, states);
+  const auto failure = mcds::failure_of(Part::changing, states);
   if (!failure) return;
   // A copy that was not told was perhaps told of another's.
   throw UnknownOutcome(
@@ -431,7 +531,7 @@ void CounterCopies::expect_claimed(const CounterRecord& mine) const {
 }
 
 void CounterCopies::confirm_creation(const CounterRecord& ours) {
-  kept_.confirm([&] { return take_back(ours); });
+  if (kept() != nullptr) kept()->confirm([&] { return take_back(ours); });
 }
 
 // False: something may be left.
@@ -458,7 +558,7 @@ std::vector<CopyOutcome> CounterCopies::outcomes() const {
 }
 
 CounterValue CounterCopies::answer(std::uint64_t value) const {
-  return {value, created_, true, counted_on_.value_or(copies_.front().server), outcomes()};
+  return {value, created_, !known_.base.plain, counted_on_.value_or(copies_.front().server), outcomes()};
 }
 
 void CounterCopies::give_up() const {

@@ -1,11 +1,12 @@
-// A counter with several copies: records that merge (record.hpp), kept by the rule of
-// primitives/several/quorum.hpp. Its contract stands at the end of this file.
+// One operation on a counter in all its copies, of which there may be one: records that merge (record.hpp), by
+// the rule of primitives/several/quorum.hpp. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/primitives/several/kept.hpp"
@@ -18,23 +19,31 @@ namespace mcds {
 
 class CounterCopies {
  public:
-  // `window`: of a limit, what follows the counter's key.
-  CounterCopies(const Context& context, std::string name, const std::string& window = {});
+  // `window`: of a limit, what follows the counter's key. The counter outlives this.
+  CounterCopies(const Counter& counter, std::string name, std::string window = {});
+
+  // What was read just now, one reply per copy: it is not asked for again.
+  void begin_with(std::span<const Reply> replies) { first_.assign(replies.begin(), replies.end()); }
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
   using Added = std::function<std::optional<std::uint64_t>(bool exists, std::uint64_t now)>;
-  struct Creation {
-    std::uint64_t initial;
-    std::optional<std::int64_t> expires_at;
+  struct How {
+    std::uint64_t initial = 0;         // of one that is created
+    std::optional<Duration> ttl = {};  // the same
+    bool exact = false;                // the same; InvalidInput if there is a plain one
+    bool new_expiry = false;           // `ttl` also replaces that of an existing counter
   };
   struct Counted {
     bool made = false;
     bool exists = false;
-    CounterValue value;  // of what exists
+    CounterValue value;        // of what exists
+    std::uint64_t before = 0;  // it was made
   };
-  Counted count(const Added& added, const Creation& creation = {0, {}});
+  Counted count(const Added& added, const How& how);
   CounterReading get();
+  // The same without a trip; nullopt: it takes some.
+  std::optional<CounterReading> get_at_once();
   SetResult set(std::uint64_t value, std::optional<Duration> ttl, bool if_absent);
   CounterRemoval remove();
 
@@ -45,16 +54,22 @@ class CounterCopies {
     bool found = false;
     std::optional<HeldCounter> held = {};
     CasUnique cas = {};
+    std::uint32_t flags = 0;
+    std::optional<std::chrono::seconds> ttl = {};  // of its item, if the protocol tells and it has one
     std::optional<CounterRecord> record = {};
     std::optional<Failure> failure = {};  // it did not answer, or a write to it is in doubt
+
+    bool is_missing() const { return !failure && !found; }
   };
   // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
   // that only one of them can count.
   struct Doubt {
     std::size_t server;
+    std::pair<bool, CasUnique> item;  // whether there was one, and which
     std::string life, id;
     std::uint64_t changes;  // of that life, before
     CounterRecord written;
+    std::uint64_t before;
     bool created;
     bool of_new_life;
   };
@@ -64,18 +79,26 @@ class CounterCopies {
   void take(Copy& copy, const Reply& reply);
   void end_those_before();
   void look();
+  void rely() const;
   void look_and_rely();
   void thaw();
+  bool elsewhere(bool certainly = false);
+  Kept* kept();
   bool is_elsewhere();
+  void expect_no_others();
   Copy* leader();
   bool settle_doubts();
-  void count_on(Copy& copy, std::uint64_t delta, const Creation& creation);
+  bool was_made(const Doubt& doubt, const Copy& copy) const;
+  void count_on(Copy& copy, std::uint64_t delta, const How& how);
+  void expect_rival(const Copy& copy);
   Counted spread_count();
-  void set_anyway(const Making& make);
+  bool set_anyway(const Making& make);
   bool claim(const Making& make);
   bool claim_on(Copy& copy, const CounterRecord& mine);
   void spread();
+  bool spread_once();
   void answer_unchanged();
+  CounterReading reading() const;
   void expect(Part part, const CounterRecord& wanted) const;
   void expect_claimed(const CounterRecord& mine) const;
   void confirm_creation(const CounterRecord& ours);
@@ -83,6 +106,7 @@ class CounterCopies {
   bool lacks(const Copy& copy) const;
   CounterRecord base_for(const Copy& copy) const;
   Request write(const Copy& copy, const CounterRecord& record) const;
+  std::optional<Failure> failure_of(const Reply& reply) const;
   std::uint64_t next_base() const;
   template <typename Test>
   bool any(const Test& test) const;
@@ -90,10 +114,11 @@ class CounterCopies {
   CounterValue answer(std::uint64_t value) const;
   [[noreturn]] void give_up() const;
 
+  const Counter& counter_;
   const Context& context_;
-  std::string name_;
-  Kept kept_;
-  std::string key_;
+  std::string name_, window_, key_;
+  std::optional<Kept> kept_;
+  std::vector<Reply> first_;  // what was read, and not looked at
   std::vector<Copy> copies_;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was changed
@@ -102,27 +127,32 @@ class CounterCopies {
   bool sent_ = false;                       // a copy was written, or perhaps
   bool created_ = false;
   std::optional<std::size_t> counted_on_;
-  std::uint64_t counted_ = 0;  // the value then
+  std::uint64_t counted_ = 0, before_ = 0;                   // the value then, and before
+  std::optional<std::pair<bool, CasUnique>> rejected_ = {};  // the item that the last write was to replace
+  int baseless_ = 0;                                         // rejected so often in a row
 };
 
 }  // namespace mcds
 
 //   increments  Read all copies, count in the first one that answers, by cas on what was read there, and
-//               write the merged record to every copy that knows less: three trips. An increment is never
-//               counted in a second copy unless the first is known not to have counted it: after a lost reply
-//               its id is looked up there; if that copy is gone meanwhile, the outcome is unknown. A write
-//               that would have begun a new life is told to every copy instead: nobody else counts in that
-//               life, so it counts once, whether it is executed, comes late, or is lost again.
+//               write the merged record to every copy that knows less: three trips, with one copy two. An
+//               increment is never counted in a second copy unless the first is known not to have counted it:
+//               after a lost reply the item is as it was, or the increment's id is looked up there; if that
+//               copy is gone meanwhile, or plain and changed, the outcome is unknown. A write that would have
+//               begun a new life is told to every copy instead: nobody else counts in that life, so it counts
+//               once, whether it is executed, comes late, or is lost again.
 //   set         Reads, and writes to all copies what it takes away and a new base: two trips. What it takes
 //               away is what its own first reading saw; who set it again after a lost reply would take away
-//               what it never saw.
+//               what it never saw. With one copy it is a change like any other: its cas is on what it saw.
 //   remove,     claim: they write to the first copy that answers by cas on what was read there, then to the
-//               others. At most one
-//   set         of two at the same time is told that it did it: who finds its own mark on a majority. Who was
-//               overtaken
-//   --if-absent   before that does not know.
+//   set         others. At most one of two at the same time is told that it did it: who finds its own mark on
+//   --if-absent a majority. Who was overtaken before that does not know.
 //   get         writes what it answers to the copies that know less, and sees that a majority has it.
 // A copy that is missing is written only after a look whether the counter is elsewhere (kept.hpp). Where a
 // copy is held, because it is being put elsewhere, everybody waits; what a held copy has goes along.
 // Of records that end soon those of a counter with a later expiry are nothing: they were left by the one
 // before.
+// What it cannot know, with two copies
+//   Who reaches only a copy that has forgotten, while the other does not answer, sees what a new counter in a
+//   pool with one dead server looks like: it must succeed, and whatever number it gives its base, the silent
+//   copy may hold a higher one, of another that was set the same way. Then that one counts when both answer.

@@ -22,7 +22,7 @@ struct CounterValue {
   bool created = false;
   bool exact = false;
   std::size_t server = 0;
-  std::vector<CopyOutcome> copies = {};  // when there are several
+  std::vector<CopyOutcome> copies = {};
 };
 
 struct IncrOptions {
@@ -67,7 +67,8 @@ struct SetResult {
 struct LimitRule {
   std::uint64_t max = 0;
   Duration period{};
-  bool sliding = false, peek = false;
+  bool sliding = false;  // in any window of `period`, wherever it begins; one copy only
+  bool peek = false;     // counts nothing
 };
 
 struct LimitUse {
@@ -120,11 +121,6 @@ class Counter {
   std::optional<CounterValue> take(const std::string& name);
   // Counts `cost` uses of at most `max` in each window of `period`. What was denied is not counted.
   LimitResult limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
-  // The same without counting: what limit() would say now.
-  LimitResult peek_limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost = 1);
-  // At most `max` uses in any window of `period`, wherever it begins. One copy only. Throws Contention too.
-  LimitResult limit_sliding(const std::string& name, std::uint64_t max, Duration period,
-                            std::uint64_t cost = 1, bool peek = false);
   // Many uses, each with its own failure. Uses of one name are counted one after the other, in their order;
   // those of different names share their trips, and so do all of one name that cost 1 once it was counted in
   // this batch.
@@ -133,31 +129,26 @@ class Counter {
   void check_limit(const LimitUse& use, const LimitRule& rule) const;
   std::vector<CounterRemoval> remove(std::span<const std::string> names);
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
-  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
-  // anyone.
-  struct Recopied {
-    bool found = false;
-    std::size_t from = 1;  // as it was; the same: there was nothing to do
-  };
+  // See Kept.
+  using Recopied = Kept::Recopied;
   static Recopied recopy(const Context& context, const std::string& name);
 
   std::string key_of(const std::string& name) const;
+  const Context& context() const { return context_; }
   // Where it is, and where it is not; `window`: of a limit, what follows the counter's key.
   static Kept kept(const Context& context, const std::string& name, const std::string& window = {});
+  // A single server holds one copy of everything.
+  bool may_be_elsewhere() const;
 
  private:
-  bool has_copies() const { return context_.copies > 1; }
-  bool may_be_elsewhere() const;
-  std::optional<Kept> kept_single(const std::string& name, const std::string& window = {}) const;
-  CounterValue finish_incr(const std::string& name, std::uint64_t delta, const IncrOptions& options,
-                           const Reply& reply) const;
-  CounterValue create(const std::string& name, std::uint64_t delta, const IncrOptions& options) const;
-  CounterValue incr_by_update(const std::string& name, std::uint64_t delta, const IncrOptions& options) const;
-  std::optional<CounterValue> value_seen(const Reply& reply) const;
-  CounterReading read_alone(const std::string& name) const;
-  CounterRemoval remove_alone(const std::string& name) const;
-  void confirm(Kept& kept, const std::string& key, const std::string& value) const;
+  // One copy is digits that its server counts by itself.
+  bool is_single() const { return context_.copies == 1; }
+  void expect_single(const char* what) const;
+  Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options, bool checked);
+  std::optional<Request> first_request(const Increment& increment, const IncrOptions& options,
+                                       bool checked) const;
+  CounterValue count_up(const IncrementResult& increment, const IncrOptions& options,
+                        const Reply& first) const;
 
   // One aligned window of a limit.
   struct LimitWindow {
@@ -168,14 +159,13 @@ class Counter {
   LimitWindow limit_window(Duration period) const;
   // One trip; those of one name must not depend on each other's refusal.
   std::vector<LimitResult> count_uses(std::span<const LimitUse> uses, const LimitRule& rule);
-  std::vector<LimitResult> ask_side_by_side(std::span<const LimitUse> uses, const LimitRule& rule) const;
+  LimitResult ask(const LimitUse& use, const LimitRule& rule) const;
+  LimitResult slide(const LimitUse& use, const LimitRule& rule) const;
   LimitResult use_result(const LimitUse& use, const LimitRule& rule, const LimitWindow& window,
                          CounterValue value) const;
-  LimitResult count_use(const LimitUse& use, const LimitRule& rule) const;
   void expect_new_windows_here(std::span<const LimitUse> uses, const LimitWindow& window,
                                std::span<const Reply> replies, std::span<LimitResult> results) const;
 
-  void refuse_with_copies(const char* what) const;
   // Each name's `work`, by a Counter of its own, with many names' requests in one trip.
   template <typename Work>
   void side_by_side(std::size_t count, const Work& work) const;
@@ -186,6 +176,10 @@ class Counter {
 
 template <typename Work>
 void Counter::side_by_side(std::size_t count, const Work& work) const {
+  if (count == 1) {
+    Counter counter(context_, names_);
+    return work(0, counter);
+  }
   for (std::size_t from = 0; from < count; from += most_side_by_side) {
     const SideBySide runs(context_, std::min(count - from, most_side_by_side));
     runs.each([&](std::size_t i) {
@@ -207,8 +201,8 @@ class Counter::Incrementing {
   Counter* counter_;
   IncrOptions options_;
   IncrementResults results_;
-  std::vector<std::size_t> sent_;     // their results
-  std::unique_ptr<Pending> pending_;  // of those in sent_
+  std::vector<std::size_t> sent_, unsent_;  // which of the results are of one trip, and which of more
+  std::unique_ptr<Pending> pending_;        // of those in sent_
 };
 
 }  // namespace mcds
@@ -232,9 +226,9 @@ class Counter::Incrementing {
 // Round trips (steady / worst)
 //   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1
 //   if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window;
-//   sliding 2, denied 1;
-//   remove 2. A batch of plain increments costs as much as one. Where there are several servers, a counter
-//   that is missing is looked for under other numbers of copies: 1 more, and to create it 3.
+//   sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as much as one.
+//   Where there are several servers, a counter that is missing is looked for under other numbers of copies: 1
+//   more, and to create it 3.
 // With several copies (copies.hpp; a trip asks all copies at once)
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.
@@ -255,8 +249,7 @@ class Counter::Incrementing {
 //                followed.
 //   crash        nothing to clean up.
 //   eviction, restart, flush   the counter starts again: created is true. With copies: of one server at a
-//                              time nothing is
-//                lost that was read or changed after it.
+//                time nothing is lost that was read or changed after it.
 //   skew         limit: clients disagree about the window by their skew; so does the expiry of an exact
 //                counter.
 //   full server  incr of an existing counter still works; creating one is refused.

@@ -57,14 +57,21 @@ LimitResult Counter::use_result(const LimitUse& use, const LimitRule& rule, cons
           .copies = std::move(uses.copies)};
 }
 
-// With copies. What is denied is not counted, so the uses that it would make are said.
-LimitResult Counter::count_use(const LimitUse& use, const LimitRule& rule) const {
+// By its copies. What is denied is not counted, so the uses that it would make are said.
+LimitResult Counter::ask(const LimitUse& use, const LimitRule& rule) const {
+  if (rule.sliding) return slide(use, rule);
   const LimitWindow window = limit_window(rule.period);
+  CounterCopies copies(*this, use.name, window.suffix);
+  if (rule.peek) {
+    CounterReading seen = copies.get();
+    CounterValue uses = seen.value.value_or(CounterValue{});
+    const std::uint64_t used = std::min(uses.value, rule.max);
+    return {use.cost <= rule.max - used, used, window.end - window.now, seen.server, std::move(uses.copies)};
+  }
   const auto added = [&](bool, std::uint64_t used) {
     return used + use.cost <= rule.max ? std::optional(use.cost) : std::nullopt;
   };
-  const auto expires_at = expiry_second(end_of(window) - window.now, window.now);
-  auto counted = CounterCopies(context_, use.name, window.suffix).count(added, {0, expires_at});
+  auto counted = copies.count(added, {.ttl = end_of(window) - window.now});
   if (!counted.made) counted.value.value += use.cost;
   return use_result(use, rule, window, std::move(counted.value));
 }
@@ -105,9 +112,9 @@ void Counter::expect_new_windows_here(std::span<const LimitUse> uses, const Limi
   side_by_side(created.size(), [&](std::size_t i, Counter& counter) {
     const std::size_t use = created[i];
     keep_failure(results[use], [&] {
-      const Kept kept = Counter::kept(counter.context_, uses[use].name, window.suffix);
-      for (const Kept::Place& place : Kept(kept).places(true)) {
-        if (place.copies != 1) kept.refuse(place.copies);
+      Kept kept = Counter::kept(counter.context_, uses[use].name, window.suffix);
+      for (const Kept::Place& place : kept.places(true)) {
+        if (place != Kept::Place{}) kept.refuse(place.copies);
       }
     });
   });
@@ -118,7 +125,7 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
   std::vector<std::size_t> left(uses.size());
   std::iota(left.begin(), left.end(), std::size_t{0});
   std::unordered_set<std::string_view> counted;
-  const bool one_by_one = rule.sliding || rule.peek || has_copies();
+  const bool one_by_one = rule.sliding || rule.peek || !is_single();
   while (!left.empty()) {
     enum class Turn { open, over };  // whether more uses of the name, each of cost 1, may join this trip
     std::unordered_map<std::string_view, Turn> turns;
@@ -133,7 +140,11 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
       if (joins) now.push_back(use);
       (joins ? of_now : later).push_back(i);
     }
-    auto done = one_by_one ? ask_side_by_side(now, rule) : count_uses(now, rule);
+    std::vector<LimitResult> done(now.size());
+    if (!one_by_one) done = count_uses(now, rule);
+    side_by_side(one_by_one ? now.size() : 0, [&](std::size_t i, Counter& counter) {
+      keep_failure(done[i], [&] { done[i] = counter.ask(now[i], rule); });
+    });
     for (std::size_t i = 0; i < done.size(); ++i) results[of_now[i]] = std::move(done[i]);
     for (const std::size_t i : of_now) counted.insert(uses[i].name);
     left = std::move(later);
@@ -141,55 +152,20 @@ std::vector<LimitResult> Counter::limit(std::span<const LimitUse> uses, const Li
   return results;
 }
 
-std::vector<LimitResult> Counter::ask_side_by_side(std::span<const LimitUse> uses,
-                                                   const LimitRule& rule) const {
-  std::vector<LimitResult> results(uses.size());
-  side_by_side(uses.size(), [&](std::size_t i, Counter& counter) {
-    const auto& [name, cost] = uses[i];
-    keep_failure(results[i], [&] {
-      if (rule.sliding)
-        results[i] = counter.limit_sliding(name, rule.max, rule.period, cost, rule.peek);
-      else
-        results[i] = rule.peek ? counter.peek_limit(name, rule.max, rule.period, cost)
-                               : counter.count_use(uses[i], rule);
-    });
-  });
-  return results;
-}
-
 LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration period, std::uint64_t cost) {
   const LimitUse use{name, cost};
-  const LimitRule rule{max, period};
-  check_limit(use, rule);
-  if (has_copies()) return count_use(use, rule);
-  LimitResult result = std::move(count_uses(std::span(&use, 1), rule).front());
+  check_limit(use, {max, period});
+  LimitResult result = std::move(limit(std::span(&use, 1), {max, period}).front());
   if (result.failure) raise(*result.failure);
   return result;
 }
 
-LimitResult Counter::peek_limit(const std::string& name, std::uint64_t max, Duration period,
-                                std::uint64_t cost) {
-  check_limit({name, cost}, {max, period});
-  const LimitWindow window = limit_window(period);
-  CounterReading seen;
-  if (has_copies()) {
-    seen = CounterCopies(context_, name, window.suffix).get();
-  } else {
-    const Reply reply = context_.cluster.execute(Request::get(key_of(name) + window.suffix));
-    seen.server = expect(context_.cluster, reply).server;
-    if (is_hit(reply)) seen.value = CounterValue{.value = parse_u64(reply.value).value_or(0)};
-  }
-  const std::uint64_t used = std::min(seen.value ? seen.value->value : 0, max);
-  return {cost <= max - used, used, window.end - window.now, seen.server,
-          seen.value ? std::move(seen.value->copies) : std::vector<CopyOutcome>()};
-}
-
-LimitResult Counter::limit_sliding(const std::string& name, std::uint64_t max, Duration period,
-                                   std::uint64_t cost, bool peek) {
-  check_limit({name, cost}, {max, period});
-  refuse_with_copies("limit --sliding");
+LimitResult Counter::slide(const LimitUse& use, const LimitRule& rule) const {
+  expect_single("limit --sliding");
+  const auto& [max, period, sliding, peek] = rule;
+  const std::uint64_t cost = use.cost;
   const SlidingLimit limit{max, std::chrono::duration_cast<std::chrono::milliseconds>(period)};
-  const std::string key = key_of(name) + ":limit:" + std::to_string(limit.period.count()) + ":sliding";
+  const std::string key = key_of(use.name) + ":limit:" + std::to_string(limit.period.count()) + ":sliding";
   std::optional<std::chrono::milliseconds> too_late;  // counted, and the answer came after that
   for (int attempt = 0; attempt < late_attempts; ++attempt) {
     SlidingUses::Answer answer;

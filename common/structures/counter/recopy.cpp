@@ -39,7 +39,7 @@ class CounterMove {
     recopying_.settle();
     for (int round = 0; hold(); ++round) {
       if (round == most_holds) throw Contention("other clients keep changing the counter; try again");
-      recopying_.write(staged_ ? (is_plain_ ? "P " : "E ") + staged_->text(as_staged) : std::string());
+      recopying_.write(staged_ ? (is_plain_ ? "P " : "E ") + staged_->text() : std::string());
       if (let_go()) break;
     }
     if (staged_ && staged_->exists()) publish();
@@ -122,17 +122,17 @@ class CounterMove {
     is_plain_ = !before.empty() && std::all_of(before.begin(), before.end(), [](const auto& copy) {
       return plain_number(copy.value).has_value();
     });
-    if (from_ > 1) return with_life(std::move(all));
+    if (from_ > 1) return with_life(all);
     auto record = record_of_before(name_, before);
     if (!record) return std::nullopt;
     if (!record->base.expires_at) record->base.expires_at = expires_at;
     record->base.mark = context_.random.token();
-    return with_life(std::move(*record));
+    return with_life(*record);
   }
 
-  CounterRecord with_life(CounterRecord record) const {
-    record.life = context_.random.token();
-    record.lives[record.life];
+  CounterRecord with_life(const CounterRecord& known, std::size_t copies = as_staged) const {
+    CounterRecord record = CounterRecord::of_new_life(copies, context_.random);
+    record.learn(known);
     return record;
   }
 
@@ -163,18 +163,12 @@ class CounterMove {
                   .mark = context_.random.token(),
                   .expires_at = staged_->base.expires_at};
     const Exptime exptime = begun.exptime(context_.clock.wall());
-    for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key))
-      batch.push_back(Request::add(key, value_of(begun, copies), exptime).on(server));
+    for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
+      CounterRecord copy = with_life(begun, copies);
+      copy.base.plain = is_plain_ && copy.is_single();
+      batch.push_back(Request::add(key, copy.text(), exptime).on(server));
+    }
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
-  }
-
-  std::string value_of(const CounterRecord& begun, std::size_t copies) const {
-    if (copies > 1) return with_life(begun).text(copies);
-    if (is_plain_) return std::to_string(begun.base.value);
-    CounterRecord single = CounterRecord::single();
-    single.base.expires_at = begun.base.expires_at;
-    single.count(begun.base.value, context_.random.token());
-    return single.text(1);
   }
 
   Recopying& recopying_;
@@ -190,27 +184,12 @@ class CounterMove {
 
 }  // namespace
 
-void complete_recopy(const Context& context, const std::string& name, const Recopying::Seen& left) {
-  Recopying recopying(context, "counter", name);
-  recopying.take_over(left);
-  CounterMove(recopying, context, name).run();
+void move_counter(Recopying& change, const Context& context, const std::string& name) {
+  CounterMove(change, context, name).run();
 }
 
 Counter::Recopied Counter::recopy(const Context& context, const std::string& name) {
-  Kept kept = Counter::kept(context, name);
-  const auto places = kept.places();
-  const auto place = kept.only(places);
-  if (!place) return {};
-  if (*place == Kept::Place{context.copies}) return {.found = true, .from = place->copies};
-  Recopying recopying(context, "counter", name);
-  recopying.begin(place->copies, place->unmarked, context.copies);
-  // Others may have come to the end of a change since.
-  if (kept.places(true) != places) {
-    recopying.finish();
-    throw Contention("another client is changing the number of copies; try again");
-  }
-  CounterMove(recopying, context, name).run();
-  return {.found = true, .from = place->copies};
+  return kept(context, name).recopy();
 }
 
 }  // namespace mcds

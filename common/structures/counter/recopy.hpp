@@ -12,8 +12,8 @@
 
 namespace mcds {
 
-// One that was left by who died.
-void complete_recopy(const Context& context, const std::string& name, const Recopying::Seen& left);
+// A change that has begun, or was left by who died, to its end.
+void move_counter(Recopying& change, const Context& context, const std::string& name);
 
 // A copy as one of before 0.3.
 struct CounterCopyOfBefore {

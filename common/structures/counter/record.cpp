@@ -68,8 +68,10 @@ bool read_single(std::span<const std::string_view> words, CounterRecord& into) {
   const auto changes = parse_u64(words[0]);
   const auto sum = parse_u64(words[1]);
   if (!changes || !sum) return false;
-  into = CounterRecord::single();
-  into.lives[single_life].made = {*changes, *sum};
+  into.life = single_life;
+  into.base.kind = Base::Kind::begun;
+  into.base.value = *sum;
+  into.lives[single_life].made.changes = *changes;
   return true;
 }
 
@@ -116,11 +118,10 @@ bool Base::beats(const Base& other) const {
   return expires_at.value_or(never) > other.expires_at.value_or(never);
 }
 
-CounterRecord CounterRecord::single() {
+CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
   CounterRecord record;
-  record.life = single_life;
-  record.base.kind = Base::Kind::begun;
-  record.lives[single_life];
+  record.life = copies == 1 ? std::string(single_life) : random.token();
+  record.lives[record.life];
   return record;
 }
 
@@ -131,9 +132,10 @@ CounterRecord CounterRecord::reset(const CounterRecord& seen, Base base) {
   return reset;
 }
 
-std::string CounterRecord::text(std::size_t copies) const {
+std::string CounterRecord::text() const {
+  if (base.plain) return std::to_string(sum());
   std::string body;
-  if (copies == 1) {
+  if (is_single()) {
     body = "C1 " + std::to_string(changes()) + ' ' + std::to_string(sum()) + ' ';
   } else {
     append_all(body, {"C3 ", life, " ", std::to_string(base.number)});
@@ -153,17 +155,27 @@ std::string CounterRecord::text(std::size_t copies) const {
 }
 
 std::optional<CounterRecord> CounterRecord::parse(std::string_view text, std::size_t copies) {
+  const bool single = copies == 1;
+  CounterRecord record;
+  if (const auto number = plain_number(text); single && number) {
+    record.life = single_life;
+    record.lives[record.life];
+    record.base = {.kind = Base::Kind::begun, .value = *number, .plain = true};
+    return record;
+  }
   const auto body = unseal(text);
   if (!body) return std::nullopt;
   const auto words = split(*body, ' ');
-  const bool single = copies == 1;
   const std::size_t before_ids = single ? 3 : 4;
   if (words.size() <= before_ids || words[0] != (single ? "C1" : "C3")) return std::nullopt;
   const std::span<const std::string_view> rest(words);
-  CounterRecord record;
   const bool counts = single ? read_single(rest.subspan(1), record) : read_several(rest.subspan(1), record);
   return counts && read_end(rest.subspan(before_ids), record) ? std::optional(std::move(record))
                                                               : std::nullopt;
+}
+
+bool CounterRecord::is_single() const {
+  return life == single_life;
 }
 
 std::uint64_t CounterRecord::changes() const {
@@ -181,7 +193,7 @@ std::optional<bool> CounterRecord::tells(std::string_view id, const std::string&
 std::uint64_t CounterRecord::sum() const {
   std::uint64_t total = base.kind == Base::Kind::removed ? 0 : base.value;
   for (const auto& [name, state] : lives) total += state.made.sum - state.taken.sum;
-  return static_cast<std::int64_t>(total) < 0 ? 0 : total;
+  return !base.plain && static_cast<std::int64_t>(total) < 0 ? 0 : total;
 }
 
 bool CounterRecord::has(std::string_view id) const {
@@ -198,7 +210,9 @@ void CounterRecord::learn(const CounterRecord& other) {
   }
 }
 
+// Of plain ones nothing tells which is the later.
 bool CounterRecord::covers(const CounterRecord& other) const {
+  if (base.plain || other.base.plain) return base.plain == other.base.plain && sum() == other.sum();
   return !other.base.beats(base) &&
          std::all_of(other.lives.begin(), other.lives.end(), [&](const auto& entry) {
            const auto mine = lives.find(entry.first);
@@ -225,10 +239,6 @@ bool CounterRecord::has_expired(WallTime now) const {
 std::optional<std::int64_t> expiry_second(std::optional<Duration> ttl, WallTime now) {
   if (!ttl) return std::nullopt;
   return std::chrono::ceil<std::chrono::seconds>(now + *ttl).time_since_epoch().count();
-}
-
-void CounterRecord::expire_in(std::optional<Duration> ttl, WallTime now) {
-  base.expires_at = expiry_second(ttl, now);
 }
 
 void CounterRecord::count(std::uint64_t delta, std::string id) {

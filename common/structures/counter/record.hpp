@@ -1,5 +1,5 @@
-// The value of an exact counter: with several copies, records that merge in any order. Its contract stands at
-// the end of this file.
+// The value of a counter: plain digits, or a record; with several copies records that merge in any order. Its
+// contract stands at the end of this file.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/clock.hpp"
+#include "common/base/random.hpp"
 #include "common/cluster/request.hpp"
 
 namespace mcds {
@@ -40,6 +41,7 @@ struct CounterRecord {
     std::uint64_t value = 0;
     std::string mark = {};
     std::optional<std::int64_t> expires_at = {};  // UNIX seconds; of a removal: what the counter had
+    bool plain = false;                           // digits, which say neither expiry nor changes
     bool beats(const Base& other) const;
   };
 
@@ -48,16 +50,18 @@ struct CounterRecord {
   std::map<std::string, Life> lives;
   std::vector<std::string> ids;  // of the last changes, the newest last
 
-  // Of a counter with one copy, in which nothing was counted yet.
-  static CounterRecord single();
+  // Of one of so many copies, in which nothing was counted yet.
+  static CounterRecord of_new_life(std::size_t copies, Random& random);
   // What a set or removal that saw `seen` adds to every copy; it is no copy's own.
   static CounterRecord reset(const CounterRecord& seen, Base base);
 
-  // As it is stored in one of so many copies.
-  std::string text(std::size_t copies) const;
-  // nullopt: not one, or damaged.
+  // As it is stored.
+  std::string text() const;
+  // What one of so many copies holds; nullopt: no counter, or damaged.
   static std::optional<CounterRecord> parse(std::string_view text, std::size_t copies);
 
+  // The only copy, which leaves nothing when it is removed.
+  bool is_single() const;
   std::uint64_t sum() const;
   // Of its own life.
   std::uint64_t changes() const;
@@ -71,7 +75,6 @@ struct CounterRecord {
   // Of the item that holds it: one that was removed must be remembered for an hour.
   Exptime exptime(WallTime now) const;
   bool has_expired(WallTime now) const;
-  void expire_in(std::optional<Duration> ttl, WallTime now);
   // One more change of its own life: `delta` is added, modulo 2^64.
   void count(std::uint64_t delta, std::string id);
 };
@@ -87,7 +90,8 @@ std::optional<std::uint64_t> plain_number(std::string_view value);
 
 }  // namespace mcds
 
-// The value of an exact counter:
+// The value of a counter:
+//   42                                                         plain, in one copy; decr leaves spaces behind it
 //   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
 //   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
 //   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…

@@ -53,8 +53,8 @@ Elements::Elements(const Context& context, std::string_view structure, std::stri
       copies_(context),
       versions_(context),
       kept_(context, structure, checked(name), ":i", same_index_life,
-            [context, structure = structure_, name = name_, options](const Recopying::Seen& left) {
-              complete_recopy(context, structure, name, options, left);
+            [structure = structure_, name = name_, options](Recopying& change) {
+              move(change, structure, name, options);
             }) {
   static_cast<void>(copy_servers(context, kept_.key()));
   take_keys();

@@ -82,13 +82,8 @@ class Elements {
   bool compact();
   void accept();
 
-  // From now on it is kept in as many copies as the context says; nothing is lost, whatever others do
-  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
-  // anyone.
-  struct Recopied {
-    bool found = false;
-    std::size_t from = 1;  // as it was; the same: there was nothing to do
-  };
+  // See Kept.
+  using Recopied = Kept::Recopied;
   Recopied recopy();
 
   // Ends it: every listed element and the index are gone, in whatever number of copies it was, and the
@@ -103,17 +98,16 @@ class Elements {
   class Fetching;
   class Setting;
   struct Change;  // of the number of copies, with the three that follow: recopier.hpp
-  class Passage;
-  class Takeover;
+  class RecopyBatch;
+  class UnfinishedRecopy;
   class Walk;
   class Recopier;
   class Dropper;
-  static void complete_recopy(const Context& context, const std::string& structure, const std::string& name,
-                              const Journal::Options& options, const Recopying::Seen& left);
+  static void move(Recopying& change, const std::string& structure, const std::string& name,
+                   const Journal::Options& options);
   bool take_back(std::span<const Element> elements) const;
   bool lists_nothing(const Kept::Place& place) const;
   void refuse_ends(const Kept::Place& place) const;
-  void change_from(const Kept::Place& place, const std::vector<Kept::Place>& places);
   // If nothing is found: whether it is under other keys, which are used from now on.
   bool elsewhere(bool certainly = false) const;
   void take_keys() const;

@@ -91,7 +91,8 @@ bool same_index_life(const std::string& one, const std::string& other) {
 
 // What the roots of manifest and shards say at one look.
 struct ElementIndex::Roots {
-  Roots(const Context& context, std::span<const std::string> keys) : reader(context, keys) {
+  Roots(const Context& context, std::span<const std::string> keys)
+      : reader(JournalReader::read(context, keys)) {
     if (reader.failed(0)) return;
     const JournalContents manifest = reader.take(0);
     for (const JournalLine& line : manifest.lines) {

@@ -42,7 +42,7 @@ struct Elements::Change {
   SteadyTime first_listed_at;
 };
 
-class Elements::Passage {
+class Elements::RecopyBatch {
  public:
   // An element on its way: staged, and named in the mark.
   struct Piece {
@@ -58,7 +58,7 @@ class Elements::Passage {
     bool gone = false;      // a client removed it, or there is nothing more to do
   };
 
-  explicit Passage(Change& change) : change_(change) {}
+  explicit RecopyBatch(Change& change) : change_(change) {}
 
   // `absent`: those that were not there.
   void move(const std::vector<std::string>& names, std::vector<std::string>* absent);
@@ -97,11 +97,11 @@ class Elements::Passage {
   std::uint64_t batches_ = 0;
 };
 
-class Elements::Takeover {
+class Elements::UnfinishedRecopy {
  public:
-  using Piece = Passage::Piece;
+  using Piece = RecopyBatch::Piece;
 
-  explicit Takeover(Change& change) : change_(change) {}
+  explicit UnfinishedRecopy(Change& change) : change_(change) {}
 
   // What a mover before this one may have removed already: listed under the new keys, and safe from that
   // mover.
@@ -117,12 +117,12 @@ class Elements::Takeover {
 
 }  // namespace mcds
 
-//   Change     both sides of it: the old keys, the new ones, and where nobody looks; lists names under the
-//              new keys
-//   Passage    takes a batch of elements over: read, stage and name in the mark, remove, publish
-//              (passage.cpp)
-//   Takeover   what a mover before this one had on its way (takeover.cpp)
-//   Recopier   walks over the old index, and removes it at the end (recopy.cpp)
+//   Change            both sides of it: the old keys, the new ones, and where nobody looks; lists names under
+//                     the new keys
+//   RecopyBatch       takes a batch of elements over: read, stage and name in the mark, remove, publish
+//                     (recopy_batch.cpp)
+//   UnfinishedRecopy  what a mover before this one had on its way (recopy_unfinished.cpp)
+//   Recopier          walks over the old index, and removes it at the end (recopy.cpp)
 //
 // The mark names a batch of elements: `<mover>`, a number that is another for each batch, then a line for
 // each:

@@ -120,15 +120,15 @@ class Elements::Recopier : private Walk {
  public:
   Recopier(Recopying& recopying, const std::string& structure, const std::string& name,
            const Journal::Options& options)
-      : change_(recopying, structure, name, options), passage_(change_) {}
+      : change_(recopying, structure, name, options), batch_(change_) {}
 
   void run() {
-    auto pieces = Takeover(change_).pieces();
+    auto pieces = UnfinishedRecopy(change_).pieces();
     // Who wrote the mark died before it saw that another change had come to its end since it looked.
     if (change_.recopying.taken_over() && pieces.empty() && !has_index(change_.from) &&
         !has_index(change_.to))
       return;
-    passage_.settle(std::move(pieces), nullptr, true);
+    batch_.settle(std::move(pieces), nullptr, true);
     const std::vector<std::string> listed = new_names();
     if (damaged_ && !change_.recopying.taken_over()) {
       change_.recopying.finish();
@@ -143,9 +143,9 @@ class Elements::Recopier : private Walk {
       raise(*indexed.failure());
     }
     std::vector<std::string> absent;
-    passage_.move(std::exchange(names_, {}), &absent);
+    batch_.move(std::exchange(names_, {}), &absent);
     // Whoever listed one of these before the mark was there has written it by now, or never will.
-    passage_.move(absent, nullptr);
+    batch_.move(absent, nullptr);
     for (int round = 0; !remove_index(); ++round) {
       if (round == Change::most_rounds) throw Contention("other clients keep changing it; try again");
     }
@@ -223,13 +223,13 @@ class Elements::Recopier : private Walk {
     const Removals removals = parts_of(change_.from);
     if (is_empty(removals)) return true;
     change_.list(new_names());
-    passage_.move(std::exchange(names_, {}), nullptr);
+    batch_.move(std::exchange(names_, {}), nullptr);
     remove_parts(change_.from, removals);
     return false;
   }
 
   Change change_;
-  Passage passage_;
+  RecopyBatch batch_;
   std::unordered_set<std::string> known_;
   std::vector<std::string> names_;  // met since they were last taken
   bool damaged_ = false;            // something of the old index is lost in every copy
@@ -279,26 +279,16 @@ class Elements::Dropper : private Walk {
 };
 
 bool Elements::drop() {
-  // One that was left by who died is completed by looking.
-  bool found = Recopying(context_, structure_, name_).look().has_value();
-  for (auto places = kept_.places(); !places.empty(); places = kept_.places(), found = true) {
-    Recopying recopying(context_, structure_, name_);
-    recopying.begin(places.front().copies, places.front().unmarked, 0);
-    Dropper(recopying, structure_, name_, options_).run();
-    recopying.finish();
-  }
-  return found;
+  return kept_.drop();
 }
 
-void Elements::complete_recopy(const Context& context, const std::string& structure, const std::string& name,
-                               const Journal::Options& options, const Recopying::Seen& left) {
-  Recopying recopying(context, structure, name);
-  recopying.take_over(left);
-  if (recopying.mark().to == 0)
-    Dropper(recopying, structure, name, options).run();
+void Elements::move(Recopying& change, const std::string& structure, const std::string& name,
+                    const Journal::Options& options) {
+  if (change.mark().to == 0)
+    Dropper(change, structure, name, options).run();
   else
-    Recopier(recopying, structure, name, options).run();
-  recopying.finish();
+    Recopier(change, structure, name, options).run();
+  change.finish();
 }
 
 bool Elements::lists_nothing(const Kept::Place& place) const {
@@ -322,18 +312,6 @@ void Elements::refuse_ends(const Kept::Place& place) const {
                     ", which one copy alone can keep; set them again without a ttl, or remove them");
 }
 
-void Elements::change_from(const Kept::Place& place, const std::vector<Kept::Place>& places) {
-  Recopying recopying(context_, structure_, name_);
-  recopying.begin(place.copies, place.unmarked, context_.copies);
-  // Others may have come to the end of a change since.
-  if (kept_.places(true) != places) {
-    recopying.finish();
-    throw Contention("another client is changing the number of copies; try again");
-  }
-  Recopier(recopying, structure_, name_, options_).run();
-  recopying.finish();
-}
-
 Elements::Recopied Elements::recopy() {
   std::vector<Kept::Place> places = kept_.places();
   // What is executed late may make an index that lists nothing.
@@ -341,7 +319,7 @@ Elements::Recopied Elements::recopy() {
     return places.size() > 1 && !place.unmarked && place.copies != context_.copies && lists_nothing(place);
   };
   for (auto one = places.begin(); (one = std::find_if(one, places.end(), leftover)) != places.end();) {
-    change_from(*one, places);
+    kept_.change(*one, context_.copies, places);
     places = kept_.places();
     one = places.begin();
   }
@@ -352,7 +330,7 @@ Elements::Recopied Elements::recopy() {
   const auto place = kept_.only(full);
   if (!place) return {};
   if (place->copies == 1 && context_.copies > 1) refuse_ends(*place);
-  if (place->copies != context_.copies) change_from(*place, places);
+  if (place->copies != context_.copies) kept_.change(*place, context_.copies, places);
   return {.found = true, .from = place->copies};
 }
 

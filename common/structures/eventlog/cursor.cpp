@@ -15,6 +15,7 @@
 
 #include "common/base/bounds.hpp"
 #include "common/base/bytes.hpp"
+#include "common/base/descriptors.hpp"
 #include "common/base/errors.hpp"
 
 namespace mcds {
@@ -91,21 +92,6 @@ bool read_line(CursorState& state, std::string_view line) {
   throw Failure(code, what + ' ' + path + ": " + std::strerror(errno));
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
-
 // Where symbolic links lead, so that rename replaces the file and not the link.
 std::string resolved(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
@@ -127,15 +113,6 @@ void lock(int fd, const std::string& path) {
                     "the cursor " + path + " is in use by another run; try again when that has ended");
     }
     fail(ErrorCode::system, "cannot lock the cursor", path);
-  }
-}
-
-void write_all(int fd, std::string_view text, const std::string& path) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(fd, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) fail(ErrorCode::cannot_write, "cannot write the cursor", path);
-    text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
@@ -179,7 +156,7 @@ void sync_directory_of(const std::string& path) {
   const std::string directory = directory_of(path);
   const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems refuse to sync a directory; the rename is done all the same.
-  if (fd.get() >= 0) (void)::fsync(fd.get());
+  if (fd >= 0) (void)::fsync(fd);
 }
 
 }  // namespace
@@ -258,19 +235,19 @@ CursorFile::CursorFile(const std::string& path) : path_(resolved(path)) {
   constexpr int attempts = 100;
   for (int i = 0; i < attempts; ++i) {
     Descriptor fd(::open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-    if (fd.get() < 0) {
+    if (fd < 0) {
       const bool exists = ::access(path_.c_str(), F_OK) == 0;
       fail(exists ? ErrorCode::cannot_read : ErrorCode::cannot_write, "cannot open the cursor", path_);
     }
     struct stat status {};
-    if (::fstat(fd.get(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    if (::fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
       throw Failure(ErrorCode::cannot_write,
                     "the cursor " + path_ + " is not a regular file; give another one");
     }
     // A symbolic link to nothing has become one to the file just created.
     path_ = resolved(path_);
-    lock(fd.get(), path_);
-    if (!is_still_at(fd.get(), path_)) continue;
+    lock(fd, path_);
+    if (!is_still_at(fd, path_)) continue;
     descriptor_ = fd.release();
     return;
   }
@@ -307,7 +284,8 @@ void CursorFile::save(const CursorState& state) {
     if (::fchmod(temporary.get(), old.st_mode & 07777) != 0)
       fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
   }
-  write_all(temporary.get(), state.text(), temporary.path());
+  if (!write_all(temporary.get(), state.text()))
+    fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
   if (::fsync(temporary.get()) != 0)
     fail(ErrorCode::cannot_write, "cannot write the cursor", temporary.path());
   lock(temporary.get(), temporary.path());

@@ -63,8 +63,8 @@ EventLog::EventLog(Context context, std::string_view name, RingShape shape)
       kept_(
           context_, "eventlog", name, ":conf",
           [](const auto& one, const auto& other) { return share_a_shape(one, other); },
-          [context = context_, name = std::string(name)](const Recopying::Seen& left) {
-            LogRecopy(context, name).complete_drop(left);
+          [context = context_, name = std::string(name)](Recopying& drop) {
+            LogRecopy(context, name).end(drop);
           },
           [&clock = context_.clock](std::span<const std::string> confs, std::size_t copies) {
             return has_left(confs, copies, clock.wall());

@@ -183,12 +183,6 @@ bool LogRecopy::drop() const {
   return true;
 }
 
-void LogRecopy::complete_drop(const Recopying::Seen& left) const {
-  Recopying recopying(context_, "eventlog", name_);
-  recopying.take_over(left);
-  end(recopying);
-}
-
 void LogRecopy::end(Recopying& recopying) const {
   // Before the conf keys go, which name the rings.
   if (recopying.mark().moving.empty()) recopying.write(rings_in_use());

@@ -27,8 +27,8 @@ class LogRecopy {
   // that a directory names, and the directories. False: there was none. What no directory names ends with its
   // ring.
   bool drop() const;
-  // Goes on with what a client left that died.
-  void complete_drop(const Recopying::Seen& left) const;
+  // Does that, by a change that has begun or was left by a client that died.
+  void end(Recopying& recopying) const;
   // Throws if a server that may have a conf key of the log does not answer.
   void expect_answers() const;
 
@@ -39,7 +39,6 @@ class LogRecopy {
   void close(const LogNumber& number, std::span<const InUse> conf) const;
   std::vector<LogNumber> numbers() const;
   std::string rings_in_use() const;
-  void end(Recopying& recopying) const;
   void remove_ring(Recopying& recopying, const LogNumber& number, const RingShape& shape) const;
   bool remove_directory(const Context& copy, const LogKeys& keys, std::int64_t group) const;
   void close_chunk(const Context& copy, const LogKeys& keys, std::int64_t chunk) const;

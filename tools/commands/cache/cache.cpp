@@ -1,24 +1,12 @@
 // mcds cache: parsing and printing; the algorithm is in common/structures/cache/cache.hpp, `run` in
-// cache_run.cpp.
+// run.cpp.
 #include "common/structures/cache/cache.hpp"
 
-#include <memory>
-
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/where_keys.hpp"
 #include "tools/commands/cache/key.hpp"
-#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
 namespace {
-
-JsonObject answer_for(const std::string& name) {
-  JsonObject answer;
-  answer.bytes("cache", name);
-  return answer;
-}
 
 void add_record(JsonObject& line, const Cache::Shown& shown, WallTime now) {
   const CacheRecord& record = *shown.record;
@@ -40,7 +28,7 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   const std::string name = cache_key(options).name;
   Cache cache(session.context_with_copies(), name);
   const Cache::Shown shown = cache.show();
-  JsonObject line = answer_for(name);
+  JsonObject line("cache", name);
   line.boolean("found", shown.record.has_value());
   if (shown.record) add_record(line, shown, session.clock().wall());
   if (shown.ttl && shown.record && shown.ttl->count() >= 0)
@@ -48,7 +36,8 @@ ExitStatus show(Session& session, const CacheOptions& options) {
   line.boolean("rebuilding", shown.rebuilding);
   if (!shown.holder.empty()) line.raw("holder", shown.holder);
   line.bytes("server", session.server_address(cache.server()));
-  add_copies(line, session, shown.copies, "found");
+  add_copies(line, session, {{}, shown.copies, "found"});
+  warn_of_copies(session, shown.copies);
   session.output().answer_bytes(line, shown.record ? shown.record->out : std::string());
   return shown.record ? ExitStatus::ok : ExitStatus::no;
 }
@@ -59,15 +48,12 @@ ExitStatus invalidate(Session& session, const CacheOptions& options, const char*
   const std::string name = cache_key(options).name;
   Cache cache(session.context_with_copies(), name);
   const Cache::Invalidation result = (cache.*act)();
-  JsonObject line = answer_for(name);
-  line.boolean(done, result.found).bytes("server", session.server_address(cache.server()));
-  add_copies(line, session, result.copies, done);
-  session.output().answer(line, result.found ? "1" : "0");
-  if (result.failure) {
-    session.output().error(*result.failure);
-    return status_of(result.failure->code());
-  }
-  return result.found ? ExitStatus::ok : ExitStatus::no;
+  JsonObject line("cache", name);
+  const ExitStatus status = answer_yes_from(session, line.boolean(done, result.found),
+                                            {cache.server(), result.copies, done}, result.found);
+  if (!result.failure) return status;
+  session.output().error(*result.failure);
+  return status_of(result.failure->code());
 }
 
 ExitStatus expire_tags(Session& session, const CacheOptions& options) {
@@ -83,12 +69,9 @@ ExitStatus expire_tags(Session& session, const CacheOptions& options) {
       worst = worse(worst, status_of(one.failure->code()));
       continue;
     }
-    JsonObject line;
-    line.bytes("tag", tags.names()[i]).boolean("expired", one.found);
-    line.bytes("server", session.server_address(one.server));
-    add_copies(line, session, one.copies);
-    session.output().answer(line, one.found ? "1" : "0");
-    worst = worse(worst, one.found ? ExitStatus::ok : ExitStatus::no);
+    JsonObject line("tag", tags.names()[i]);
+    line.boolean("expired", one.found);
+    worst = worse(worst, answer_yes_from(session, line, {one.server, one.copies}, one.found));
   }
   return worst;
 }
@@ -106,33 +89,28 @@ ExitStatus where(Session& session, const CacheOptions& options) {
   return print_where(session, Cache(session.context_with_copies(), cache_key(options).name).keys());
 }
 
-using Run = ExitStatus (*)(Session&, const CacheOptions&);
-
 // Every verb names its entry in the same ways.
-std::shared_ptr<CacheOptions> declare_entry(Verb& verb, bool command_required, Run run) {
-  auto options = std::make_shared<CacheOptions>();
+void with_entry(Verb& verb, const std::shared_ptr<CacheOptions>& options, bool command_required) {
   verb.optional_argument("KEY", "the entry; default: made from the command line", &options->key_argument)
       .option("--key", "K", "the same as KEY", &options->key_option)
       .option("--key-from", "LIST",
               "what the output depends on, digested into the key: args, cwd, stdin, env:NAME, file:PATH; "
               "default without KEY: args",
               &options->key_from)
-      .child(options->command, command_required)
-      .action([options, run](Session& session) { return run(session, *options); });
-  return options;
+      .child(options->command, command_required);
 }
 
-void declare_run(Command& command) {
-  Verb& verb = command.verb("run", "replay the output of a command, or run it if the output is too old");
-  verb.answer("cache replayed made_at exit_code server @copies")
+void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options) {
+  command.verb("run", "replay the output of a command, or run it if the output is too old")
+      .with(with_entry, options, true)
+      .answer("cache replayed made_at exit_code server @copies")
       .answer("cache busy holder? server @copies")
       .answer("cache stored reason? @result server @copies")
       .example("mcds cache run report --ttl 5m -- ./make-report")
       .example("mcds cache run --ttl 1m --key-from args,env:LANG -- ./query \"$1\"")
       .example("mcds cache run sales --tag orders --tag customers -- ./report")
-      .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices");
-  const auto options = declare_entry(verb, true, run_cached);
-  verb.option("--ttl", "D", "how long the output is fresh; default 60s", &options->ttl)
+      .example("mcds cache run prices --refresh -- curl -fsS https://shop.example/prices")
+      .option("--ttl", "D", "how long the output is fresh; default 60s", &options->ttl)
       .option("--stale", "D", "how much longer it is replayed while another caller rebuilds it; default 10m",
               &options->stale)
       .option("-w,--wait", "D", "how long to wait for another caller's rebuild, or inf; default 3s",
@@ -154,41 +132,44 @@ void declare_run(Command& command) {
       .choice("--if-down", {"run", "fail"},
               "when no server answers: run the command without the cache, or fail; default run",
               &options->if_down)
-      .option("--report", "FILE", "write the result to this file as JSON", &options->report);
+      .option("--report", "FILE", "write the result to this file as JSON", &options->report)
+      .action(run_cached, options);
 }
 
-void declare_others(Command& command) {
-  Verb& show_verb = command.verb("show", "print the age of an entry; exit 1 if there is none");
-  show_verb
+}  // namespace
+
+void declare_cache(Command& command) {
+  const auto options = std::make_shared<CacheOptions>();
+  declare_run(command, options);
+  command.verb("show", "print the age of an entry; exit 1 if there is none")
+      .with(with_entry, options, false)
       .answer(
           "cache found fresh made_at expired? fresh_until_at? stale_until_at exit_code stdout_bytes "
           "stderr_bytes tags? expired_tags? ttl_s? rebuilding holder? server @copies")
       .answer("cache found rebuilding holder? server @copies")
       .example("mcds cache show report")
       .example("mcds cache show report -o value")
-      .example("mcds cache show -- ./query shoes");
-  declare_entry(show_verb, false, show);
-  Verb& expire_verb = command.verb("expire", "make the output stale, so that the next run rebuilds it");
-  expire_verb.answer("cache expired server @copies")
+      .example("mcds cache show -- ./query shoes")
+      .action(show, options);
+  command.verb("expire", "make the output stale, so that the next run rebuilds it")
+      .with(with_entry, options, false)
+      .answer("cache expired server @copies")
       .answer("tag expired server @copies")
       .example("mcds cache expire report")
-      .example("mcds cache expire --tag orders --tag customers");
-  const auto expiring = declare_entry(expire_verb, false, expire);
-  expire_verb.option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
-                     &expiring->tags);
-  Verb& remove_verb = command.verb("remove", "remove the output");
-  remove_verb.answer("cache removed server @copies").example("mcds cache remove report");
-  declare_entry(remove_verb, false, remove);
-  Verb& where_verb = command.verb("where", "print the keys and servers of an entry and its rebuild lock");
-  where_verb.answer("@where").example("mcds cache where report");
-  declare_entry(where_verb, false, where);
-}
-
-}  // namespace
-
-void declare_cache(Command& command) {
-  declare_run(command);
-  declare_others(command);
+      .example("mcds cache expire --tag orders --tag customers")
+      .option("--tag", "T", "instead of an entry: all entries that have this tag; may be repeated",
+              &options->tags)
+      .action(expire, options);
+  command.verb("remove", "remove the output")
+      .with(with_entry, options, false)
+      .answer("cache removed server @copies")
+      .example("mcds cache remove report")
+      .action(remove, options);
+  command.verb("where", "print the keys and servers of an entry and its rebuild lock")
+      .with(with_entry, options, false)
+      .answer("@where")
+      .example("mcds cache where report")
+      .action(where, options);
 }
 
 }  // namespace mcds

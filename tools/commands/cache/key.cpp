@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
@@ -10,11 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
-#include <string_view>
-
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
-#include "tools/cli/input.hpp"
 
 namespace mcds {
 
@@ -46,20 +40,11 @@ void add_words(std::string& text, const std::vector<std::string>& words) {
   for (const std::string& word : words) add_part(text, "arg", word);
 }
 
-// In one order, whatever theirs is.
-std::set<std::string> parts_of(std::string_view list) {
-  std::set<std::string> parts;
-  for (std::size_t from = 0; from <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    parts.emplace(list.substr(from, comma - from));
-    from = comma + 1;
-  }
-  return parts;
-}
-
 std::string material(const CacheOptions& options, std::string_view list, std::optional<std::string>& input) {
   std::string text;
-  for (const std::string& part : parts_of(list)) {
+  const std::vector<std::string_view> words = split(list, ',');
+  // Each once, in one order, whatever theirs is.
+  for (const std::string& part : std::set<std::string>(words.begin(), words.end())) {
     if (part == "args") {
       add_words(text, options.command);
     } else if (part == "cwd") {

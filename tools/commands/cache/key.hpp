@@ -1,10 +1,6 @@
 // Which entry a command line means: a key given by name, or one made of what the command's output depends on.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "tools/commands/cache/options.hpp"
 
 namespace mcds {

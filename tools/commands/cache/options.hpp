@@ -1,13 +1,7 @@
 // What the sources of `mcds cache` share.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "common/base/clock.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -1,13 +1,7 @@
 // mcds cache run: replay what a command printed, or run it and keep that.
-#include <algorithm>
 #include <bitset>
-#include <string_view>
 
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
-#include "common/base/units.hpp"
 #include "common/structures/cache/cache.hpp"
-#include "tools/cli/copy_list.hpp"
 #include "tools/cli/relay.hpp"
 #include "tools/commands/cache/key.hpp"
 #include "tools/commands/lock/holder.hpp"
@@ -22,9 +16,7 @@ using ExitCodes = std::bitset<256>;
 
 ExitCodes exit_codes(std::string_view list) {
   ExitCodes codes;
-  for (std::size_t from = 0; from <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    const std::string_view range = list.substr(from, comma - from);
+  for (const std::string_view range : split(list, ',')) {
     const std::size_t dash = range.find('-');
     const auto first = parse_u64(range.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : parse_u64(range.substr(dash + 1));
@@ -33,7 +25,6 @@ ExitCodes exit_codes(std::string_view list) {
                          "\" is not a list of exit codes, such as 0,3-5");
     }
     for (std::uint64_t code = *first; code <= *last; ++code) codes.set(code);
-    from = comma + 1;
   }
   return codes;
 }
@@ -235,15 +226,11 @@ class CachedRun {
     return status_of(result);
   }
 
-  // The command's own code matters more than a report that cannot be written.
   void write_report() {
     record_.bytes("server", session_.server_address(cache_.server()));
-    add_copies(record_, session_, copies_, copies_told_as_);
-    try {
-      report_.write(record_);
-    } catch (const Failure& failure) {
-      session_.output().error(failure);
-    }
+    add_copies(record_, session_, {{}, copies_, copies_told_as_});
+    warn_of_copies(session_, copies_);
+    report_.write_at_the_end(record_, session_.output());
   }
 
   Session& session_;

@@ -1,14 +1,6 @@
 // mcds capacity: what more or less memory would give.
 #include "common/operations/capacity/capacity.hpp"
 
-#include <memory>
-
-#include "common/base/bytes.hpp"
-#include "common/base/text.hpp"
-#include "common/base/units.hpp"
-#include "tools/cli/pause.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace mcds {
@@ -45,8 +37,8 @@ JsonObject& add_ratio(JsonObject& line, std::string_view name, double ratio) {
 }
 
 JsonObject describe(const capacity::Estimate& estimate, std::uint64_t memory) {
-  JsonObject object;
-  object.real("factor", estimate.factor).number("memory_bytes", times(memory, estimate.factor));
+  JsonObject object =
+      JsonObject().real("factor", estimate.factor).number("memory_bytes", times(memory, estimate.factor));
   add_ratio(add_ratio(object, "hit_ratio", estimate.hit_ratio), "low", estimate.low);
   return add_ratio(object, "high", estimate.high);
 }
@@ -56,8 +48,7 @@ class CapacityPrinter {
   explicit CapacityPrinter(Session& session) : session_(session) {}
 
   void print(const std::string& server, const capacity::OfServer& result) {
-    JsonObject line;
-    line.bytes("server", server).number("memory_bytes", result.memory_bytes);
+    JsonObject line = JsonObject("server", server).number("memory_bytes", result.memory_bytes);
     if (result.hit_ratio) add_ratio(line, "hit_ratio", *result.hit_ratio).number("gets", result.gets);
     std::string bare = server;
     if (session_.output().mode() == OutputMode::json) {
@@ -134,7 +125,7 @@ void declare_capacity(Command& command) {
               &options->factors)
       .option("--max-cost", "P", "stop if watching makes a request dearer than this; default 10%",
               &options->most_cost)
-      .action([options](Session& session) { return run_capacity(session, *options); });
+      .action(run_capacity, options);
 }
 
 }  // namespace mcds

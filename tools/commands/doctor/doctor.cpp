@@ -1,11 +1,6 @@
 // mcds doctor: what is wrong with a pool, and what to do about it.
-#include <memory>
-
-#include "common/base/bytes.hpp"
 #include "common/operations/doctor/gather.hpp"
 #include "common/operations/doctor/live_keys.hpp"
-#include "tools/cli/pause.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/doctor/report.hpp"
 
 namespace mcds {
@@ -33,10 +28,9 @@ std::set<std::string, std::less<>> names_in(const std::optional<std::string>& li
 
 ExitStatus print_checks(Session& session) {
   for (const doctor::Check& check : doctor::all_checks()) {
-    JsonObject line;
-    line.bytes("check", check.name)
-        .bytes("severity", doctor::name_of(check.severity))
-        .bytes("about", check.about);
+    JsonObject line = JsonObject("check", check.name)
+                          .bytes("severity", doctor::name_of(check.severity))
+                          .bytes("about", check.about);
     line.bytes("needs", doctor::name_of(check.needs)).bytes("message", check.sentence);
     session.output().answer(line.bytes("advice", check.advice), check.name);
   }
@@ -99,7 +93,7 @@ void declare_doctor(Command& command) {
               &options->baseline)
       .flag("--checks", "print what is looked for, and ask no server", options->checks)
       .metrics()
-      .action([options](Session& session) { return run_doctor(session, *options); });
+      .action(run_doctor, options);
 }
 
 }  // namespace mcds

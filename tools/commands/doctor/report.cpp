@@ -2,14 +2,8 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
-#include "common/base/bytes.hpp"
 #include "common/base/new_file.hpp"
-#include "common/base/text.hpp"
-#include "common/base/units.hpp"
 #include "tools/cli/cell_words.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/cli/metrics.hpp"
 
 namespace mcds {
@@ -66,7 +60,7 @@ std::optional<Severity> severity_named(std::string_view word) {
 }  // namespace
 
 std::string doctor_lines(const std::string& text, std::size_t indent) {
-  return std::string(indent, ' ') + wrapped_at_80(text, indent, indent) + '\n';
+  return std::string(indent, ' ') + wrapped(text, indent, indent) + '\n';
 }
 
 DoctorReport::DoctorReport(Session& session, const doctor::Examination& seen, std::vector<Symptom> found,
@@ -166,15 +160,14 @@ std::string DoctorReport::advice(const Symptom& symptom) const {
 }
 
 JsonObject DoctorReport::line_of(const Symptom& symptom) const {
-  JsonObject line;
-  line.bytes("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
+  JsonObject line =
+      JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
   line.strings("servers", labels(symptom, false)).object("evidence", symptom.evidence);
   if (!same_for_all(symptom)) {
     std::vector<JsonObject> others;
     for (std::size_t i = 0; i < symptom.others.size(); ++i)
-      others.push_back(JsonObject()
-                           .bytes("server", label(symptom.servers[i + 1], false))
-                           .object("evidence", symptom.others[i]));
+      others.push_back(
+          JsonObject("server", label(symptom.servers[i + 1], false)).object("evidence", symptom.others[i]));
     line.objects("others", others);
   }
   if (symptom.accepted) line.boolean("accepted", true);
@@ -199,8 +192,7 @@ JsonObject DoctorReport::summary() const {
   for (const doctor::Unknown& one : unknown_) {
     std::vector<std::string> servers;
     for (const std::size_t server : one.servers) servers.push_back(label(server, false));
-    unknown.push_back(JsonObject()
-                          .bytes("lacks", doctor::name_of(one.lacks))
+    unknown.push_back(JsonObject("lacks", doctor::name_of(one.lacks))
                           .strings("servers", servers)
                           .strings("checks", one.checks));
   }
@@ -243,24 +235,22 @@ std::string DoctorReport::last_paragraph() const {
 }
 
 std::string DoctorReport::metrics() const {
-  using Type = Metrics::Type;
   Metrics metrics;
   for (const Symptom& symptom : found_) {
     auto servers = labels(symptom, false);
     if (servers.empty()) servers.emplace_back();
     for (const std::string& server : servers) {
-      metrics.add("mcds_doctor_finding", Type::gauge, "1 for each finding of mcds doctor.",
+      metrics.add("mcds_doctor_finding", "1 for each finding of mcds doctor.",
                   {{"finding", symptom.check->name},
                    {"severity", doctor::name_of(symptom.severity)},
                    {"server", server}},
-                  std::uint64_t{1});
+                  "1");
     }
   }
   for (const Severity severity : {Severity::problem, Severity::warning, Severity::note})
-    metrics.add("mcds_doctor_findings", Type::gauge, "Findings of mcds doctor by severity.",
-                {{"severity", doctor::name_of(severity)}}, count(severity));
-  metrics.add("mcds_doctor_servers", Type::gauge, "Servers that mcds doctor looked at.", {},
-              std::uint64_t{seen_.size()});
+    metrics.add("mcds_doctor_findings", "Findings of mcds doctor by severity.",
+                {{"severity", doctor::name_of(severity)}}, std::to_string(count(severity)));
+  metrics.add("mcds_doctor_servers", "Servers that mcds doctor looked at.", {}, std::to_string(seen_.size()));
   return metrics.text();
 }
 

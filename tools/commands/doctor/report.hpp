@@ -3,12 +3,9 @@
 #pragma once
 
 #include <map>
-#include <string>
-#include <vector>
 
 #include "common/operations/doctor/checks.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -2,24 +2,18 @@
 
 #include <unistd.h>
 
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/progress.hpp"
 #include "tools/cli/seconds.hpp"
-#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
 namespace {
 
-JsonObject start_answer(const ElementsKind& kind, const ElementsOptions& options) {
-  JsonObject answer;
-  answer.bytes(kind.structure, options.name);
-  return answer;
+JsonObject start_answer(const ElementsOptions& options) {
+  return {options.structure, options.name};
 }
 
-Elements elements_of(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  return Elements(session.context_with_copies(), kind.structure, options.name);
+Elements elements_of(Session& session, const ElementsOptions& options) {
+  return Elements(session.context_with_copies(), options.structure, options.name);
 }
 
 ExitStatus status_of(const Elements::Listing& listing) {
@@ -32,24 +26,22 @@ void add_losses(JsonObject& answer, const Elements::Listing& listing) {
   if (!listing.complete()) answer.strings("lost", listing.lost);
 }
 
-std::string loss_message(const ElementsKind& kind, const Elements::Listing& listing) {
+std::string loss_message(const ElementsOptions& options, const Elements::Listing& listing) {
   std::string keys;
   for (const std::string& key : listing.lost) keys += (keys.empty() ? "" : ", ") + key;
-  return "a part of the index is lost (" + keys + "), so more may exist; see mcds-" + kind.structure +
+  return "a part of the index is lost (" + keys + "), so more may exist; see mcds-" + options.structure +
          "(1), LOSS";
 }
 
-ExitStatus remove(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const Elements elements = elements_of(session, kind, options);
-  const auto batch = element_batch(
-      [&](std::span<const Element> window) { return elements.remove(names_of(window)); },
-      [&](const Element& element, const ElementResult& result) {
-        JsonObject answer = element_answer(kind, options, element.name);
-        answer.boolean("removed", result.yes).bytes("server", session.server_address(result.server));
-        add_copies(answer, session, result.copies);
-        session.output().answer(answer, result.yes ? "1" : "0");
-        return result.yes ? ExitStatus::ok : ExitStatus::no;
-      });
+ExitStatus remove(Session& session, const ElementsOptions& options) {
+  const Elements elements = elements_of(session, options);
+  const auto batch =
+      element_batch([&](std::span<const Element> window) { return elements.remove(names_of(window)); },
+                    [&](const Element& element, const ElementResult& result) {
+                      JsonObject answer = element_answer(options, element.name);
+                      return answer_yes_from(session, answer.boolean("removed", result.yes),
+                                             {result.server, result.copies}, result.yes);
+                    });
   return run_words(session, options, batch);
 }
 
@@ -62,28 +54,27 @@ ExitStatus as_missing(const ElementsOptions& options) {
   return options.must_exist ? ExitStatus::no : ExitStatus::ok;
 }
 
-ExitStatus count(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  Progress progress(session.clock(), std::string(kind.element) + "s", index_shards);
-  const auto listing = elements_of(session, kind, options).fetch([&](Elements::Found& found) {
-    progress.advance(1, found.shard);
-  });
+ExitStatus count(Session& session, const ElementsOptions& options) {
+  Progress progress(session.clock(), std::string(options.element) + "s", index_shards);
+  const auto listing =
+      elements_of(session, options).fetch([&](Elements::Found& found) { progress.advance(1, found.shard); });
   progress.hide();
-  JsonObject answer = start_answer(kind, options);
+  JsonObject answer = start_answer(options);
   const bool missing = is_missing(listing);
   if (missing) answer.boolean("found", false);
   answer.number("count", listing.present);
   if (!listing.complete()) add_losses(answer, listing);
   if (!listing.complete() && session.output().mode() == OutputMode::value)
-    session.output().warning(loss_message(kind, listing));
+    session.output().warning(loss_message(options, listing));
   session.output().answer(answer, std::to_string(listing.present));
   return missing ? as_missing(options) : status_of(listing);
 }
 
-ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  Elements elements = elements_of(session, kind, options);
+ExitStatus check(Session& session, const ElementsOptions& options) {
+  Elements elements = elements_of(session, options);
   if (options.accept) elements.accept();
   const auto listing = elements.fetch([](Elements::Found&) {});
-  JsonObject answer = start_answer(kind, options);
+  JsonObject answer = start_answer(options);
   add_losses(answer, listing);
   answer.number("count", listing.present).number("listed", listing.names);
   answer.number("lines", listing.lines).number("shards", listing.shards);
@@ -91,45 +82,44 @@ ExitStatus check(Session& session, const ElementsKind& kind, const ElementsOptio
     answer.number("healed", listing.healed).boolean("copies_whole", listing.copies_whole);
   std::vector<JsonObject> divergent;
   for (const auto& one : listing.divergent) {
-    JsonObject& differing = divergent.emplace_back();
-    differing.bytes(kind.element, one.name).strings("values", one.values);
+    divergent.emplace_back(options.element, one.name).strings("values", one.values);
   }
   if (!divergent.empty()) answer.objects("divergent", divergent);
   session.output().answer(answer, listing.complete() && divergent.empty() ? "1" : "0");
   return divergent.empty() ? status_of(listing) : ExitStatus::problem;
 }
 
-ExitStatus compact(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const bool whole = elements_of(session, kind, options).compact();
-  JsonObject answer = start_answer(kind, options);
+ExitStatus compact(Session& session, const ElementsOptions& options) {
+  const bool whole = elements_of(session, options).compact();
+  JsonObject answer = start_answer(options);
   answer.boolean("compacted", whole);
   session.output().answer(answer, whole ? "1" : "0");
   return whole ? ExitStatus::ok : ExitStatus::problem;
 }
 
-ExitStatus clear(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  Elements elements = elements_of(session, kind, options);
+ExitStatus clear(Session& session, const ElementsOptions& options) {
+  Elements elements = elements_of(session, options);
   const std::size_t removed = elements.clear();
   const bool missing = removed == 0 && is_missing(elements.fetch([](Elements::Found&) {}));
-  JsonObject answer = start_answer(kind, options);
+  JsonObject answer = start_answer(options);
   if (missing) answer.boolean("found", false);
   answer.number("removed", removed);
   session.output().answer(answer, std::to_string(removed));
   return missing ? as_missing(options) : ExitStatus::ok;
 }
 
-ExitStatus drop(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const bool dropped = elements_of(session, kind, options).drop();
-  return answer_dropped(session, start_answer(kind, options), dropped);
+ExitStatus drop(Session& session, const ElementsOptions& options) {
+  const bool dropped = elements_of(session, options).drop();
+  return answer_dropped(session, start_answer(options), dropped);
 }
 
-ExitStatus recopy(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const Elements::Recopied recopied = elements_of(session, kind, options).recopy();
-  return answer_recopied(session, start_answer(kind, options), recopied.found, recopied.from);
+ExitStatus recopy(Session& session, const ElementsOptions& options) {
+  const Elements::Recopied recopied = elements_of(session, options).recopy();
+  return answer_recopied(session, start_answer(options), recopied.found, recopied.from);
 }
 
-ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
-  const Elements elements = elements_of(session, kind, options);
+ExitStatus where(Session& session, const ElementsOptions& options) {
+  const Elements elements = elements_of(session, options);
   const std::vector<std::string> index = elements.index_keys();
   std::vector<std::string> keys;
   for (const std::string& word : options.words)
@@ -141,15 +131,14 @@ ExitStatus where(Session& session, const ElementsKind& kind, const ElementsOptio
 // Prints elements as they come; a lost pipe or a write error ends the run.
 class Printer {
  public:
-  Printer(Session& session, const ElementsKind& kind, const ElementsOptions& options, bool values)
+  Printer(Session& session, const ElementsOptions& options, bool values)
       : session_(session),
-        kind_(kind),
         options_(options),
         values_(values),
-        answer_(start_answer(kind, options)),
+        answer_(start_answer(options)),
         beginning_(answer_.size()) {
     if (isatty(STDOUT_FILENO) == 0)
-      progress_.emplace(session.clock(), std::string(kind.element) + "s", index_shards);
+      progress_.emplace(session.clock(), std::string(options.element) + "s", index_shards);
   }
 
   void print(const Elements::Found& found) {
@@ -157,7 +146,7 @@ class Printer {
     const bool bare = session_.output().mode() == OutputMode::value;
     if (bare) return session_.output().answer_name({}, found.name, values_ ? '\t' + found.value : "");
     answer_.cut(beginning_);
-    answer_.bytes(kind_.element, found.name);
+    answer_.bytes(options_.element, found.name);
     if (values_) answer_.stored_bytes("value", found.value);
     answer_.bytes("server", session_.server_address(found.server));
     session_.output().answer(answer_, {});
@@ -173,9 +162,9 @@ class Printer {
       return ExitStatus::problem;
     }
     if (session_.output().mode() == OutputMode::value) {
-      session_.output().warning(loss_message(kind_, listing));
+      session_.output().warning(loss_message(options_, listing));
     } else {
-      JsonObject answer = start_answer(kind_, options_);
+      JsonObject answer = start_answer(options_);
       add_losses(answer, listing);
       session_.output().answer(answer, {});
     }
@@ -185,18 +174,18 @@ class Printer {
  private:
   // Not among the elements: a reader takes every line of the answer for one.
   ExitStatus missing_name() const {
-    session_.output().incomplete(start_answer(kind_, options_).boolean("found", false),
-                                 "there is no " + std::string(kind_.structure) + " named " + options_.name);
+    session_.output().incomplete(
+        start_answer(options_).boolean("found", false),
+        "there is no " + std::string(options_.structure) + " named " + options_.name);
     return as_missing(options_);
   }
   // What is missing in a partial fetch.
   JsonObject missing(const Elements::Listing& listing) const {
-    JsonObject answer;
-    answer.boolean("complete", false).bytes(kind_.structure, options_.name);
+    JsonObject answer = JsonObject().boolean("complete", false).bytes(options_.structure, options_.name);
     answer.number("printed", listing.present).strings("lost", listing.lost);
     std::vector<JsonObject> unreachable;
     for (const Failure& failure : listing.unreachable)
-      unreachable.push_back(JsonObject().bytes("server", failure.server()).bytes("message", failure.what()));
+      unreachable.emplace_back("server", failure.server()).bytes("message", failure.what());
     return answer.objects("unreachable", unreachable)
         .number("unknown", listing.unknown)
         .number("unread_index_parts", listing.unread_shards);
@@ -205,14 +194,13 @@ class Printer {
     std::string text = "incomplete: ";
     for (const Failure& failure : listing.unreachable)
       text += "no answer from " + failure.server() + " (" + failure.what() + "); ";
-    if (!listing.lost.empty()) text += loss_message(kind_, listing) + "; ";
-    return text + std::to_string(listing.unknown) + " listed " + kind_.element + "s and " +
+    if (!listing.lost.empty()) text += loss_message(options_, listing) + "; ";
+    return text + std::to_string(listing.unknown) + " listed " + options_.element + "s and " +
            std::to_string(listing.unread_shards) + " of " + std::to_string(index_shards) +
            " parts of the index could not be read";
   }
 
   Session& session_;
-  const ElementsKind& kind_;
   const ElementsOptions& options_;
   bool values_;
   JsonObject answer_;  // the one being printed
@@ -220,28 +208,77 @@ class Printer {
   std::optional<Progress> progress_;
 };
 
+template <bool values>
+ExitStatus fetch(Session& session, const ElementsOptions& options) {
+  const Elements elements = elements_of(session, options);
+  Printer printer(session, options, values);
+  session.output().buffered(true);
+  const auto listing =
+      elements.fetch([&](const Elements::Found& found) { printer.print(found); }, options.partial);
+  return printer.end(listing);
+}
+
 }  // namespace
 
-JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
-                          const std::string& element) {
-  JsonObject answer = start_answer(kind, options);
-  answer.bytes(kind.element, element);
-  return answer;
+JsonObject element_answer(const ElementsOptions& options, const std::string& element) {
+  JsonObject answer = start_answer(options);
+  return answer.bytes(options.element, element);
 }
 
-Context context_for_setting(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+Context context_for_setting(Session& session, const ElementsOptions& options) {
   if (!options.ttl) return session.context_with_copies();
   if (*options.ttl <= Duration::zero())
-    throw InvalidInput(std::string("--ttl must be longer than 0; omit it for a ") + kind.element +
+    throw InvalidInput(std::string("--ttl must be longer than 0; omit it for a ") + options.element +
                        " that does not expire");
-  return context_with_one_copy(session, "--ttl", std::string("such a ") + kind.element);
+  return context_with_one_copy(session, "--ttl", std::string("such a ") + options.element);
 }
 
-void add_setting(JsonObject& answer, Session& session, const ElementsOptions& options,
-                 const ElementResult& result) {
-  if (!options.ttl) return add_copies(answer, session, result.copies);
-  add_seconds(answer, "ttl_s", *options.ttl);
-  add_copies_or_one(answer, session, result.copies);
+void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
+                    const ElementResult& result) {
+  answer.bytes("server", session.server_address(result.server));
+  if (options.ttl) add_seconds(answer, "ttl_s", *options.ttl);
+  answer_from(session, answer, {{}, result.copies, "", options.ttl.has_value()}, result.yes ? "1" : "0");
+}
+
+std::vector<std::string> names_of(std::span<const Element> elements) {
+  std::vector<std::string> names;
+  for (const Element& element : elements) names.push_back(element.name);
+  return names;
+}
+
+Element checked(Element element) {
+  check_element(element);
+  return element;
+}
+
+Element bare_element(std::string name) {
+  return checked({std::move(name), {}});
+}
+
+Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
+  Batch<Element> batch;
+  batch.parse = bare_element;
+  batch.run = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) {
+    answer_each(window, ask(window.items), answer);
+  };
+  batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
+  return batch;
+}
+
+ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements) {
+  const std::vector<std::string> names = names_of(elements);
+  return batch.of_words(session, std::move(elements), names);
+}
+
+ExitStatus run_words(Session& session, const ElementsOptions& options, const Batch<Element>& batch) {
+  if (options.words == std::vector<std::string>{"-"})
+    return batch.of_lines(session, {.fail_fast = options.fail_fast}).worst;
+  std::vector<Element> elements;
+  for (const std::string& word : options.words) {
+    if (word == "-") throw InvalidInput("- reads all elements from standard input; give no other elements");
+    elements.push_back(bare_element(value_of(word)));
+  }
+  return run_elements(session, batch, std::move(elements));
 }
 
 void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
@@ -249,26 +286,28 @@ void declare_ttl(Verb& verb, const ElementsOptionsPtr& options) {
               &options->ttl);
 }
 
-ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
-                          bool fields_only) {
-  const Elements elements = elements_of(session, kind, options);
-  Printer printer(session, kind, options, kind.values && !fields_only);
-  session.output().buffered(true);
-  const auto listing =
-      elements.fetch([&](const Elements::Found& found) { printer.print(found); }, options.partial);
-  return printer.end(listing);
+Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,
+                    const char* summary, bool values) {
+  const std::string structure = options->structure;
+  return command.verb(verb, summary)
+      .answer(structure + ' ' + options->element + (values ? " value server" : " server"))
+      .answer(structure + " complete lost")
+      .argument("NAME", "the " + structure, &options->name)
+      .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
+            options->partial)
+      .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist)
+      .action(values ? fetch<true> : fetch<false>, options);
 }
 
-void declare_shared_verbs(Command& command, const ElementsKind& kind, const ElementsOptionsPtr& options) {
-  const std::string structure = kind.structure;
-  const std::string element = kind.element;
-  const auto declare =
-      [&](const char* name, const std::string& summary,
-          ExitStatus (*action)(Session&, const ElementsKind&, const ElementsOptions&)) -> Verb& {
+void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
+  const std::string structure = options->structure;
+  const std::string element = options->element;
+  const auto declare = [&](const char* name, const std::string& summary,
+                           ExitStatus (*run)(Session&, const ElementsOptions&)) -> Verb& {
     return command.verb(name, summary)
         .argument("NAME", "the " + structure, &options->name)
         .field("hash bytes the hash")
-        .action([options, &kind, action](Session& session) { return action(session, kind, *options); });
+        .action(run, options);
   };
   std::string words = element;
   for (char& letter : words) letter = static_cast<char>(letter - 'a' + 'A');
@@ -277,8 +316,7 @@ void declare_shared_verbs(Command& command, const ElementsKind& kind, const Elem
   declare("remove", "remove " + element + "s", remove)
       .answer(structure + ' ' + element + " removed server @copies")
       .example("mcds " + structure + " remove " + name + " old")
-      .argument(words, "any bytes; - reads one per line", &options->words)
-      .dash()
+      .argument(words, "any bytes; - reads one per line", dash(&options->words))
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)

@@ -2,51 +2,30 @@
 // do not care about values.
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/structures/elements/elements.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
-struct ElementsKind {
+struct ElementsOptions {
   const char* structure;  // also the first field of each answer: `table`
   const char* element;    // the second: `member`
-  bool values;            // elements have values
-};
-
-struct ElementsOptions {
-  std::string name;
-  std::vector<std::string> words;  // elements, or `-`
-  bool json = false;
-  bool fail_fast = false;
-  bool relist = false;
-  std::optional<Duration> ttl;
+  std::string name = {};
+  std::vector<std::string> words = {};  // elements, or `-`
+  std::optional<Duration> ttl = {};
   Duration every = std::chrono::seconds(2);
-  bool accept = false;
-  bool partial = false;
-  bool must_exist = false;
+  bool json = false, fail_fast = false, relist = false, accept = false, partial = false, must_exist = false;
 };
 
 using ElementsOptionsPtr = std::shared_ptr<ElementsOptions>;
 
 // {"table":"blocked","member":"10.1.2.3", …
-JsonObject element_answer(const ElementsKind& kind, const ElementsOptions& options,
-                          const std::string& element);
-
-// For add and set: with a ttl, one copy, whatever is configured. Throws InvalidInput if several were asked
-// for.
-Context context_for_setting(Session& session, const ElementsKind& kind, const ElementsOptions& options);
-// ,"ttl_s":60 and the copies of what was set.
-void add_setting(JsonObject& answer, Session& session, const ElementsOptions& options,
-                 const ElementResult& result);
-void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
+JsonObject element_answer(const ElementsOptions& options, const std::string& element);
+// With a ttl, one copy, whatever is configured. Throws InvalidInput if several were asked for.
+Context context_for_setting(Session& session, const ElementsOptions& options);
+// Ends the answer to add and set with "server", "ttl_s" and the copies, and prints it.
+void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
+                    const ElementResult& result);
 
 // A verb over many elements: what asks for a window of them, and what prints one answer.
 using AskElements = std::function<std::vector<ElementResult>(std::span<const Element>)>;
@@ -58,17 +37,19 @@ ExitStatus run_words(Session& session, const ElementsOptions& options, const Bat
 ExitStatus run_elements(Session& session, const Batch<Element>& batch, std::vector<Element> elements);
 
 std::vector<std::string> names_of(std::span<const Element> elements);
+// Throws InvalidInput for one that cannot be stored.
+Element checked(Element element);
 // A line or word that is nothing but an element's name.
 Element bare_element(std::string name);
 
-// fetch; without values when `fields_only`.
-ExitStatus fetch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options,
-                          bool fields_only);
-
 // Until it is ended: what is there, then one line for each change.
-ExitStatus watch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options);
+ExitStatus watch_elements(Session& session, const ElementsOptions& options);
 
-// remove, count, check, compact, clear, where.
-void declare_shared_verbs(Command& command, const ElementsKind& kind, const ElementsOptionsPtr& options);
+void declare_ttl(Verb& verb, const ElementsOptionsPtr& options);
+// Prints all elements; with their values, or without.
+Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const char* verb,
+                    const char* summary, bool values);
+// remove, count, check, compact, clear, recopy, drop, where.
+void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options);
 
 }  // namespace mcds

@@ -1,22 +1,17 @@
 // mcds hash watch: what is there, then what changes.
 #include "common/structures/elements/watch.hpp"
 
-#include <algorithm>
-
-#include "tools/cli/input.hpp"
-#include "tools/cli/pause.hpp"
 #include "tools/commands/elements/command.hpp"
 
 namespace mcds {
 
 namespace {
 
-void print_change(Session& session, const ElementsKind& kind, const ElementsOptions& options,
-                  const ElementWatch::Change& change) {
+void print_change(Session& session, const ElementsOptions& options, const ElementWatch::Change& change) {
   Output& output = session.output();
   if (output.mode() == OutputMode::value)
     return output.answer_name({}, change.name, change.value ? '\t' + *change.value : std::string());
-  JsonObject line = element_answer(kind, options, change.name);
+  JsonObject line = element_answer(options, change.name);
   if (change.value)
     line.stored_bytes("value", *change.value);
   else
@@ -28,7 +23,7 @@ void print_change(Session& session, const ElementsKind& kind, const ElementsOpti
 
 }  // namespace
 
-ExitStatus watch_elements(Session& session, const ElementsKind& kind, const ElementsOptions& options) {
+ExitStatus watch_elements(Session& session, const ElementsOptions& options) {
   if (options.every < std::chrono::milliseconds(10)) throw InvalidInput("--every must be at least 10ms");
   std::vector<std::string> names;
   for (const std::string& word : options.words) {
@@ -36,12 +31,12 @@ ExitStatus watch_elements(Session& session, const ElementsKind& kind, const Elem
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
   session.output().buffered(true);
-  ElementWatch watch(session.context_with_copies(), kind.structure, options.name, std::move(names));
+  ElementWatch watch(session.context_with_copies(), options.structure, options.name, std::move(names));
   Pause pause;
   bool told = false;  // that a server does not answer: again only after it has
   do {
     const ElementWatch::Look look = watch.look();
-    for (const auto& change : look.changes) print_change(session, kind, options, change);
+    for (const auto& change : look.changes) print_change(session, options, change);
     session.output().flush();
     if (look.failure && !told)
       session.output().warning("no answer from " + look.failure->server() + ": " + look.failure->what() +

@@ -3,16 +3,7 @@
 #include "common/structures/eventlog/eventlog.hpp"
 
 #include <limits>
-#include <memory>
 
-#include "common/base/units.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {
@@ -51,12 +42,12 @@ class LinePutter {
     flush(window, first);
   }
 
-  void describe(Session& session, JsonObject& answer, std::uint64_t failed) const {
+  void print(Session& session, const std::string& log, std::uint64_t failed) const {
+    JsonObject answer("eventlog", log);
     answer.number("events", events_).number("failed", failed);
     if (first_) answer.bytes("first_id", first_->text()).bytes("last_id", last_->text());
-    add_copies(answer, session, copies_);
+    answer_from(session, answer, {{}, copies_}, std::to_string(events_));
   }
-  std::uint64_t events() const { return events_; }
 
  private:
   // Of each copy the first failure stays.
@@ -97,18 +88,12 @@ ExitStatus put_lines(Session& session, const EventlogOptions& options, EventLog&
   LinePutter putter(log, options.json ? EventData::json : EventData::text, time_of(session, options));
   Batch<std::string> batch;
   batch.parse = [](std::string line) { return line; };
-  batch.run = [&](const Window<std::string>& window) {
-    putter.put(window);
-    return Answers();
-  };
+  batch.run = [&](const Window<std::string>& window) { putter.put(window); };
   batch.most_items = std::numeric_limits<std::size_t>::max();
   batch.bytes_of = [](const std::string& line) { return line.size() + sizeof line; };
   batch.most_bytes = window_bytes;
   const LinesDone done = batch.of_lines(session, {.fail_fast = options.fail_fast, .answers_each = false});
-  JsonObject answer;
-  answer.bytes("eventlog", options.name);
-  putter.describe(session, answer, done.failed);
-  session.output().answer(answer, std::to_string(putter.events()));
+  putter.print(session, options.name, done.failed);
   return done.worst;
 }
 
@@ -119,11 +104,9 @@ ExitStatus put(Session& session, const EventlogOptions& options) {
   if (options.data.value_or("-") == "-") return put_lines(session, options, log);
   const auto at = time_of(session, options);
   const auto put = log.put(value_of(*options.data), options.json ? EventData::json : EventData::text, at);
-  JsonObject answer;
-  answer.bytes("eventlog", options.name).bytes("id", put.id.text()).time("at", put.id.time());
-  answer.bytes("server", session.server_address(put.server));
-  add_copies(answer, session, put.copies);
-  session.output().answer(answer, put.id.text());
+  JsonObject answer("eventlog", options.name);
+  answer.bytes("id", put.id.text()).time("at", put.id.time());
+  answer_from(session, answer, {put.server, put.copies}, put.id.text());
   return ExitStatus::ok;
 }
 
@@ -151,8 +134,8 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
   InfoSink sink(session);
   const auto summary = finder.read([&](EventLog& log) { return log.fetch({}, sink); }, [] {});
   const RingShape& shape = finder.log().shape();
-  JsonObject answer;
-  answer.bytes("eventlog", options.name).boolean("found", !summary.found_nothing());
+  JsonObject answer("eventlog", options.name);
+  answer.boolean("found", !summary.found_nothing());
   if (!summary.found_nothing()) {
     answer.number("chunk_s", static_cast<std::uint64_t>(shape.chunk_s));
     answer.number("chunks", static_cast<std::uint64_t>(shape.chunks));
@@ -182,23 +165,18 @@ ExitStatus where(Session& session, const EventlogOptions& options) {
 
 ExitStatus recopy(Session& session, const EventlogOptions& options) {
   const auto recopied = EventLog(session.context_with_copies(), options.name, RingShape{}).recopy();
-  JsonObject answer;
-  answer.bytes("eventlog", options.name);
-  return answer_recopied(session, std::move(answer), recopied.found, recopied.from);
+  return answer_recopied(session, JsonObject("eventlog", options.name), recopied.found, recopied.from);
 }
 
 ExitStatus drop(Session& session, const EventlogOptions& options) {
-  JsonObject answer;
-  answer.bytes("eventlog", options.name);
-  return answer_dropped(session, std::move(answer),
+  return answer_dropped(session, JsonObject("eventlog", options.name),
                         EventLog(session.context_with_copies(), options.name, RingShape{}).drop());
 }
 
 using EventlogOptionsPtr = std::shared_ptr<EventlogOptions>;
 
-Verb& with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* otherwise) {
-  return verb
-      .option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
+void with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* otherwise) {
+  verb.option("--chunk", "D", std::string("length of a chunk, in whole seconds; ") + otherwise,
               &options->chunk)
       .option("--chunks", "N", "number of chunks for which every event is kept; with --chunk default 60",
               &options->chunks);
@@ -207,8 +185,8 @@ Verb& with_shape(Verb& verb, const EventlogOptionsPtr& options, const char* othe
 constexpr const char* busy_help = "exit code if another run is using the cursor; default 75";
 
 void declare_put(Command& command, const EventlogOptionsPtr& options) {
-  Verb& verb = command.verb("put", "add an event, or one for each line of standard input");
-  verb.answer("eventlog id at server @copies")
+  command.verb("put", "add an event, or one for each line of standard input")
+      .answer("eventlog id at server @copies")
       .answer("eventlog events failed first_id? last_id? @copies")
       .example("mcds eventlog put deploys 'v1.4.2 ok'")
       .example("mcds eventlog put deploys --json '{\"version\":\"1.4.2\"}'")
@@ -216,18 +194,17 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
       .argument("NAME", "the log", &options->name)
       .optional_argument(
           "DATA", "the event; @FILE: a file's contents; - or nothing: one event per line of standard input",
-          &options->data)
-      .dash()
+          dash(&options->data))
       .flag("--json", "DATA is JSON, and is printed as JSON", options->json)
       .option("--at", "T", "the time of the event; default now", &options->at)
-      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
-  with_shape(verb, options, "default: as the log was last written, else 1m")
-      .action([options](Session& session) { return put(session, *options); });
+      .flag("--fail-fast", "stop at the first line that fails", options->fail_fast)
+      .with(with_shape, options, "default: as the log was last written, else 1m")
+      .action(put, options);
 }
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
-  Verb& verb = command.verb("fetch", "print events in the order of their time");
-  verb.answer("id at data")
+  command.verb("fetch", "print events in the order of their time")
+      .answer("id at data")
       .answer("gap from:time to:time reason")
       .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
@@ -240,15 +217,14 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
       .option("--cursor", "FILE", "only events not yet delivered with this file", &options->cursor)
       .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
       .flag("--must-exist", "exit with 1 if there is no such log", options->must_exist)
-      .child(options->child, false);
-  with_shape(verb, options, "default: all in use").action([options](Session& session) {
-    return eventlog_fetch(session, *options);
-  });
+      .child(options->child, false)
+      .with(with_shape, options, "default: all in use")
+      .action(eventlog_fetch, options);
 }
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
-  Verb& verb = command.verb("tail", "print the last events, and new ones with -f");
-  verb.answer("eventlog? id at data")
+  command.verb("tail", "print the last events, and new ones with -f")
+      .answer("eventlog? id at data")
       .answer("eventlog? gap from:time to:time reason")
       .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
@@ -261,10 +237,9 @@ void declare_tail(Command& command, const EventlogOptionsPtr& options) {
       .option("--every", "D", "how often -f looks for events; default 1s", &options->every)
       .option("--until", "T", "only events at or before T; -f ends then", &options->until)
       .option("--cursor", "FILE", "continue where this file's reader stopped", &options->cursor)
-      .option("-E,--busy-exit", "N", busy_help, &options->busy_status);
-  with_shape(verb, options, "default: all in use").action([options](Session& session) {
-    return eventlog_tail(session, *options);
-  });
+      .option("-E,--busy-exit", "N", busy_help, &options->busy_status)
+      .with(with_shape, options, "default: all in use")
+      .action(eventlog_tail, options);
 }
 
 }  // namespace
@@ -274,34 +249,32 @@ void declare_eventlog(Command& command) {
   declare_put(command, options);
   declare_fetch(command, options);
   declare_tail(command, options);
-  Verb& info_verb = command.verb("info", "print the number of events, their times, and gaps");
-  info_verb.answer("eventlog found")
+  command.verb("info", "print the number of events, their times, and gaps")
+      .answer("eventlog found")
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
           "shapes?")
       .example("mcds eventlog info deploys")
-      .argument("NAME", "the log", &options->name);
-  with_shape(info_verb, options, "default: that of the log's writers").action([options](Session& session) {
-    return info(session, *options);
-  });
+      .argument("NAME", "the log", &options->name)
+      .with(with_shape, options, "default: that of the log's writers")
+      .action(info, options);
   command.verb("recopy", "from now on keep the log in --copies copies; nothing is lost")
       .example("mcds eventlog recopy deploys --copies 2")
       .answer("eventlog @recopied")
       .answer("eventlog found")
       .argument("NAME", "the log", &options->name)
-      .action([options](Session& session) { return recopy(session, *options); });
+      .action(recopy, options);
   command.verb("drop", "end the log: nothing of it remains on the servers")
       .example("mcds eventlog drop deploys")
       .answer("eventlog @dropped")
       .argument("NAME", "the log", &options->name)
-      .action([options](Session& session) { return drop(session, *options); });
-  Verb& where_verb = command.verb("where", "print the log's keys and their servers");
-  where_verb.answer("@where")
+      .action(drop, options);
+  command.verb("where", "print the log's keys and their servers")
+      .answer("@where")
       .example("mcds eventlog where deploys")
-      .argument("NAME", "the log", &options->name);
-  with_shape(where_verb, options, "default: as the log is, else 1m").action([options](Session& session) {
-    return where(session, *options);
-  });
+      .argument("NAME", "the log", &options->name)
+      .with(with_shape, options, "default: as the log is, else 1m")
+      .action(where, options);
 }
 
 }  // namespace mcds

@@ -1,9 +1,5 @@
 // mcds eventlog fetch: a range, or what a cursor has not delivered; to standard output or to a command's
 // input.
-#include <algorithm>
-#include <memory>
-
-#include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
 #include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"

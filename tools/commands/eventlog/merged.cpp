@@ -1,7 +1,5 @@
 #include "tools/commands/eventlog/merged.hpp"
 
-#include <algorithm>
-
 namespace mcds {
 
 void MergedLogs::of(const std::string& log) {

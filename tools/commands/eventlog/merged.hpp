@@ -3,10 +3,6 @@
 #pragma once
 
 #include <deque>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
 
 #include "common/structures/eventlog/eventlog.hpp"
 #include "tools/commands/eventlog/options.hpp"

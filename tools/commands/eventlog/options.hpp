@@ -2,14 +2,10 @@
 #pragma once
 
 #include <deque>
-#include <optional>
 #include <set>
-#include <string>
-#include <vector>
 
 #include "common/structures/eventlog/eventlog.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

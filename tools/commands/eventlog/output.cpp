@@ -1,7 +1,4 @@
-#include <algorithm>
 
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {

@@ -1,9 +1,4 @@
 // mcds eventlog tail: the last events, and with -f those that come.
-#include <algorithm>
-#include <memory>
-
-#include "common/base/units.hpp"
-#include "tools/cli/pause.hpp"
 #include "tools/commands/eventlog/merged.hpp"
 #include "tools/commands/eventlog/options.hpp"
 

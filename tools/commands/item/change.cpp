@@ -1,9 +1,5 @@
 // mcds item set and touch.
-#include <algorithm>
-
 #include "common/cluster/statistics.hpp"
-#include "tools/cli/input.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
@@ -55,25 +51,13 @@ void check_set(const ItemOptions& options) {
 ExitStatus print_set(Session& session, const ItemOptions& options, const Request& request,
                      const Reply& reply) {
   const bool stored = reply.outcome == Outcome::stored;
-  JsonObject line;
-  line.bytes("key", options.key).boolean("stored", stored);
+  JsonObject line = JsonObject("key", options.key).boolean("stored", stored);
   if (stored) {
     line.number("flags", request.flags).number("size_bytes", request.value.size());
   } else {
     line.bytes("reason", reason_of(reply.outcome, request.op));
   }
-  line.bytes("server", session.server_address(reply.server));
-  session.output().answer(line, stored ? "1" : "0");
-  return stored ? ExitStatus::ok : ExitStatus::no;
-}
-
-JsonObject touch_line(Session& session, const Item& item, const ItemReplies& replies) {
-  const auto stored = [](const Reply& reply) { return reply.outcome == Outcome::stored; };
-  const auto touched = std::find_if(replies.replies.begin(), replies.replies.end(), stored);
-  const bool yes = touched != replies.replies.end();
-  JsonObject line;
-  line.bytes("key", item.key).boolean("touched", yes);
-  return line.bytes("server", session.server_address(yes ? touched->server : item.places.front().server));
+  return answer_yes_from(session, line, {reply.server}, stored);
 }
 
 }  // namespace
@@ -108,31 +92,20 @@ ExitStatus item_set(Session& session, const ItemOptions& options) {
 
 ExitStatus item_touch(Session& session, const ItemOptions& options) {
   if (!options.ttl) throw InvalidInput("--ttl: give the ttl from now");
-  return for_items(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
-    const std::vector<Item> items = items_of(session, names);
+  return for_items(session, options, [&](const Window<std::string>& names) {
+    const std::vector<Item> items = items_of(session, names.items);
     const Exptime exptime = exptime_of(session, options.ttl);
-    std::vector<Request> requests;
-    for (const Item& item : items) {
-      for (const ItemPlace& place : item.places)
-        requests.push_back(Request::touch(place.wire_key, exptime).on(place.server));
-    }
-    std::vector<Reply> replies = session.cluster().execute(requests);
-    auto next = std::make_move_iterator(replies.begin());
-    ExitStatus status = ExitStatus::ok;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      const auto end = next + static_cast<std::ptrdiff_t>(items[i].places.size());
-      const ItemReplies of_item{std::vector<Reply>(next, end)};
-      next = end;
-      if (const Reply* reply = of_item.failed()) {
-        fail(i, failure_of(session, *reply));
-        continue;
-      }
-      const auto touched = [](const Reply& reply) { return reply.outcome == Outcome::stored; };
-      const bool any = std::any_of(of_item.replies.begin(), of_item.replies.end(), touched);
-      session.output().answer(touch_line(session, items[i], of_item), any ? "1" : "0");
-      status = worse(status, any ? ExitStatus::ok : ExitStatus::no);
-    }
-    return status;
+    const auto touch = [&](const ItemPlace& place) {
+      return Request::touch(place.wire_key, exptime).on(place.server);
+    };
+    ask_items(session, items, touch, [&](std::size_t i, const ItemReplies& replies) {
+      if (const Reply* reply = replies.failed()) return names.fail(i, failure_of(session, *reply));
+      const Reply* touched = replies.with(Outcome::stored);
+      JsonObject line("key", items[i].key);
+      line.boolean("touched", touched != nullptr);
+      const std::size_t server = touched != nullptr ? touched->server : items[i].places.front().server;
+      names.note(answer_yes_from(session, line, {server}, touched != nullptr));
+    });
   });
 }
 

@@ -1,12 +1,5 @@
 // mcds item hot: which keys are asked for, missed, stored and evicted now.
-#include <algorithm>
-
-#include "common/base/units.hpp"
 #include "common/cluster/statistics.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/pause.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/hot_keys.hpp"
 #include "tools/commands/item/options.hpp"
 
@@ -18,12 +11,9 @@ constexpr std::uint64_t usual_count = 20;
 constexpr auto shortest_watch = std::chrono::milliseconds(100);
 constexpr double poor_coverage = 0.9;
 
-HotKeys::Order order_of(const std::optional<std::string>& word) {
-  using Order = HotKeys::Order;
-  if (!word) return Order::events;
-  if (*word == "gets") return Order::gets;
-  if (*word == "misses") return Order::misses;
-  return *word == "stores" ? Order::stores : Order::evictions;
+KeyFigure order_of(std::string_view word) {
+  return static_cast<KeyFigure>(std::find(key_figures.begin(), key_figures.end(), word) -
+                                key_figures.begin());
 }
 
 void check(Session& session, const ItemOptions& options) {
@@ -77,7 +67,7 @@ class HotWatch {
     Progress progress(session_.clock(), "events",
                       std::chrono::duration_cast<std::chrono::milliseconds>(options_.watched).count());
     const SteadyTime started = session_.clock().steady();
-    std::uint64_t events = 0, shown = 0;
+    std::uint64_t events = 0;
     return watch_keys(
         pool, reading, session_.clock(),
         [&](const KeyEvent& event) {
@@ -87,8 +77,7 @@ class HotWatch {
         [&] {
           const auto elapsed =
               std::chrono::duration_cast<std::chrono::milliseconds>(session_.clock().steady() - started);
-          progress.advance(events - shown, static_cast<std::uint64_t>(elapsed.count()));
-          shown = events;
+          progress.reach(events, static_cast<std::uint64_t>(elapsed.count()));
           return pause.wait(Duration::zero());
         });
   }
@@ -120,32 +109,21 @@ class HotWatch {
   }
 
   void add_rates(JsonObject& line, const KeyCounts& counts, std::size_t server) const {
-    const auto rate = [&](const char* name, std::uint64_t count) {
-      const double seconds = seconds_[server];
-      line.raw(name, format_fixed(seconds > 0 ? static_cast<double>(count) / seconds : 0, 1));
-    };
-    rate("events_per_s", counts.events());
-    rate("gets_per_s", counts.gets);
-    rate("misses_per_s", counts.misses);
-    rate("stores_per_s", counts.stores);
-    if (tells_deletes_[server])
-      rate("deletes_per_s", counts.deletes);
-    else
-      line.raw("deletes_per_s", "null");
-    rate("evictions_per_s", counts.evictions);
+    const double seconds = seconds_[server];
+    for (std::size_t i = 0; i < key_figures.size(); ++i) {
+      const auto figure = static_cast<KeyFigure>(i);
+      const double rate = seconds > 0 ? static_cast<double>(counts.of(figure)) / seconds : 0;
+      const bool known = figure != KeyFigure::deletes || tells_deletes_[server];
+      line.raw(std::string(key_figures[i]) + "_per_s", known ? format_fixed(rate, 1) : "null");
+    }
   }
 
   void print_keys() {
-    for (const HotKey& hot : keys_.hottest(order_of(options_.sort),
+    for (const HotKey& hot : keys_.hottest(order_of(options_.sort.value_or("events")),
                                            static_cast<std::size_t>(options_.count.value_or(usual_count)))) {
-      JsonObject line;
-      line.bytes("key", hot.key);
+      JsonObject line("key", hot.key);
       add_rates(line, hot.counts, hot.server);
-      if (hot.size_bytes)
-        line.number("size_bytes", *hot.size_bytes);
-      else
-        line.raw("size_bytes", "null");
-      line.bytes("server", session_.server_address(hot.server));
+      line.number_or_null("size_bytes", hot.size_bytes).bytes("server", session_.server_address(hot.server));
       session_.output().answer(line, hot.key);
     }
   }
@@ -175,8 +153,7 @@ class HotWatch {
                                 " were seen; it drops what its log has no room for");
     }
     if (session_.output().mode() == OutputMode::value) return status;
-    JsonObject line;
-    line.bytes("server", address);
+    JsonObject line("server", address);
     add_rates(line, counts_[server], server);
     line.raw("coverage", all > 0 ? format_fixed(seen / all, 4) : "null");
     line.number("dropped", dropped).raw("watched_s", format_fixed(seconds_[server], 3));

@@ -1,29 +1,8 @@
 #include "tools/commands/item/hot_keys.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace mcds {
-
-namespace {
-
-std::uint64_t figure(const KeyCounts& counts, HotKeys::Order order) {
-  switch (order) {
-    case HotKeys::Order::gets:
-      return counts.gets;
-    case HotKeys::Order::misses:
-      return counts.misses;
-    case HotKeys::Order::stores:
-      return counts.stores;
-    case HotKeys::Order::evictions:
-      return counts.evictions;
-    case HotKeys::Order::events:
-      break;
-  }
-  return counts.events();
-}
-
-}  // namespace
 
 void KeyCounts::add(KeyEvent::What what) {
   using What = KeyEvent::What;
@@ -66,7 +45,7 @@ void HotKeys::forget_the_least() {
   uncounted_ += least;
 }
 
-std::vector<HotKey> HotKeys::hottest(Order order, std::size_t count) const {
+std::vector<HotKey> HotKeys::hottest(KeyFigure order, std::size_t count) const {
   struct Ranked {
     std::uint64_t figure;
     const std::string* id;
@@ -74,8 +53,7 @@ std::vector<HotKey> HotKeys::hottest(Order order, std::size_t count) const {
   };
   std::vector<Ranked> ranked;
   for (const auto& [id, activity] : activities_) {
-    if (const std::uint64_t own = figure(activity.counts, order); own > 0)
-      ranked.push_back({own, &id, &activity});
+    if (const std::uint64_t own = activity.counts.of(order); own > 0) ranked.push_back({own, &id, &activity});
   }
   const auto end = ranked.begin() + static_cast<std::ptrdiff_t>(std::min(count, ranked.size()));
   std::partial_sort(ranked.begin(), end, ranked.end(), [](const Ranked& one, const Ranked& other) {

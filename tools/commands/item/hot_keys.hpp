@@ -1,16 +1,16 @@
 // How often each key of each server is read and written, counted in bounded memory.
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
+#include <array>
 #include <unordered_map>
-#include <vector>
 
 #include "common/cluster/keys/watch.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
+
+enum class KeyFigure { events, gets, misses, stores, deletes, evictions };
+inline constexpr std::array key_figures{"events", "gets", "misses", "stores", "deletes", "evictions"};
 
 struct KeyCounts {
   std::uint64_t gets = 0;    // found or not
@@ -19,6 +19,9 @@ struct KeyCounts {
   std::uint64_t deletes = 0;
   std::uint64_t evictions = 0;
   std::uint64_t events() const { return gets + stores + deletes + evictions; }
+  std::uint64_t of(KeyFigure figure) const {
+    return std::array{events(), gets, misses, stores, deletes, evictions}[static_cast<std::size_t>(figure)];
+  }
   void add(KeyEvent::What what);
 };
 
@@ -38,9 +41,8 @@ class HotKeys {
   // `name`: the event's key as it is to be shown.
   void add(const KeyEvent& event, std::string_view name);
 
-  enum class Order { events, gets, misses, stores, evictions };
   // Those with the most; keys without any are left out.
-  std::vector<HotKey> hottest(Order order, std::size_t count) const;
+  std::vector<HotKey> hottest(KeyFigure order, std::size_t count) const;
   std::uint64_t uncounted() const { return uncounted_; }
 
  private:

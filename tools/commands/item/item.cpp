@@ -1,191 +1,174 @@
 // mcds item: an application's own items. Parsing; what the verbs do stands in the files of their names.
-#include "tools/cli/session.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
 
 namespace {
 
-using ItemVerb = ExitStatus (*)(Session&, const ItemOptions&);
-
-void finish(Verb& verb, const ItemOptionsPtr& options, ItemVerb function) {
-  verb.action([options, function](Session& session) { return function(session, *options); });
-}
-
 constexpr const char* keys_help = "whole memcached keys; - reads one per line";
 
 void declare_list(Command& command, const ItemOptionsPtr& options) {
-  Verb& verb = command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time");
-  declare_selected_keys(verb, options->selected);
-  finish(
-      verb.answer("key size_bytes @age flags? digest? expires_at? cas server")
-          .answer("prefix keys size_bytes")
-          .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
-          .example("mcds item list --sort size -n 10")
-          .example("mcds item list --by-prefix")
-          .example("mcds item list --names lock -o value")
-          .option("--older-than", "D", "only keys that were neither read nor written for so long",
-                  &options->older_than)
-          .option("--on", "SERVER", "only keys of this server", &options->on)
-          .choice("--sort", {"size", "idle", "ttl"},
-                  "sort: largest first, longest unused first, or expiring first", &options->sort)
-          .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
-          .flag("--by-prefix", "sum keys and bytes by the text before the first separator",
-                options->by_prefix)
-          .option("--separator", "TEXT",
-                  "with --by-prefix: what ends a prefix; default :", &options->separator)
-          .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
-                  "print the names of these structures instead of keys", &options->names)
-          .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
-                options->digest),
-      options, item_list);
+  command.verb("list", "print the keys that the servers hold now, with size, ttl and idle time")
+      .with(declare_selected_keys, options->selected)
+      .answer("key size_bytes @age flags? digest? expires_at? cas server")
+      .answer("prefix keys size_bytes")
+      .answer("lock? counter? visitors? eventlog? array? table? hash? cache? copies:integer? server")
+      .example("mcds item list --sort size -n 10")
+      .example("mcds item list --by-prefix")
+      .example("mcds item list --names lock -o value")
+      .option("--older-than", "D", "only keys that were neither read nor written for so long",
+              &options->older_than)
+      .option("--on", "SERVER", "only keys of this server", &options->on)
+      .choice("--sort", {"size", "idle", "ttl"},
+              "sort: largest first, longest unused first, or expiring first", &options->sort)
+      .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
+      .flag("--by-prefix", "sum keys and bytes by the text before the first separator", options->by_prefix)
+      .option("--separator", "TEXT", "with --by-prefix: what ends a prefix; default :", &options->separator)
+      .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
+              "print the names of these structures instead of keys", &options->names)
+      .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
+            options->digest)
+      .action(item_list, options);
 }
 
 void declare_remove(Command& command, const ItemOptionsPtr& options) {
-  Verb& verb = command.verb("remove", "remove items");
-  verb.answer("key removed reason? server servers?")
+  command.verb("remove", "remove items")
+      .answer("key removed reason? server servers?")
       .answer("key would_remove reason? server servers?")
       .answer("keys? size_bytes? removed:integer @removal")
       .answer("keys? size_bytes? would_remove:integer @removal")
       .example("mcds item remove page:1 page:2")
       .example("mcds item remove --prefix page: --dry-run")
       .example("mcds item list --older-than 7d --digest | mcds item remove - --yes")
-      .optional_argument("KEY", "whole keys; - reads one per line, or lines of item list", &options->keys)
-      .dash();
-  declare_selected_keys(verb, options->selected);
-  verb.option("--older-than", "D", "only keys that were neither read nor written for so long",
+      .optional_argument("KEY", "whole keys; - reads one per line, or lines of item list",
+                         dash(&options->keys))
+      .with(declare_selected_keys, options->selected)
+      .option("--older-than", "D", "only keys that were neither read nor written for so long",
               &options->older_than)
       .option("--rate", "N/s", "with a selection: at most N keys per second; default 20000", &options->rate)
       .option("--on", "SERVER", "from this server, wherever the client places the keys", &options->on)
       .flag("--everywhere", "from all servers", options->everywhere)
       .flag("--dry-run", "show what would be removed", options->dry_run)
       .flag("-y,--yes", "remove the selection, or the items that item list printed", options->yes)
-      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit);
-  finish(verb, options, item_remove);
+      .option("--audit", "FILE", "append to this file who removed what, and how much", &options->audit)
+      .action(item_remove, options);
 }
 
 constexpr const char* rate_help = "at most N items per second";
 
 void declare_save(Command& command, const ItemOptionsPtr& options) {
-  Verb& verb = command.verb("save", "save items to a file, from which item load puts them back");
-  verb.answer("server @saved complete")
+  command.verb("save", "save items to a file, from which item load puts them back")
+      .answer("server @saved complete")
       .answer("structure saved reason")
       .answer("file @saved structures torn passed_over bytes @speed")
       .example("mcds item save cache.saved")
       .example("mcds item save pages.zst --prefix page:")
       .argument("FILE", "is replaced when all is written, compressed if named .zst; - writes standard output",
-                &options->file)
-      .dash();
-  declare_selected_keys(verb, options->selected);
-  verb.option("--on", "SERVER", "only what this server has", &options->on)
+                dash(&options->file))
+      .with(declare_selected_keys, options->selected)
+      .option("--on", "SERVER", "only what this server has", &options->on)
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
-            options->structures);
-  finish(verb, options, item_save);
+            options->structures)
+      .action(item_save, options);
 }
 
 void declare_load(Command& command, const ItemOptionsPtr& options) {
-  Verb& verb = command.verb("load", "put back what item save or memcached-tool dump printed");
-  verb.answer("server @loaded")
+  command.verb("load", "put back what item save or memcached-tool dump printed")
+      .answer("server @loaded")
       .answer("file items @loaded expired:integer passed_over whole @speed")
       .answer("server would_load")
       .answer("file items would_load expired:integer passed_over whole @speed")
       .answer("file items bytes whole about?")
       .example("mcds item load cache.saved --dry-run")
       .example("memcached-tool 10.0.0.1:11211 dump | mcds item load - --max-ttl 1h")
-      .argument("FILE", "what was saved; - reads standard input", &options->file)
-      .dash();
-  declare_selected_keys(verb, options->selected);
-  verb.flag("--overwrite", "also what is there already", options->overwrite)
+      .argument("FILE", "what was saved; - reads standard input", dash(&options->file))
+      .with(declare_selected_keys, options->selected)
+      .flag("--overwrite", "also what is there already", options->overwrite)
       .option("--max-ttl", "D", "nothing lives longer than this from now", &options->max_ttl)
       .option("--rate", "N/s", rate_help, &options->rate)
       .flag("--dry-run", "count what would be loaded, and where", options->dry_run)
       .flag("--verify", "only read the file, and say whether it is whole", options->verify)
-      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict);
-  finish(verb, options, item_load);
+      .flag("--strict", "load nothing from a file that is not known to be whole", options->strict)
+      .action(item_load, options);
 }
 
 void declare_keep(Command& command, const ItemOptionsPtr& options) {
-  finish(command.verb("keep", "save what a server has, run a command that restarts it, load it again")
-             .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
-             .answer("server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
-                     "expired:integer failed after file?")
-             .field("before integer items on the server before")
-             .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
-             .option("--on", "SERVER", "the server that the command restarts", &options->on)
-             .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
-                     &options->max_ttl)
-             .flag("--full-ttl", "everything lives as long as it would have", options->full_ttl)
-             .option("--file", "FILE",
-                     "save here, and leave it; default: a file that goes when all is loaded", &options->file)
-             .option("--wait", "D", "how long to wait for the server after the command; default 1m",
-                     &options->wait)
-             .option("--rate", "N/s", rate_help, &options->rate)
-             .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
-                   options->structures)
-             .child(options->command, true),
-         options, item_keep);
+  command.verb("keep", "save what a server has, run a command that restarts it, load it again")
+      .example("mcds item keep --on 10.0.0.1:11211 -- systemctl restart memcached")
+      .answer(
+          "server before:integer saved torn passed_over restarted away_s loaded written_meanwhile "
+          "expired:integer failed after file?")
+      .field("before integer items on the server before")
+      .example("mcds item keep --on 10.0.0.1:11211 --file kept.saved -- sh upgrade")
+      .option("--on", "SERVER", "the server that the command restarts", &options->on)
+      .option("--max-ttl", "D", "nothing that is loaded lives longer than this; default 10m",
+              &options->max_ttl)
+      .flag("--full-ttl", "everything lives as long as it would have", options->full_ttl)
+      .option("--file", "FILE", "save here, and leave it; default: a file that goes when all is loaded",
+              &options->file)
+      .option("--wait", "D", "how long to wait for the server after the command; default 1m", &options->wait)
+      .option("--rate", "N/s", rate_help, &options->rate)
+      .flag("--structures", "also arrays, tables, hashes, logs, visitors and counters of one copy",
+            options->structures)
+      .child(options->command, true)
+      .action(item_keep, options);
 }
 
 void declare_hot(Command& command, const ItemOptionsPtr& options) {
-  finish(command.verb("hot", "watch which keys are read, missed, stored and evicted most")
-             .example("mcds item hot -n 5 -o text")
-             .answer("key @events size_bytes:integer|null server")
-             .answer("server @events coverage dropped:integer watched_s")
-             .field("dropped integer events that the server did not log")
-             .example("mcds item hot --for 30s --sort misses --prefix page:")
-             .option("--for", "D", "how long to watch; default 5s", &options->watched)
-             .option("-n,--count", "N", "at most N keys; default 20", &options->count)
-             .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
-             .option("--on", "SERVER", "only this server", &options->on)
-             .choice("--sort", {"gets", "misses", "stores", "evictions"},
-                     "the keys with the most of these; default: of all events", &options->sort),
-         options, item_hot);
+  command.verb("hot", "watch which keys are read, missed, stored and evicted most")
+      .example("mcds item hot -n 5 -o text")
+      .answer("key @events size_bytes:integer|null server")
+      .answer("server @events coverage dropped:integer watched_s")
+      .field("dropped integer events that the server did not log")
+      .example("mcds item hot --for 30s --sort misses --prefix page:")
+      .option("--for", "D", "how long to watch; default 5s", &options->watched)
+      .option("-n,--count", "N", "at most N keys; default 20", &options->count)
+      .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
+      .option("--on", "SERVER", "only this server", &options->on)
+      .choice("--sort", {"gets", "misses", "stores", "evictions"},
+              "the keys with the most of these; default: of all events", &options->sort)
+      .action(item_hot, options);
 }
 
 }  // namespace
 
 void declare_item(Command& command) {
   const auto options = std::make_shared<ItemOptions>();
-  finish(command.verb("get", "print items with their values, flags and ttl")
-             .example("mcds item get session:44 --as php-memcached")
-             .answer("key found value:bytes flags size_bytes @age cas server")
-             .answer("key found server")
-             .field("value bytes the value")
-             .example("mcds item get page:1 -o value")
-             .argument("KEY", keys_help, &options->keys)
-             .dash(),
-         options, item_get);
-  finish(command.verb("show", "the same without the values")
-             .example("mcds item show page:1 page:2 -o text")
-             .answer("key found flags size_bytes @age cas server")
-             .answer("key found server")
-             .argument("KEY", keys_help, &options->keys)
-             .dash(),
-         options, item_show);
-  finish(command.verb("set", "store an item where its client looks for it")
-             .example("mcds item set motd 'back at noon' --ttl 1h")
-             .answer("key stored flags size_bytes server")
-             .answer("key stored reason server")
-             .example("mcds item set logo @logo.png --flags 2 --if-absent")
-             .argument("KEY", "the whole key", &options->key)
-             .argument("VALUE", "any bytes; - reads standard input, @FILE a file", &options->value)
-             .dash()
-             .option("--ttl", "D", "the ttl; default: no expiry", &options->ttl)
-             .option("--flags", "N", "the flags, a number that clients store with the value; default 0",
-                     &options->flags)
-             .flag("--if-absent", "only if there is no such item; otherwise exit 1", options->if_absent)
-             .flag("--if-present", "only if there is such an item; otherwise exit 1", options->if_present)
-             .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas),
-         options, item_set);
-  finish(command.verb("touch", "set a new ttl for items")
-             .example("mcds item touch session:44 --ttl 30m")
-             .answer("key touched server")
-             .argument("KEY", keys_help, &options->keys)
-             .dash()
-             .option("--ttl", "D", "the ttl from now", &options->ttl),
-         options, item_touch);
+  command.verb("get", "print items with their values, flags and ttl")
+      .example("mcds item get session:44 --as php-memcached")
+      .answer("key found value:bytes flags size_bytes @age cas server")
+      .answer("key found server")
+      .field("value bytes the value")
+      .example("mcds item get page:1 -o value")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .action(item_get, options);
+  command.verb("show", "the same without the values")
+      .example("mcds item show page:1 page:2 -o text")
+      .answer("key found flags size_bytes @age cas server")
+      .answer("key found server")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .action(item_show, options);
+  command.verb("set", "store an item where its client looks for it")
+      .example("mcds item set motd 'back at noon' --ttl 1h")
+      .answer("key stored flags size_bytes server")
+      .answer("key stored reason server")
+      .example("mcds item set logo @logo.png --flags 2 --if-absent")
+      .argument("KEY", "the whole key", &options->key)
+      .argument("VALUE", "any bytes; - reads standard input, @FILE a file", dash(&options->value))
+      .option("--ttl", "D", "the ttl; default: no expiry", &options->ttl)
+      .option("--flags", "N", "the flags, a number that clients store with the value; default 0",
+              &options->flags)
+      .flag("--if-absent", "only if there is no such item; otherwise exit 1", options->if_absent)
+      .flag("--if-present", "only if there is such an item; otherwise exit 1", options->if_present)
+      .option("--if-cas", "U", "only if the item still has this cas unique", &options->if_cas)
+      .action(item_set, options);
+  command.verb("touch", "set a new ttl for items")
+      .example("mcds item touch session:44 --ttl 30m")
+      .answer("key touched server")
+      .argument("KEY", keys_help, dash(&options->keys))
+      .option("--ttl", "D", "the ttl from now", &options->ttl)
+      .action(item_touch, options);
   declare_remove(command, options);
   declare_list(command, options);
   declare_save(command, options);

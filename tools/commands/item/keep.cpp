@@ -3,16 +3,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <memory>
-#include <optional>
 
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
@@ -28,13 +21,8 @@ constexpr Duration may_linger = std::chrono::seconds(2);
 // Where what must outlive us goes, and nobody else reads: not the temporary folder, which a restart may
 // empty.
 std::string state_folder() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  std::string folder = "/var/lib/mcds";
-  if (state != nullptr && *state == '/')
-    folder = std::string(state) + "/mcds";
-  else if (home != nullptr && *home == '/' && std::string_view(home) != "/")
-    folder = std::string(home) + "/.local/state/mcds";
+  std::string folder = users_file("XDG_STATE_HOME", "/.local/state", "/mcds");
+  if (folder.empty() || folder.starts_with("//")) folder = "/var/lib/mcds";  // a service may be at home in /
   for (std::size_t slash = folder.find('/', 1); slash != std::string::npos;
        slash = folder.find('/', slash + 1))
     static_cast<void>(mkdir(folder.substr(0, slash).c_str(), 0700));

@@ -3,13 +3,9 @@
 
 #include <unordered_set>
 
-#include "common/base/bytes.hpp"
-#include "common/cluster/statistics.hpp"
+#include "common/operations/removal.hpp"
 #include "common/primitives/structure_names.hpp"
-#include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/options.hpp"
 #include "tools/commands/item/places.hpp"
 #include "tools/commands/item/selection.hpp"
@@ -45,14 +41,13 @@ class Lister {
         options_(options),
         selection_(options.selected.of(session)),
         pool_(session.placement()->pool()),
-        times_(pool_.size()),
         sums_(options.separator) {
     if (options.on) on_ = server_named(pool_, *options.on, "--on");
     if (options.sort) first_.emplace(order_of(*options.sort), options.count.value_or(usual_first));
   }
 
   ExitStatus list() {
-    read_times();
+    times_ = server_times(session_.cluster(), session_.clock(), on_);
     session_.output().buffered(true);
     const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
     const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{}, waits);
@@ -63,22 +58,6 @@ class Lister {
   }
 
  private:
-  // Each server expires items by its own clock.
-  void read_times() {
-    const std::int64_t now =
-        std::chrono::floor<std::chrono::seconds>(session_.clock().wall()).time_since_epoch().count();
-    std::vector<Request> requests;
-    for (std::size_t i = 0; i < pool_.size(); ++i) {
-      times_[i] = now;
-      if (!on_ || *on_ == i) requests.push_back(Request::stats(i));
-    }
-    for (const Reply& reply : session_.cluster().execute(requests)) {
-      if (reply.failed()) continue;
-      if (const auto time = statistic_number(reply.value, "time"))
-        times_[reply.server] = static_cast<std::int64_t>(*time);
-    }
-  }
-
   bool wanted(const LiveKey& key) const {
     return selection_.has(key.key) &&
            (!options_.older_than ||
@@ -115,9 +94,7 @@ class Lister {
     const std::vector<Reply> replies = session_.cluster().execute(probes);
     for (std::size_t i = 0; i < replies.size() && !done_; ++i) {
       if (replies[i].failed()) {
-        const Failure failure = failure_of(session_, replies[i]);
-        session_.output().failed_lines(failure, ++failures_);
-        status_ = worse(status_, status_of(failure.code()));
+        status_ = worse(status_, session_.output().failed(failure_of(session_, replies[i])));
       } else if (replies[i].outcome == Outcome::hit) {
         unread_[i].about.cas = replies[i].cas.value;
         print(unread_[i].key, unread_[i].about, &replies[i]);
@@ -136,8 +113,7 @@ class Lister {
     const auto name = structure_named(key);
     if (!name || name->structure != *options_.names || !name->is_root) return true;
     if (!names_.insert(std::to_string(name->copies) + ':' + std::string(name->name)).second) return true;
-    JsonObject line;
-    line.bytes(name->structure, name->name);
+    JsonObject line(name->structure, name->name);
     if (name->copies > 1) line.number("copies", name->copies);
     line.bytes("server", session_.server_address(server));
     session_.output().answer_name(line, name->name);
@@ -174,8 +150,8 @@ class Lister {
     }
     if (!options_.by_prefix) return;
     for (const PrefixSums::Sum& sum : sums_.take()) {
-      JsonObject line;
-      line.bytes("prefix", sum.prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
+      JsonObject line =
+          JsonObject("prefix", sum.prefix).number("keys", sum.keys).number("size_bytes", sum.bytes);
       session_.output().answer_name(line, sum.prefix);
       if (!enough()) break;
     }
@@ -191,7 +167,7 @@ class Lister {
   PrefixSums sums_;
   std::unordered_set<std::string> names_;
   std::vector<ListedKey> unread_;  // of --digest
-  std::uint64_t printed_ = 0, failures_ = 0;
+  std::uint64_t printed_ = 0;
   ExitStatus status_ = ExitStatus::ok;
   bool done_ = false;
   JsonObject line_;

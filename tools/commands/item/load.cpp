@@ -1,10 +1,4 @@
 // mcds item load: parsing and printing; what is loaded, and how, stands in common/operations/load.hpp.
-#include <optional>
-
-#include "tools/cli/input.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
@@ -37,8 +31,7 @@ ExitStatus verify(Session& session, const std::string& file) {
   }
   const SavedReader::End end = reader.end();
   const ExitStatus status = judge(session, end, file);
-  JsonObject line;
-  line.bytes("file", file).number("items", reader.items()).number("bytes", reader.offset());
+  JsonObject line = JsonObject("file", file).number("items", reader.items()).number("bytes", reader.offset());
   add_whole(line, end);
   if (!end.about.empty() && is_json(end.about)) line.raw("about", end.about);
   session.output().answer(line, std::to_string(reader.items()));
@@ -79,13 +72,11 @@ void print(Session& session, const ItemOptions& options, const LoadDone& done) {
   };
   for (std::size_t i = 0; i < done.report.servers.size(); ++i) {
     if (session.output().mode() == OutputMode::value) break;
-    JsonObject line;
-    line.bytes("server", session.server_address(i));
+    JsonObject line("server", session.server_address(i));
     add(line, done.report.servers[i]);
     session.output().answer(line, {});
   }
-  JsonObject line;
-  line.bytes("file", options.file).number("items", done.report.items);
+  JsonObject line = JsonObject("file", options.file).number("items", done.report.items);
   const LoadedServer all = done.report.sum();
   add(line, all);
   line.number("expired", done.report.expired);
@@ -101,19 +92,12 @@ LoadDone load_items(Session& session, Cluster& cluster, const LoadOptions& optio
   SavedFile reader(file);
   session.output().buffered(true);
   LoadDone done;
-  std::uint64_t failures = 0, shown = 0;
   Progress progress(session.clock(), "items", reader.size());
   const SteadyTime started = session.clock().steady();
-  Load load(Context{cluster, session.clock(), session.random(), session.key_prefix(), session.copies()},
-            options,
-            {[&](const Failure& failure) {
-               session.output().failed_lines(failure, ++failures);
-               done.status = worse(done.status, status_of(failure.code()));
-             },
-             [&](std::uint64_t count) {
-               progress.advance(count - shown, reader.bytes_read());
-               shown = count;
-             }});
+  Load load(
+      Context{cluster, session.clock(), session.random(), session.key_prefix(), session.copies()}, options,
+      {[&](const Failure& failure) { done.status = worse(done.status, session.output().failed(failure)); },
+       [&](std::uint64_t count) { progress.reach(count, reader.bytes_read()); }});
   while (const auto item = reader.next()) load.take(*item);
   done.report = load.finish();
   done.took = session.clock().steady() - started;

@@ -1,15 +1,8 @@
 // The verbs of mcds item.
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "common/base/clock.hpp"
-#include "tools/cli/program.hpp"
 #include "tools/cli/removal.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -30,25 +23,17 @@ struct ItemOptions {
 };
 using ItemOptionsPtr = std::shared_ptr<ItemOptions>;
 
-// read.cpp
+// Each in the file of its name; get and show in read.cpp, set and touch in change.cpp.
 ExitStatus item_get(Session& session, const ItemOptions& options);
 ExitStatus item_show(Session& session, const ItemOptions& options);
-// change.cpp
 ExitStatus item_set(Session& session, const ItemOptions& options);
 ExitStatus item_touch(Session& session, const ItemOptions& options);
-// remove.cpp
 ExitStatus item_remove(Session& session, const ItemOptions& options);
-// remove_selected.cpp
 ExitStatus item_remove_selected(Session& session, const ItemOptions& options);
-// list.cpp
 ExitStatus item_list(Session& session, const ItemOptions& options);
-// save.cpp
 ExitStatus item_save(Session& session, const ItemOptions& options);
-// load.cpp
 ExitStatus item_load(Session& session, const ItemOptions& options);
-// keep.cpp
 ExitStatus item_keep(Session& session, const ItemOptions& options);
-// hot.cpp
 ExitStatus item_hot(Session& session, const ItemOptions& options);
 
 }  // namespace mcds

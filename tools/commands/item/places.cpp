@@ -1,11 +1,6 @@
 #include "tools/commands/item/places.hpp"
 
-#include <algorithm>
-
 #include "common/primitives/parts.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
@@ -46,18 +41,18 @@ std::vector<Item> items_of(Session& session, std::span<const std::string> names)
   return items;
 }
 
-ExitStatus for_items(Session& session, const ItemOptions& options, const NameTasks::Act& act,
+ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerNames& answer,
                      const AlsoTaken& also) {
   const auto check = [&](const std::string& name) {
     if (!also || !also(name)) static_cast<void>(rules_of(session).of_line(name, session.options().null));
   };
-  return for_names(session, options.keys, {check, act});
+  return for_names(session, options.keys, check, answer);
 }
 
-const Reply* ItemReplies::found() const {
-  const auto hit = std::find_if(replies.begin(), replies.end(),
-                                [](const Reply& reply) { return reply.outcome == Outcome::hit; });
-  return hit == replies.end() ? nullptr : &*hit;
+const Reply* ItemReplies::with(Outcome outcome) const {
+  const auto found = std::find_if(replies.begin(), replies.end(),
+                                  [&](const Reply& reply) { return reply.outcome == outcome; });
+  return found == replies.end() ? nullptr : &*found;
 }
 
 const Reply* ItemReplies::failed() const {
@@ -66,27 +61,34 @@ const Reply* ItemReplies::failed() const {
   return failed == replies.end() ? nullptr : &*failed;
 }
 
+void ask_items(Session& session, std::span<const Item> items, const RequestTo& request,
+               const AskedItem& each) {
+  std::vector<Request> requests;
+  for (const Item& item : items) {
+    for (const ItemPlace& place : item.places) requests.push_back(request(place));
+  }
+  std::vector<Reply> replies = session.cluster().execute(requests);
+  auto next = std::make_move_iterator(replies.begin());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const auto end = next + static_cast<std::ptrdiff_t>(items[i].places.size());
+    each(i, {std::vector<Reply>(next, end)});
+    next = end;
+  }
+}
+
 void probe_items(Session& session, std::span<const Item> items, const AskedItem& each) {
+  const auto probe = [](const ItemPlace& place) { return Request::probe(place.wire_key, place.server); };
   std::size_t trip = first_trip;
   for (std::size_t from = 0; from < items.size();) {
     const auto window = items.subspan(from, std::min(trip, items.size() - from));
-    std::vector<Request> requests;
-    for (const Item& item : window) {
-      for (const ItemPlace& place : item.places)
-        requests.push_back(Request::probe(place.wire_key, place.server));
-    }
-    std::vector<Reply> replies = session.cluster().execute(requests);
-    std::size_t bytes = 0;
-    auto next = std::make_move_iterator(replies.begin());
-    for (const Reply& reply : replies) bytes += reply.value.size();
-    for (std::size_t i = 0; i < window.size(); ++i) {
-      const auto end = next + static_cast<std::ptrdiff_t>(window[i].places.size());
-      each(from + i, {std::vector<Reply>(next, end)});
-      next = end;
-    }
+    std::size_t bytes = 1;
+    ask_items(session, window, probe, [&](std::size_t i, const ItemReplies& of_item) {
+      for (const Reply& reply : of_item.replies) bytes += reply.value.size();
+      each(from + i, of_item);
+    });
     from += window.size();
-    trip = std::clamp(bytes_per_trip * window.size() / std::max<std::size_t>(bytes, 1), std::size_t{1},
-                      std::min(trip * 4, longest_trip));
+    trip =
+        std::clamp(bytes_per_trip * window.size() / bytes, std::size_t{1}, std::min(trip * 4, longest_trip));
   }
 }
 
@@ -100,20 +102,13 @@ Failure failure_of(Session& session, const Reply& reply) {
 }
 
 void add_age(JsonObject& line, const ItemAge& age) {
-  const auto seconds = [&line](const char* name, const std::optional<std::chrono::seconds>& time) {
-    if (time && time->count() >= 0) {
-      line.number(name, static_cast<std::uint64_t>(time->count()));
-    } else {
-      line.raw(name, "null");
-    }
+  const auto seconds = [](const std::optional<std::chrono::seconds>& time) -> std::optional<std::uint64_t> {
+    return time && time->count() >= 0 ? std::optional(static_cast<std::uint64_t>(time->count()))
+                                      : std::nullopt;
   };
-  seconds("ttl_s", age.ttl);
-  if (age.ttl) {
-    line.boolean("expires", age.ttl->count() >= 0);
-  } else {
-    line.raw("expires", "null");
-  }
-  seconds("idle_s", age.idle);
+  line.number_or_null("ttl_s", seconds(age.ttl));
+  age.ttl ? line.boolean("expires", age.ttl->count() >= 0) : line.raw("expires", "null");
+  line.number_or_null("idle_s", seconds(age.idle));
 }
 
 }  // namespace mcds

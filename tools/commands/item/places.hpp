@@ -1,15 +1,7 @@
 // Where an application's client keeps an item, and what asking there said.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
-#include <vector>
-
-#include "common/base/json.hpp"
 #include "common/cluster/cluster.hpp"
-#include "tools/cli/names.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -28,23 +20,27 @@ struct Item {
 // One for each name. Throws InvalidInput if one is not a valid key.
 std::vector<Item> items_of(Session& session, std::span<const std::string> names);
 
-// Does `act` with the names of `options.keys`, or of standard input. What is `also` taken need be no key.
+// Answers for the names of `options.keys`, or of standard input. What is `also` taken need be no key.
 using AlsoTaken = std::function<bool(const std::string& name)>;
-ExitStatus for_items(Session& session, const ItemOptions& options, const NameTasks::Act& act,
+ExitStatus for_items(Session& session, const ItemOptions& options, const AnswerNames& answer,
                      const AlsoTaken& also = {});
 
 // What the places of one item said.
 struct ItemReplies {
   std::vector<Reply> replies;  // in the order of Item::places
 
-  // The first that has it; nullptr: none.
-  const Reply* found() const;
+  // The first with this outcome; nullptr: none.
+  const Reply* with(Outcome outcome) const;
   // Of a place that gave no answer.
   const Reply* failed() const;
 };
 
-// One trip, or some where values are large; `each` is called in order.
+// One trip to all places; `each` is called in order.
+using RequestTo = std::function<Request(const ItemPlace& place)>;
 using AskedItem = std::function<void(std::size_t i, const ItemReplies& replies)>;
+void ask_items(Session& session, std::span<const Item> items, const RequestTo& request,
+               const AskedItem& each);
+// The items themselves: one trip, or some where values are large.
 void probe_items(Session& session, std::span<const Item> items, const AskedItem& each);
 
 // What expect() throws for it.

@@ -1,12 +1,7 @@
 // mcds item remove: keys that are typed, and lines as item list prints them.
-#include <algorithm>
 #include <map>
 
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
-#include "common/cluster/statistics.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/session.hpp"
+#include "common/operations/removal.hpp"
 #include "tools/commands/item/places.hpp"
 
 namespace mcds {
@@ -37,26 +32,19 @@ constexpr int most_looks = 4;
 // By which two ends may differ that are the same: a server's clock shows whole seconds.
 constexpr auto tick = std::chrono::seconds(2);
 
-std::optional<std::string> text_of(const std::string& object, const std::string& name) {
-  if (const auto plain = json_field(object, name)) return json_unquote(*plain);
-  const auto encoded = json_field(object, name + "_b64");
-  const auto digits = encoded ? json_unquote(*encoded) : std::nullopt;
-  return digits ? parse_base64(*digits) : std::nullopt;
-}
-
 // A line as list prints it: the item it saw, and no other. nullopt: it is a key.
 std::optional<Target> listed(Session& session, const std::string& line) {
   if (!line.starts_with("{\"key")) return std::nullopt;
-  const auto key = text_of(line, "key");
-  const auto server = text_of(line, "server");
-  const auto cas = text_of(line, "cas");
+  const auto key = json_bytes(line, "key");
+  const auto server = json_bytes(line, "server");
+  const auto cas = json_bytes(line, "cas");
   if (!key || !server || !cas) return std::nullopt;
   const std::size_t index = server_named(session.placement()->pool(), *server, "\"server\"");
   const std::uint64_t unique = parse_u64(*cas).value_or(0);
   std::optional<Seen> seen;
-  if (const auto digest = text_of(line, "digest")) {
+  if (const auto digest = json_bytes(line, "digest")) {
     seen = {.digest = *digest, .flags = parse_u64(json_field(line, "flags").value_or("")).value_or(0)};
-    if (const auto end = text_of(line, "expires_at")) seen->end = parse_time(*end, {}, "\"expires_at\"");
+    if (const auto end = json_bytes(line, "expires_at")) seen->end = parse_time(*end, {}, "\"expires_at\"");
   }
   std::string whole = session.key_prefix() + *key;
   Request request =
@@ -74,15 +62,14 @@ class Remover {
     if (options.on) on_ = server_named(session.placement()->pool(), *options.on, "--on");
   }
 
-  ExitStatus remove(std::span<const std::string> names, const NameTasks::Fail& fail) {
-    const std::vector<Target> targets = targets_of(names);
+  void remove(const Window<std::string>& names) {
+    const std::vector<Target> targets = targets_of(names.items);
     std::vector<Request> requests;
     for (const Target& target : targets) {
       for (const Request& request : target.requests) requests.push_back(as_asked(request));
     }
     std::vector<Reply> replies = session_.cluster().execute(requests);
     look_closer(targets, replies);
-    ExitStatus status = ExitStatus::ok;
     auto next = replies.begin();
     for (std::size_t i = 0; i < targets.size(); ++i) {
       const auto end = next + static_cast<std::ptrdiff_t>(targets[i].requests.size());
@@ -91,13 +78,12 @@ class Remover {
       const auto failed =
           std::find_if(of_target.begin(), of_target.end(), [](const Reply& reply) { return reply.failed(); });
       if (failed != of_target.end()) {
-        fail(i, failure_of(session_, *failed));
+        names.fail(i, failure_of(session_, *failed));
         ++kept_["failed"];
       } else {
-        status = worse(status, print(targets[i], of_target));
+        names.note(print(targets[i], of_target));
       }
     }
-    return status;
   }
 
   // Whether the line is one of item list.
@@ -148,12 +134,13 @@ class Remover {
       const Request& asked = doubt.target->requests.front();
       probes.push_back(Request::probe(asked.key, *asked.server));
     }
-    const std::vector<WallTime> times = server_times();
+    const std::vector<std::int64_t> times = server_times(session_.cluster(), session_.clock());
     const std::vector<Reply> now = session_.cluster().execute(probes);
     std::vector<Request> removals;
     std::vector<Doubt> same;
     for (std::size_t i = 0; i < doubts.size(); ++i) {
-      if (!is_same(*doubts[i].target->seen, now[i], times[*probes[i].server])) continue;
+      if (!is_same(*doubts[i].target->seen, now[i], WallTime(std::chrono::seconds(times[*probes[i].server]))))
+        continue;
       if (options_.dry_run) doubts[i].reply->cas = doubts[i].target->requests.front().cas;
       if (options_.dry_run) continue;
       same.push_back(doubts[i]);
@@ -173,18 +160,6 @@ class Remover {
     if (never || !seen.end) return never == !seen.end;
     const auto apart = server_time + *now.age.ttl - *seen.end;
     return apart <= tick && apart >= -tick;
-  }
-
-  // By the servers' own clocks.
-  std::vector<WallTime> server_times() {
-    std::vector<WallTime> times(session_.placement()->pool().size(), session_.clock().wall());
-    std::vector<Request> requests;
-    for (std::size_t i = 0; i < times.size(); ++i) requests.push_back(Request::stats(i));
-    for (const Reply& reply : session_.cluster().execute(requests)) {
-      const auto time = reply.failed() ? std::nullopt : statistic_number(reply.value, "time");
-      if (time) times[reply.server] = WallTime(std::chrono::seconds(*time));
-    }
-    return times;
   }
 
   Request as_asked(const Request& request) const {
@@ -234,16 +209,15 @@ class Remover {
         servers.push_back(session_.server_address(replies[i].server));
     }
     const bool yes = !servers.empty();
-    JsonObject line;
-    line.bytes("key", target.key).boolean(options_.dry_run ? "would_remove" : "removed", yes);
+    JsonObject line =
+        JsonObject("key", target.key).boolean(options_.dry_run ? "would_remove" : "removed", yes);
     const char* reason = changed ? "changed" : "missing";
     if (!yes) line.bytes("reason", reason);
     yes ? ++removed_ : ++kept_[reason];
     undecided_ += changed && !target.seen ? 1 : 0;
     line.bytes("server", yes ? servers.front() : session_.server_address(replies.front().server));
     if (servers.size() > 1) line.strings("servers", servers);
-    session_.output().answer(line, yes ? "1" : "0");
-    return yes ? ExitStatus::ok : ExitStatus::no;
+    return answer_yes(session_, line, yes);
   }
 
   Session& session_;
@@ -261,10 +235,7 @@ ExitStatus item_remove(Session& session, const ItemOptions& options) {
   if (options.keys.empty()) throw InvalidInput("no KEY given; see mcds item remove --help");
   Remover remover(session, options);
   const ExitStatus status = for_items(
-      session, options,
-      [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
-        return remover.remove(names, fail);
-      },
+      session, options, [&](const Window<std::string>& names) { remover.remove(names); },
       [&](const std::string& name) { return remover.is_listed(name); });
   remover.finish();
   return status;

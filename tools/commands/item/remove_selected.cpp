@@ -4,11 +4,9 @@
 #include <iostream>
 
 #include "common/operations/removal.hpp"
-#include "tools/cli/key_rules.hpp"
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
 #include "tools/cli/removal.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {
@@ -51,21 +49,14 @@ class SelectionRemover {
  private:
   SelectedRemoval::Watch watch() {
     return {[this](const std::string& key, std::size_t server, const char* kept) { show(key, server, kept); },
-            [this](const Failure& failure) {
-              session_.output().failed_lines(failure, ++failures_);
-              status_ = worse(status_, status_of(failure.code()));
-            },
-            [this](std::uint64_t done) {
-              progress_.advance(done - done_);
-              done_ = done;
-            }};
+            [this](const Failure& failure) { status_ = worse(status_, session_.output().failed(failure)); },
+            [this](std::uint64_t done) { progress_.reach(done); }};
   }
 
   void show(const std::string& key, std::size_t server, const char* kept) {
     if (session_.output().mode() == OutputMode::value || (kept != nullptr && ++kept_ > shown_lines)) return;
     progress_.hide();
-    JsonObject line;
-    line.bytes("key", key.substr(session_.key_prefix().size()));
+    JsonObject line("key", key.substr(session_.key_prefix().size()));
     line.boolean(options_.dry_run ? "would_remove" : "removed", kept == nullptr);
     if (kept != nullptr) line.bytes("reason", kept);
     session_.output().answer(line.bytes("server", session_.server_address(server)), {});
@@ -81,8 +72,7 @@ class SelectionRemover {
     if (options_.older_than)
       removed.selection.real("older_than_s", std::chrono::duration<double>(*options_.older_than).count());
     if (options_.on) removed.selection.bytes("server", *options_.on);
-    JsonObject line;
-    line.number("keys", report.listed).number("size_bytes", report.bytes);
+    JsonObject line = JsonObject().number("keys", report.listed).number("size_bytes", report.bytes);
     summary_.print(line, removed, std::to_string(report.removed));
   }
 
@@ -90,7 +80,7 @@ class SelectionRemover {
   const ItemOptions& options_;
   RemovalSummary summary_;
   Progress progress_;
-  std::uint64_t done_ = 0, kept_ = 0, failures_ = 0;
+  std::uint64_t kept_ = 0;
   ExitStatus status_ = ExitStatus::ok;
   SelectedRemoval removal_;
 };

@@ -1,21 +1,13 @@
 // mcds item save: parsing and printing; what is saved, and how, stands in common/operations/save.hpp.
 #include <unistd.h>
 
-#include <algorithm>
-#include <optional>
-
 #include "common/cluster/statistics.hpp"
-#include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/item/saving.hpp"
 
 namespace mcds {
 
 namespace {
-
-constexpr std::size_t named_structures = 20;
 
 std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
   if (!options.on) return {};
@@ -60,11 +52,9 @@ class ItemSaver {
     const std::uint64_t keys = save_.list([this](const TakeLiveKey& take) { return dump_.results(take); });
     progress_.emplace(session_.clock(), "items", keys);
     SaveDone done;
-    done.report = save_.write({[this](const Failure& failure) { fail(failure); },
-                               [this](std::uint64_t count) {
-                                 progress_->advance(count - shown_, count);
-                                 shown_ = count;
-                               }});
+    done.report = save_.write(
+        {[this](const Failure& failure) { status_ = worse(status_, session_.output().failed(failure)); },
+         [this](std::uint64_t count) { progress_->reach(count, count); }});
     progress_->hide();
     done.took = session_.clock().steady() - started;
     session_.output().tell_errors();
@@ -78,16 +68,10 @@ class ItemSaver {
   }
 
  private:
-  void fail(const Failure& failure) {
-    session_.output().failed_lines(failure, ++failures_);
-    status_ = worse(status_, status_of(failure.code()));
-  }
-
   Session& session_;
   Save save_;
   LiveDump dump_;
   std::optional<Progress> progress_;
-  std::uint64_t shown_ = 0, failures_ = 0;
   ExitStatus status_ = ExitStatus::ok;
 };
 
@@ -103,19 +87,17 @@ void print(Session& session, const SaveDone& done, const std::string& file) {
     all.keys += server.keys, all.saved += server.saved, all.expired += server.expired;
     all.vanished += server.vanished, all.failed += server.failed;
     if (session.output().mode() == OutputMode::value) continue;
-    JsonObject line;
-    line.bytes("server", session.server_address(i)).number("keys", server.keys);
+    JsonObject line = JsonObject("server", session.server_address(i)).number("keys", server.keys);
     line.number("saved", server.saved).number("expired", server.expired);
     line.number("vanished", server.vanished).number("failed", server.failed);
     answer(line.boolean("complete", report.dumps[i].complete), {});
   }
-  for (std::size_t i = 0; i < std::min(report.torn.size(), named_structures); ++i) {
+  for (const std::string& torn : report.torn) {
     if (session.output().mode() == OutputMode::value) break;
     JsonObject line;
-    answer(line.bytes("structure", report.torn[i]).boolean("saved", false).bytes("reason", "changed"), {});
+    answer(line.bytes("structure", torn).boolean("saved", false).bytes("reason", "changed"), {});
   }
-  JsonObject line;
-  line.bytes("file", file).number("keys", all.keys).number("saved", all.saved);
+  JsonObject line = JsonObject("file", file).number("keys", all.keys).number("saved", all.saved);
   line.number("expired", all.expired).number("vanished", all.vanished).number("failed", all.failed);
   line.number("structures", report.structures).number("torn", report.torn.size());
   add_passed_over(line, report.passed_over);

@@ -1,7 +1,5 @@
 #include "tools/commands/item/saving.hpp"
 
-#include "common/base/units.hpp"
-
 namespace mcds {
 
 namespace {

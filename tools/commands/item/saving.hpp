@@ -2,15 +2,10 @@
 // and says at the end what became of it.
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "common/base/compression.hpp"
 #include "common/base/new_file.hpp"
 #include "common/operations/load.hpp"
 #include "common/operations/save.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/input.hpp"
 #include "tools/commands/item/options.hpp"
 
 namespace mcds {

@@ -1,7 +1,5 @@
 #include "tools/commands/item/selection.hpp"
 
-#include <algorithm>
-
 namespace mcds {
 
 std::int64_t FirstKeys::rank_of(const LiveKey& about) const {

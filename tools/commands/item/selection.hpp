@@ -1,15 +1,11 @@
 // Which live keys item list shows, and in what order.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "common/cluster/keys/live.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <utility>
-
-#include "common/base/json.hpp"
 #include "tools/cli/here.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -3,11 +3,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <string>
-
-#include "common/base/errors.hpp"
-
 namespace mcds {
 
 namespace {
@@ -33,7 +28,6 @@ LeaseKeeper::LeaseKeeper(Lock& lock, Lease lease, Plan plan, Clock& clock, const
 
 LeaseKeeper::~LeaseKeeper() {
   finish();
-  close(changed_);
 }
 
 void LeaseKeeper::started() {

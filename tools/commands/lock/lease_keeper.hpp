@@ -7,13 +7,13 @@
 
 #include <atomic>
 #include <condition_variable>
-#include <functional>
 #include <mutex>
-#include <string_view>
 #include <thread>
 
+#include "common/base/descriptors.hpp"
 #include "common/structures/lock/lock.hpp"
 #include "tools/cli/child.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -55,7 +55,7 @@ class LeaseKeeper final : public ChildWatch {
   Plan plan_;
   Clock& clock_;
   const Guardian& guardian_;
-  int changed_;
+  Descriptor changed_;
   std::atomic<Duration::rep> deadline_;  // of the lease, in the clock's nanoseconds
   std::atomic<bool> lost_ = false;
   std::atomic<std::uint64_t> renewals_ = 0;

@@ -1,21 +1,10 @@
 // mcds lock: parsing and printing; the algorithm is in common/structures/lock/lock.hpp, `run` in
-// lock_run.cpp.
+// run.cpp.
 #include <sys/types.h>
 
-#include <algorithm>
-#include <memory>
-
-#include "common/base/bytes.hpp"
-#include "common/base/errors.hpp"
 #include "common/base/result.hpp"
-#include "common/base/units.hpp"
 #include "tools/cli/child.hpp"
-#include "tools/cli/copy_list.hpp"
-#include "tools/cli/names.hpp"
-#include "tools/cli/program.hpp"
 #include "tools/cli/seconds.hpp"
-#include "tools/cli/where_keys.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/options.hpp"
 
@@ -25,12 +14,6 @@ namespace {
 
 constexpr const char* longest_ttl_help =
     "with --copies: the longest ttl in use, the same for all users; default 10m";
-
-JsonObject answer_for(const std::string& name) {
-  JsonObject answer;
-  answer.bytes("lock", name);
-  return answer;
-}
 
 void add_holder(JsonObject& answer, const std::string& holder) {
   if (!holder.empty()) answer.raw("holder", holder);
@@ -55,23 +38,25 @@ ExitStatus acquire(Session& session, const LockOptions& options) {
   InterruptibleClock clock(session.clock(), held);
   LockSlots slots = slots_of(session, options, clock);
   const auto [answer, slot] = slots.acquire(wish);
-  JsonObject line = answer_for(options.name);
+  JsonObject line("lock", options.name);
   line.boolean("acquired", answer.lease.has_value());
   add_slot(line, options, slot);
   if (answer.lease)
     add_lease(line, *answer.lease, ttl);
   else
     add_holder(line, answer.holder);
-  line.bytes("server", session.server_address(answer.server));
-  add_copies(line, session, answer.copies, "held");
+  const AnswerFrom from{answer.server, answer.copies, "held"};
   if (!answer.lease) {
-    if (session.output().mode() == OutputMode::value) return tell_busy(session, options, answer);
-    session.output().answer(line, {});
+    if (session.output().mode() == OutputMode::value) {
+      warn_of_copies(session, answer.copies);
+      return tell_busy(session, options, answer);
+    }
+    answer_from(session, line, from, {});
     return busy_exit(options.busy_status);
   }
   try {
     held.check();
-    session.output().answer(line, answer.lease->token);
+    answer_from(session, line, from, answer.lease->token);
   } catch (...) {
     // The caller never saw the token, so release the lock instead of blocking others until it expires.
     give_up(slots.at(slot), *answer.lease);
@@ -94,15 +79,13 @@ ExitStatus renew(Session& session, const LockOptions& options) {
   Lock lock = lock_of(session, options, slot_of(token));
   const auto [renewal, lease, ttl] = lock.renew(token, options.ttl);
   const bool renewed = renewal == Lock::Renewal::renewed;
-  JsonObject line = answer_for(options.name);
+  JsonObject line("lock", options.name);
   line.boolean("renewed", renewed);
   if (renewed)
     add_lease(line, lease, ttl);
   else
     line.bytes("reason", renewal == Lock::Renewal::not_owner ? "not_owner" : "not_held");
-  line.bytes("server", session.server_address(lock.server()));
-  session.output().answer(line, renewed ? "1" : "0");
-  return renewed ? ExitStatus::ok : ExitStatus::no;
+  return answer_yes_from(session, line, {lock.server()}, renewed);
 }
 
 ExitStatus release(Session& session, const LockOptions& options) {
@@ -116,36 +99,24 @@ ExitStatus release(Session& session, const LockOptions& options) {
   Lock lock = lock_of(session, options, slot);
   const Lock::Freed freed = options.force ? lock.force_release() : lock.release(*options.token);
   const bool released = freed.result == Lock::Freed::Result::released;
-  JsonObject line = answer_for(options.name);
+  JsonObject line("lock", options.name);
   line.boolean("released", released);
   if (!released)
     line.bytes("reason", freed.result == Lock::Freed::Result::not_owner ? "not_owner" : "not_held");
   if (released && options.force) add_holder(line.boolean("forced", true), freed.holder);
-  if (released) line.bytes("server", session.server_address(lock.server()));
-  add_copies(line, session, freed.copies, "held");
-  session.output().answer(line, released ? "1" : "0");
-  return released ? ExitStatus::ok : ExitStatus::no;
+  const auto server = released ? std::optional(lock.server()) : std::nullopt;
+  return answer_yes_from(session, line, {server, freed.copies, "held"}, released);
 }
 
 ExitStatus show_one(Session& session, const Lock::Shown& shown, std::optional<std::size_t> slot = {}) {
-  JsonObject line = answer_for(shown.name);
+  JsonObject line("lock", shown.name);
   line.boolean("held", shown.held);
   if (slot) line.number("slot", *slot);
   add_holder(line, shown.holder);
   if (shown.ttl && shown.ttl->count() >= 0)
     line.number("ttl_s", static_cast<std::uint64_t>(shown.ttl->count()));
-  if (shown.held) line.bytes("server", session.server_address(shown.server));
-  add_copies(line, session, shown.copies, "held");
-  session.output().answer(line, shown.held ? "1" : "0");
-  return shown.held ? ExitStatus::ok : ExitStatus::no;
-}
-
-// One window of names; each must be good for a lock.
-ExitStatus for_locks(Session& session, const LockOptions& options, NameTasks::Act act) {
-  const auto check = [&](const std::string& name) {
-    static_cast<void>(Lock(session.context_with_copies(), name));
-  };
-  return for_names(session, options.names, {check, std::move(act)});
+  const auto server = shown.held ? std::optional(shown.server) : std::nullopt;
+  return answer_yes_from(session, line, {server, shown.copies, "held"}, shown.held);
 }
 
 // A line per slot; held if any is.
@@ -159,69 +130,46 @@ ExitStatus show_slots(Session& session, const LockOptions& options, const std::s
   return status;
 }
 
+ExitStatus forget_one(Session& session, const std::string& name) {
+  const Lock::Forgotten done = Lock::forget(session.context_with_copies(), name);
+  const bool yes = done == Lock::Forgotten::forgotten;
+  JsonObject line("lock", name);
+  line.boolean("forgotten", yes);
+  if (!yes) line.bytes("reason", done == Lock::Forgotten::held ? "held" : "missing");
+  return answer_yes(session, line, yes);
+}
+
+// Each must be good for a lock.
+ExitStatus for_locks(Session& session, const LockOptions& options, const AnswerNames& answer) {
+  const auto check = [&](const std::string& name) { Lock(session.context_with_copies(), name); };
+  return for_names(session, options.names, check, answer);
+}
+
 ExitStatus forget(Session& session, const LockOptions& options) {
-  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
-    ExitStatus worst = ExitStatus::ok;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const auto done = attempt([&] { return Lock::forget(session.context_with_copies(), names[i]); });
-      if (done.failure()) {
-        fail(i, *done.failure());
-        continue;
-      }
-      const bool yes = done.value() == Lock::Forgotten::forgotten;
-      JsonObject line = answer_for(names[i]);
-      line.boolean("forgotten", yes);
-      if (!yes) line.bytes("reason", done.value() == Lock::Forgotten::held ? "held" : "missing");
-      session.output().answer(line, yes ? "1" : "0");
-      worst = worse(worst, yes ? ExitStatus::ok : ExitStatus::no);
-    }
-    return worst;
+  return for_locks(session, options, [&](const Window<std::string>& window) {
+    answer_one_by_one(window, [&](const std::string& name) { return forget_one(session, name); });
   });
 }
 
 ExitStatus show(Session& session, const LockOptions& options) {
-  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail& fail) {
-    ExitStatus worst = ExitStatus::ok;
+  return for_locks(session, options, [&](const Window<std::string>& window) {
     if (options.slots) {
-      for (std::size_t i = 0; i < names.size(); ++i) {
-        try {
-          worst = worse(worst, show_slots(session, options, names[i]));
-        } catch (const Failure& failure) {
-          fail(i, failure);
-        }
-      }
-      return worst;
+      answer_one_by_one(window, [&](const std::string& name) { return show_slots(session, options, name); });
+    } else {
+      answer_each(window, Lock::show(session.context_with_copies(), window.items),
+                  [&](const std::string&, const Lock::Shown& shown) { return show_one(session, shown); });
     }
-    const auto all = Lock::show(session.context_with_copies(), names);
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].failure)
-        fail(i, *all[i].failure);
-      else
-        worst = worse(worst, show_one(session, all[i]));
-    }
-    return worst;
   });
 }
 
 ExitStatus where(Session& session, const LockOptions& options) {
-  return for_locks(session, options, [&](std::span<const std::string> names, const NameTasks::Fail&) {
+  return where_names(session, options.names, [&](const std::string& name) {
+    if (!options.slots) return std::vector{Lock(session.context_with_copies(), name).key()};
+    LockSlots slots(session.context_with_copies(), name, *options.slots);
     std::vector<std::string> keys;
-    for (const std::string& name : names) {
-      if (options.slots) {
-        LockSlots slots(session.context_with_copies(), name, *options.slots);
-        for (std::size_t slot = 0; slot < slots.size(); ++slot) keys.push_back(slots.at(slot).key());
-      } else {
-        keys.push_back(Lock(session.context_with_copies(), name).key());
-      }
-    }
-    return print_where(session, keys);
+    for (std::size_t slot = 0; slot < slots.size(); ++slot) keys.push_back(slots.at(slot).key());
+    return keys;
   });
-}
-
-using LockVerb = ExitStatus (*)(Session&, const LockOptions&);
-
-void act(Verb& verb, const std::shared_ptr<LockOptions>& options, LockVerb run) {
-  verb.action([options, run](Session& session) { return run(session, *options); });
 }
 
 void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, const char* ttl_help) {
@@ -238,18 +186,17 @@ void declare_taking(Verb& verb, const std::shared_ptr<LockOptions>& options, con
       .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl);
 }
 
-void declare_run(Command& command) {
-  auto options = std::make_shared<LockOptions>();
-  Verb& verb = command.verb("run", "run a command while holding a lock");
-  verb.answer("lock acquired slot? slots? holder? server")
+void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) {
+  command.verb("run", "run a command while holding a lock")
+      .with(declare_taking, options, "how long the lock lives without a renewal; default 30s")
+      .answer("lock acquired slot? slots? holder? server")
       .answer("lock acquired slot? slots? token fence server started_at renewals finished_at outcome @result")
       .answer("lock acquired without_lock @result")
       .example("mcds lock run nightly -- /usr/local/bin/backup.sh")
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report")
-      .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv");
-  declare_taking(verb, options, "how long the lock lives without a renewal; default 30s");
-  verb.choice("--on-lost", {"term", "warn"},
+      .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv")
+      .choice("--on-lost", {"term", "warn"},
               "when the lock is lost: stop the command, or only print a warning; default term",
               &options->on_lost)
       .option("--grace", "D", "time between TERM and KILL; default 5s, or a quarter of a ttl below 20s",
@@ -261,73 +208,40 @@ void declare_run(Command& command) {
       .choice("--if-down", {"fail", "run"},
               "when no server answers: fail, or run without the lock; default fail", &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report)
-      .child(options->command, true);
-  act(verb, options, run_locked);
+      .child(options->command, true)
+      .action(run_locked, options);
 }
 
-void declare_acquire(Command& command) {
-  auto options = std::make_shared<LockOptions>();
-  Verb& verb = command.verb("acquire", "take a lock and print its token");
-  verb.answer("lock acquired slot? slots? @lease server @copies")
+void declare_held(Command& command, const std::shared_ptr<LockOptions>& options) {
+  command.verb("acquire", "take a lock and print its token")
+      .with(declare_taking, options, "time until the lock expires; default 60s")
+      .answer("lock acquired slot? slots? @lease server @copies")
       .answer("lock acquired slot? slots? holder? server @copies")
       .example("mcds lock acquire nightly --ttl 10m")
       .example("token=$(mcds lock acquire deploy -w 30s -o value) || exit")
       .example("mcds lock acquire ledger --fence --note \"month end\"")
-      .example("mcds lock acquire encoder --slots 3");
-  declare_taking(verb, options, "time until the lock expires; default 60s");
-  verb.flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence);
-  act(verb, options, acquire);
-}
-
-void declare_owned(Command& command) {
-  auto renewing = std::make_shared<LockOptions>();
-  Verb& renew_verb = command.verb("renew", "extend a lock you hold");
-  renew_verb.answer("lock renewed @lease server")
+      .example("mcds lock acquire encoder --slots 3")
+      .flag("--fence", "draw a fencing token, larger than all earlier ones", options->fence)
+      .action(acquire, options);
+  command.verb("renew", "extend a lock you hold")
+      .answer("lock renewed @lease server")
       .answer("lock renewed reason server")
       .example("mcds lock renew nightly --token \"$token\" --ttl 10m")
-      .argument("NAME", "the lock", &renewing->name)
-      .option("--token", "T", "the token printed by acquire", &renewing->token)
-      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &renewing->ttl)
-      .option("--longest-ttl", "D", longest_ttl_help, &renewing->longest_ttl);
-  act(renew_verb, renewing, renew);
-  auto releasing = std::make_shared<LockOptions>();
-  Verb& release_verb = command.verb("release", "release a lock");
-  release_verb.answer("lock released forced? holder? server @copies")
+      .argument("NAME", "the lock", &options->name)
+      .option("--token", "T", "the token printed by acquire", &options->token)
+      .option("--ttl", "D", "the ttl from now; default: the ttl last used", &options->ttl)
+      .option("--longest-ttl", "D", longest_ttl_help, &options->longest_ttl)
+      .action(renew, options);
+  command.verb("release", "release a lock")
+      .answer("lock released forced? holder? server @copies")
       .answer("lock released reason @copies")
       .example("mcds lock release nightly --token \"$token\"")
       .example("mcds lock release nightly --force")
-      .argument("NAME", "the lock", &releasing->name)
-      .option("--token", "T", "the token printed by acquire", &releasing->token)
-      .flag("--force", "release it regardless of its holder", releasing->force)
-      .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &releasing->slot);
-  act(release_verb, releasing, release);
-}
-
-void declare_looking(Command& command) {
-  auto showing = std::make_shared<LockOptions>();
-  Verb& show_verb = command.verb("show", "print who holds a lock; exit 1 if it is not held");
-  show_verb.answer("lock held slot? holder? ttl_s? server? @copies")
-      .example("mcds lock show nightly")
-      .argument("NAME", "the locks; - reads one per line", &showing->names)
-      .dash()
-      .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
-              &showing->slots);
-  act(show_verb, showing, show);
-  auto forgetting = std::make_shared<LockOptions>();
-  Verb& forget_verb = command.verb("forget", "remove the fences of locks that nobody holds");
-  forget_verb.answer("lock forgotten reason?")
-      .example("mcds lock forget job-4711")
-      .argument("NAME", "the locks; - reads one per line", &forgetting->names)
-      .dash();
-  act(forget_verb, forgetting, forget);
-  auto finding = std::make_shared<LockOptions>();
-  Verb& where_verb = command.verb("where", "print the key and server of a lock");
-  where_verb.answer("@where")
-      .example("mcds lock where nightly")
-      .argument("NAME", "the locks; - reads one per line", &finding->names)
-      .dash()
-      .option("--slots", "N", "a line for each slot of a lock that has several", &finding->slots);
-  act(where_verb, finding, where);
+      .argument("NAME", "the lock", &options->name)
+      .option("--token", "T", "the token printed by acquire", &options->token)
+      .flag("--force", "release it regardless of its holder", options->force)
+      .option("--slot", "K", "with --force: this slot of a lock with --slots; default 0", &options->slot)
+      .action(release, options);
 }
 
 }  // namespace
@@ -379,10 +293,27 @@ void add_slot(JsonObject& object, const LockOptions& options, std::size_t slot) 
 }
 
 void declare_lock(Command& command) {
-  declare_run(command);
-  declare_acquire(command);
-  declare_owned(command);
-  declare_looking(command);
+  const auto options = std::make_shared<LockOptions>();
+  declare_run(command, options);
+  declare_held(command, options);
+  command.verb("show", "print who holds a lock; exit 1 if it is not held")
+      .answer("lock held slot? holder? ttl_s? server? @copies")
+      .example("mcds lock show nightly")
+      .argument("NAME", "the locks; - reads one per line", dash(&options->names))
+      .option("--slots", "N", "a line for each slot of a lock that has several; exit 1 if none is held",
+              &options->slots)
+      .action(show, options);
+  command.verb("forget", "remove the fences of locks that nobody holds")
+      .answer("lock forgotten reason?")
+      .example("mcds lock forget job-4711")
+      .argument("NAME", "the locks; - reads one per line", dash(&options->names))
+      .action(forget, options);
+  command.verb("where", "print the key and server of a lock")
+      .answer("@where")
+      .example("mcds lock where nightly")
+      .argument("NAME", "the locks; - reads one per line", dash(&options->names))
+      .option("--slots", "N", "a line for each slot of a lock that has several", &options->slots)
+      .action(where, options);
 }
 
 }  // namespace mcds

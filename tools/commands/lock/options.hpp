@@ -1,13 +1,8 @@
 // What the two sources of `mcds lock` share.
 #pragma once
 
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/structures/lock/slots.hpp"
-#include "tools/cli/exit_status.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

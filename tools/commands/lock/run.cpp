@@ -2,11 +2,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 
-#include "common/base/errors.hpp"
-#include "common/base/units.hpp"
 #include "tools/commands/lock/holder.hpp"
 #include "tools/commands/lock/lease_keeper.hpp"
 #include "tools/commands/lock/options.hpp"
@@ -172,11 +169,7 @@ class LockedRun {
   ExitStatus finish(const ChildResult& result) {
     tell_failure(session_.output(), result);
     add_result(record_, result);
-    try {
-      report_.write(record_);
-    } catch (const Failure& failure) {
-      session_.output().error(failure);  // the command's own code matters more
-    }
+    report_.write_at_the_end(record_, session_.output());
     return status_of(result);
   }
 

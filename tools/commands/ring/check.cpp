@@ -1,21 +1,16 @@
 // mcds ring check: what is wrong with the pool as this client sees it.
 #include "common/placement/ring/check.hpp"
 
-#include <memory>
-
-#include "common/base/json.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 #include "tools/commands/ring/keys.hpp"
-#include "tools/commands/ring/options.hpp"
 
 namespace mcds {
 
 namespace {
 
 JsonObject describe(const Finding& finding, const Pool& pool) {
-  JsonObject line;
-  line.bytes("check", finding.check).bytes("severity", finding.problem ? "problem" : "note");
+  JsonObject line =
+      JsonObject("check", finding.check).bytes("severity", finding.problem ? "problem" : "note");
   std::vector<std::string> addresses;
   for (const std::size_t server : finding.servers) addresses.push_back(pool[server].address());
   return line.bytes("message", finding.message).strings("servers", addresses);
@@ -67,8 +62,8 @@ ExitStatus run_check(Session& session, const CheckOptions& options) {
   ExitStatus read = ExitStatus::ok;
   if (options.keys || options.live)
     tell(check_counts(*placement, count_keys(session, options, *placement, read)));
-  JsonObject summary;
-  summary.boolean("ok", problems == 0).number("problems", problems).number("notes", notes);
+  JsonObject summary =
+      JsonObject().boolean("ok", problems == 0).number("problems", problems).number("notes", notes);
   summary.number("servers", placement->pool().size()).bytes("profile", placement->profile());
   session.output().answer(summary, std::to_string(problems));
   return worse(read, problems == 0 ? ExitStatus::ok : ExitStatus::problem);
@@ -84,10 +79,9 @@ void declare_ring_check(Verb& verb) {
       .example("mcds --servers-from nutcracker:/etc/nutcracker.yml ring check -o text")
       .example("mcds -s 10.0.0.1/?3,10.0.0.2/?1 --as gomemcache ring check")
       .option("--keys", "FILE", "also check whether these keys are distributed by weight; -: standard input",
-              &options->keys)
-      .dash()
+              dash(&options->keys))
       .flag("--live", "the same for all keys that the servers hold now", options->live)
-      .action([options](Session& session) { return run_check(session, *options); });
+      .action(run_check, options);
 }
 
 }  // namespace mcds

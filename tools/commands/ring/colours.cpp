@@ -1,7 +1,6 @@
 #include "tools/commands/ring/colours.hpp"
 
-#include <cstdint>
-#include <string_view>
+#include "common/base/bytes.hpp"
 
 namespace mcds {
 
@@ -41,13 +40,8 @@ bool is_light(const Colour& colour) {
 }
 
 std::string hex(const Colour& colour) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text = "#";
-  for (const int channel : colour) {
-    text += digits[static_cast<std::size_t>(channel / 16)];
-    text += digits[static_cast<std::size_t>(channel % 16)];
-  }
-  return text;
+  const int rgb = colour[0] << 16 | colour[1] << 8 | colour[2];
+  return '#' + hex64(static_cast<std::uint64_t>(rgb)).substr(10);
 }
 
 }  // namespace mcds

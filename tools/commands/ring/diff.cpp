@@ -1,18 +1,11 @@
 // mcds ring diff: what a change of the pool or of the client moves.
 #include "common/placement/ring/diff.hpp"
 
-#include <memory>
-#include <optional>
-
-#include "common/base/json.hpp"
-#include "common/base/units.hpp"
 #include "common/placement/ring/shares.hpp"
 #include "common/primitives/parts.hpp"
 #include "tools/cli/changed_pool.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 #include "tools/commands/ring/keys.hpp"
-#include "tools/commands/ring/options.hpp"
 
 namespace mcds {
 
@@ -62,8 +55,7 @@ class Reader {
 
 void print_pairs(Session& session, const RingDiff& diff, bool sized) {
   for (const RingDiff::Pair& pair : diff.pairs()) {
-    JsonObject line;
-    line.bytes("from", pair.from).bytes("to", pair.to).number("keys", pair.moved.keys);
+    JsonObject line = JsonObject("from", pair.from).bytes("to", pair.to).number("keys", pair.moved.keys);
     if (sized) line.number("size_bytes", pair.moved.bytes);
     line.real("share", static_cast<double>(pair.moved.keys) / static_cast<double>(diff.all().keys));
     session.output().answer(line, "");
@@ -73,8 +65,8 @@ void print_pairs(Session& session, const RingDiff& diff, bool sized) {
 // `whole`: every server's keys were read. A gate does not open on what it has not seen.
 JsonObject summary(const RingDiff& diff, const Reader& reader, const DiffOptions& options, double most,
                    bool whole) {
-  JsonObject line;
-  line.bytes("source", reader.name()).number("keys", diff.all().keys).number("moved", diff.moved().keys);
+  JsonObject line =
+      JsonObject("source", reader.name()).number("keys", diff.all().keys).number("moved", diff.moved().keys);
   line.real("moved_share", diff.moved_share()).real("ideal_share", diff.ideal_share());
   if (reader.sized()) line.number("size_bytes", diff.all().bytes).number("moved_bytes", diff.moved().bytes);
   if (diff.astray().keys > 0) line.number("astray", diff.astray().keys);
@@ -123,13 +115,12 @@ void declare_ring_diff(Verb& verb) {
       .example("mcds ring diff --as-to dalli")
       .example("mcds ring diff --to-servers-from nutcracker:new.yml --max-moved 30%")
       .option("--keys", "FILE", "compare these keys, one KEY or KEY<TAB>BYTES per line; -: standard input",
-              &options->keys)
-      .dash()
+              dash(&options->keys))
       .flag("--live", "compare all keys that the servers hold now", options->live)
       .option("--random", "N", "compare N generated keys; default 100000", &options->random)
       .option("--max-moved", "SHARE", "exit with 2 if more than this share of the keys moves: 30% or 0.3",
               &options->max_moved)
-      .action([options](Session& session) { return run_diff(session, *options); });
+      .action(run_diff, options);
 }
 
 }  // namespace mcds

@@ -1,12 +1,7 @@
 #include "tools/commands/ring/keys.hpp"
 
-#include "common/base/bytes.hpp"
-#include "common/base/json.hpp"
 #include "common/primitives/key_names.hpp"
-#include "tools/cli/batch.hpp"
-#include "tools/cli/key_rules.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/session.hpp"
 
 namespace mcds {
 
@@ -44,7 +39,6 @@ ExitStatus read_keys_of(Session& session, const std::string& file, const TakeRin
   };
   batch.run = [&](const Window<KeyAndBytes>& window) {
     for (const auto& [key, bytes] : window.items) take({key, bytes, {}});
-    return Answers();
   };
   return batch.of_lines(session, {.answers_each = false, .file = file}).worst;
 }

@@ -1,13 +1,7 @@
 // The keys that mcds ring looks at: of a file, of standard input, live ones, or made up.
 #pragma once
 
-#include <functional>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include "tools/cli/exit_status.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

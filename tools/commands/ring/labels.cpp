@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
 
 namespace mcds {
 
@@ -64,19 +65,6 @@ std::vector<std::string> short_labels(const std::vector<std::string>& labels, st
     for (const std::size_t i : group) names[i] = short_label(labels[i], of_these, most);
   }
   return names;
-}
-
-std::vector<std::string> wrapped(std::string_view text, std::size_t most) {
-  std::vector<std::string> lines;
-  while (text.size() > most) {
-    std::size_t end = text.rfind(' ', most);
-    if (end == std::string_view::npos) end = text.find(' ', most);
-    if (end == std::string_view::npos) break;
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  lines.emplace_back(text);
-  return lines;
 }
 
 }  // namespace mcds

@@ -1,9 +1,7 @@
 // Texts of a ring's drawing, made to fit.
 #pragma once
 
-#include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace mcds {
@@ -11,8 +9,5 @@ namespace mcds {
 // Labels of at most `most` characters: what all of them share at an end is left out before what tells them
 // apart.
 std::vector<std::string> short_labels(const std::vector<std::string>& labels, std::size_t most);
-
-// In lines of at most `most` characters, unless a word is longer.
-std::vector<std::string> wrapped(std::string_view text, std::size_t most);
 
 }  // namespace mcds

@@ -1,19 +1,12 @@
 // mcds ring move: parsing and printing; what is copied, and how, stands in common/structures/move/move.hpp.
 #include "common/structures/move/move.hpp"
 
-#include <algorithm>
-#include <memory>
-
-#include "common/base/json.hpp"
-#include "common/base/units.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/program.hpp"
 #include "tools/cli/removal.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/commands/ring/options.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -83,8 +76,7 @@ class Mover {
   void tell_incident(std::size_t server) {
     const auto& incident = move_.report().incidents[server];
     if (!incident || (incident->evicted == 0 && !incident->restarted && !incident->flushed)) return;
-    JsonObject line;
-    line.bytes("to", to_pool_[server].address()).number("evicted", incident->evicted);
+    JsonObject line = JsonObject("to", to_pool_[server].address()).number("evicted", incident->evicted);
     line.boolean("restarted", incident->restarted).boolean("flushed", incident->flushed);
     const std::string message =
         incident->restarted
@@ -104,8 +96,7 @@ class Mover {
   void tell_lost(std::size_t server) {
     const std::uint64_t lost = move_.report().lost[server];
     if (lost == 0) return;
-    JsonObject line;
-    line.bytes("to", to_pool_[server].address()).number("lost", lost);
+    JsonObject line = JsonObject("to", to_pool_[server].address()).number("lost", lost);
     line.bytes("message",
                "it was restarted or flushed since " + std::to_string(lost) +
                    " of these items were copied to it, or does not answer; to copy them again, move without "
@@ -154,8 +145,7 @@ class Mover {
   }
 
   void print_left(const LeftItem& item) {
-    JsonObject line;
-    line.bytes("key", item.key).bytes("left", item.reason);
+    JsonObject line = JsonObject("key", item.key).bytes("left", item.reason);
     line.bytes("from", from_pool_[item.from].address()).bytes("to", to_pool_[item.to].address());
     session_.output().answer_name(line.bytes("message", item.message), item.key);
   }
@@ -170,8 +160,7 @@ class Mover {
 
   void print_server(std::size_t index) {
     const MovedServer& server = move_.report().servers[index];
-    JsonObject line;
-    line.bytes("server", from_pool_[index].address()).number("keys", server.keys);
+    JsonObject line = JsonObject("server", from_pool_[index].address()).number("keys", server.keys);
     line.number("stays", server.stays).number("moves", server.moves);
     line.number("arrived", server.arrived).number("astray", server.astray).number("locks", server.locks);
     session_.output().answer(line.boolean("complete", move_.report().dumps[index].complete), {});
@@ -185,8 +174,8 @@ class Mover {
   }
 
   void print_pair(const std::pair<std::size_t, std::size_t>& servers, const MovedPair& pair) {
-    JsonObject line;
-    line.bytes("from", from_pool_[servers.first].address()).bytes("to", to_pool_[servers.second].address());
+    JsonObject line = JsonObject("from", from_pool_[servers.first].address())
+                          .bytes("to", to_pool_[servers.second].address());
     add(line, pair);
     session_.output().answer(line, {});
   }
@@ -265,7 +254,7 @@ void declare_ring_move(Verb& verb) {
       .flag("--without-cas", "also between servers that run without cas (-C): stop the writers first",
             options->without_cas)
       .flag("--list", "print a line for each key that is left; default: the first 20", options->list)
-      .action([options](Session& session) { return run_move(session, *options); });
+      .action(run_move, options);
 }
 
 }  // namespace mcds

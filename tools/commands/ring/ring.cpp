@@ -1,23 +1,12 @@
 // mcds ring: how the keys divide over the servers. Asks no server but with --live.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 
-#include "common/base/json.hpp"
-#include "common/base/units.hpp"
 #include "common/placement/ring/check.hpp"
 #include "common/placement/ring/shares.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/ring/keys.hpp"
-#include "tools/commands/ring/options.hpp"
 #include "tools/commands/ring/svg.hpp"
+#include "tools/commands/run_report.hpp"
 
 namespace mcds {
 
@@ -47,9 +36,9 @@ struct OwnKeys {
   explicit OwnKeys(std::size_t servers) : counts(servers), unlisted(servers) {}
 };
 
-class Report {
+class SharesPrinter {
  public:
-  Report(Session& session, const Placement& placement, const RingShares& shares, const OwnKeys& keys)
+  SharesPrinter(Session& session, const Placement& placement, const RingShares& shares, const OwnKeys& keys)
       : session_(session), placement_(placement), shares_(shares), keys_(keys) {
     largest_ = *std::max_element(shares.shares.begin(), shares.shares.end());
   }
@@ -62,8 +51,7 @@ class Report {
  private:
   JsonObject answer(std::size_t index) const {
     const Server& server = placement_.pool()[index];
-    JsonObject line;
-    line.bytes("server", server.address()).number("index", index);
+    JsonObject line = JsonObject("server", server.address()).number("index", index);
     if (!server.name.empty()) line.bytes("name", server.name);
     line.number("weight", server.weight);
     line.real("share", shares_.shares[index]).real("fair", shares_.fair[index]);
@@ -79,8 +67,7 @@ class Report {
   }
 
   JsonObject row(std::size_t index) const {
-    JsonObject line;
-    line.bytes("server", placement_.pool()[index].address());
+    JsonObject line("server", placement_.pool()[index].address());
     line.bytes("share", format_percent(shares_.shares[index]))
         .bytes("fair", format_percent(shares_.fair[index]));
     if (!shares_.points.empty()) line.number("points", shares_.points[index]);
@@ -93,33 +80,6 @@ class Report {
   const RingShares& shares_;
   const OwnKeys& keys_;
   double largest_ = 0;
-};
-
-// The file of a drawing, opened before anything is computed, so that an unwritable file is reported early.
-class DrawingFile {
- public:
-  explicit DrawingFile(const std::string& path)
-      : path_(path), descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail();
-  }
-  ~DrawingFile() { close(descriptor_); }
-  DrawingFile(const DrawingFile&) = delete;
-  DrawingFile& operator=(const DrawingFile&) = delete;
-
-  void write(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) fail();
-      if (written > 0) bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
-  }
-
- private:
-  [[noreturn]] void fail() const {
-    throw Failure(ErrorCode::cannot_write, "cannot write the drawing " + path_ + ": " + std::strerror(errno));
-  }
-  std::string path_;
-  int descriptor_;
 };
 
 // The user's own keys, if there are any: counted, and dots of the drawing.
@@ -154,10 +114,10 @@ std::string name_of_pool(Session& session) {
   if (options.servers_from) return *options.servers_from;
   if (options.pool) return "pool " + *options.pool;
   for (const char* name : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
-    if (std::getenv(name) != nullptr) return {};
+    if (environment(name)) return {};
   }
-  const char* named = std::getenv("MCDS_POOL");
-  const std::string name = named != nullptr ? named : session.config().pool.value_or("");
+  const auto named = environment("MCDS_POOL");
+  const std::string name = named ? *named : session.config().pool.value_or("");
   return name.empty() ? name : "pool " + name;
 }
 
@@ -172,8 +132,8 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   if (options.keys && options.live) throw InvalidInput("give either --keys or --live, not both");
   const Placement& placement = *session.placement();
   const bool to_stdout = options.svg == "-";
-  std::optional<DrawingFile> file;
-  if (options.svg && !to_stdout) file.emplace(*options.svg);
+  // Opened before anything is computed, so that an unwritable file is reported early.
+  Report file(to_stdout ? std::nullopt : options.svg, "drawing");
   const RingShares shares = ring_shares(placement, session.key_prefix());
   RingDrawing drawing = draw_ring(placement, shares);
   drawing.pool = name_of_pool(session);
@@ -183,12 +143,12 @@ ExitStatus show_shares(Session& session, const SharesOptions& options) {
   const ExitStatus status = counts ? take_keys(session, options, drawing, keys) : ExitStatus::ok;
   const bool in_text = session.output().mode() == OutputMode::text && !to_stdout;
   if (options.svg || in_text) drawing.problems = problems_of(session, keys.counts);
-  if (file) file->write(svg_of(drawing));
+  if (options.svg && !to_stdout) file.write(svg_of(drawing));
   if (to_stdout) {
     session.output().raw(svg_of(drawing));
   } else {
-    Report report(session, placement, shares, keys);
-    for (std::size_t i = 0; i < placement.pool().size(); ++i) report.print(i);
+    SharesPrinter printer(session, placement, shares, keys);
+    for (std::size_t i = 0; i < placement.pool().size(); ++i) printer.print(i);
   }
   if (in_text) {
     for (const std::string& problem : drawing.problems) session.output().warning(problem);
@@ -204,13 +164,12 @@ void declare_ring_shares(Verb& verb) {
       .example("mcds ring")
       .example("mcds ring --as php-memcached -o text")
       .example("mcds ring --svg ring.svg --live")
-      .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares", &options->svg)
-      .dash()
+      .option("--svg", "FILE", "draw the ring; -: print the drawing instead of the shares",
+              dash(&options->svg))
       .option("--keys", "FILE", "also count these keys per server, and draw them; -: standard input",
-              &options->keys)
-      .dash()
+              dash(&options->keys))
       .flag("--live", "the same for all keys that the servers hold now", options->live)
-      .action([options](Session& session) { return show_shares(session, *options); });
+      .action(show_shares, options);
 }
 
 void declare_ring(Command& command) {

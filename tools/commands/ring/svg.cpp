@@ -1,12 +1,10 @@
 #include "tools/commands/ring/svg.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
 #include "common/placement/ring/continuum.hpp"
+#include "tools/cli/cell_words.hpp"
 #include "tools/commands/ring/colours.hpp"
 #include "tools/commands/ring/labels.hpp"
 
@@ -28,24 +26,12 @@ constexpr double rows_height = 700;
 constexpr double picture_height = 880, problem_height = 22;
 
 std::string escaped(std::string_view text) {
+  constexpr std::string_view special = "&<>\"";
+  constexpr std::array names{"&amp;", "&lt;", "&gt;", "&quot;"};
   std::string result;
   for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      default:
-        result += c;
-    }
+    const std::size_t at = special.find(c);
+    result += at == std::string_view::npos ? std::string(1, c) : names[at];
   }
   return is_utf8(result) ? result : percent_encode(text);
 }
@@ -103,8 +89,8 @@ class Writer {
     if (!drawing.keys.empty()) legend_width_ += keys_width;
     legend_top_ = centre_y + 6 - row_height_ * static_cast<double>(rows_) / 2;
     for (const std::string& problem : drawing.problems) {
-      for (std::string& line : wrapped(problem, 130 + 50 * (columns_ - 1)))
-        problems_.push_back(std::move(line));
+      const std::string lines = wrapped(problem, 0, 0, 130 + 50 * (columns_ - 1));
+      for (const std::string_view line : split(lines, '\n')) problems_.emplace_back(line);
     }
   }
 
@@ -348,16 +334,8 @@ UnitVector unit_vector(double turn) {
     sine += term * angle / (i + 1);
     term *= -square / ((i + 1) * (i + 2));
   }
-  switch (quarter % 4) {
-    case 0:
-      return {sine, -cosine};
-    case 1:
-      return {cosine, sine};
-    case 2:
-      return {-sine, cosine};
-    default:
-      return {-cosine, -sine};
-  }
+  const std::array<UnitVector, 4> turns{{{sine, -cosine}, {cosine, sine}, {-sine, cosine}, {-cosine, -sine}}};
+  return turns[static_cast<std::size_t>(quarter % 4)];
 }
 
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {

@@ -2,10 +2,8 @@
 // as dots. A pure function of its arguments: the same picture on every machine.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "common/placement/ring/shares.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -49,8 +49,7 @@ std::vector<Condition> ask_servers(Cluster& cluster, const std::vector<std::stri
 }
 
 JsonObject server_line(const Server& server, std::size_t index, const Condition& condition) {
-  JsonObject line;
-  line.bytes("server", server.address()).number("index", index);
+  JsonObject line = JsonObject("server", server.address()).number("index", index);
   if (!server.name.empty()) line.bytes("name", server.name);
   return line.boolean("up", condition.up);
 }

@@ -2,13 +2,9 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "common/base/json.hpp"
 #include "common/cluster/cluster.hpp"
-#include "tools/cli/exit_status.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

@@ -2,14 +2,9 @@
 // lines elsewhere.
 #include <unistd.h>
 
-#include <cstdlib>
-
-#include "common/base/text.hpp"
-#include "common/base/units.hpp"
 #include "common/operations/doctor/checks.hpp"
 #include "common/operations/doctor/gather.hpp"
 #include "tools/cli/config.hpp"
-#include "tools/cli/pause.hpp"
 #include "tools/cli/screen.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/hottest.hpp"
@@ -26,9 +21,7 @@ constexpr std::size_t hottest_shown = 5, findings_shown = 5;
 
 // On a terminal, unless the user wants lines there, too.
 bool wants_screen(Session& session) {
-  const char* mode = std::getenv("MCDS_OUTPUT");
-  const bool chosen =
-      session.options().output || (mode != nullptr && *mode != '\0') || session.config().output;
+  const bool chosen = session.options().output || environment("MCDS_OUTPUT") || session.config().output;
   if (isatty(STDOUT_FILENO) == 0 || session.options().quiet) return false;
   return session.output().mode() == OutputMode::text || !chosen;
 }
@@ -89,8 +82,7 @@ class Observer {
  private:
   ServerRow row_of(std::size_t index, const Condition& condition, const std::optional<Sample>& now,
                    Rates& all) {
-    JsonObject line;
-    line.bytes("server", pool_[index].address());
+    JsonObject line("server", pool_[index].address());
     line.boolean("up", condition.up).time("at", session_.clock().wall());
     if (now && before_[index]) {
       const Rates rates(*before_[index], *now);
@@ -105,8 +97,7 @@ class Observer {
   }
 
   ServerRow row_of_pool(std::size_t up, const Rates& all) {
-    JsonObject line;
-    line.bytes("server", "*").boolean("up", up > 0).time("at", session_.clock().wall());
+    JsonObject line = JsonObject("server", "*").boolean("up", up > 0).time("at", session_.clock().wall());
     all.describe(line);
     line.number("servers", pool_.size()).number("servers_up", up);
     return {"all", line};
@@ -118,14 +109,14 @@ class Observer {
     if (session_.output().mode() != OutputMode::value) {
       session_.output().answer(rows.back().line, {});
       for (const HotLine& hot : hottest_) {
-        JsonObject line;
-        line.bytes(hot.is_prefix ? "prefix" : "key", hot.key).raw("events_per_s", format_fixed(hot.per_s, 1));
+        JsonObject line = JsonObject(hot.is_prefix ? "prefix" : "key", hot.key)
+                              .raw("events_per_s", format_fixed(hot.per_s, 1));
         if (!hot.is_prefix) line.bytes("server", hot.server);
         session_.output().answer(line, {});
       }
       for (const doctor::Symptom& symptom : findings()) {
-        JsonObject line;
-        line.bytes("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
+        JsonObject line =
+            JsonObject("finding", symptom.check->name).bytes("severity", doctor::name_of(symptom.severity));
         session_.output().answer(line.strings("servers", names_of(symptom, false)), {});
       }
     }

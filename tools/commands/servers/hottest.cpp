@@ -1,7 +1,5 @@
 #include "tools/commands/servers/hottest.hpp"
 
-#include <algorithm>
-
 #include "tools/commands/item/hot_keys.hpp"
 
 namespace mcds {
@@ -38,7 +36,7 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
   const double seconds = std::chrono::duration<double>(session.clock().steady() - began).count();
   std::vector<HotLine> lines;
   const auto take = [&](const HotKeys& from, bool is_prefix) {
-    for (const HotKey& hot : from.hottest(HotKeys::Order::events, count)) {
+    for (const HotKey& hot : from.hottest(KeyFigure::events, count)) {
       const std::uint64_t events = hot.counts.events();
       lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
                        is_prefix                       ? std::string()

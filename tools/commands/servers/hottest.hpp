@@ -1,11 +1,7 @@
 // What servers --every shows below its rates: the hottest keys and prefixes of an interval.
 #pragma once
 
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "tools/cli/session.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

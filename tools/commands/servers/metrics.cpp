@@ -3,7 +3,6 @@
 
 #include <array>
 
-#include "common/base/bytes.hpp"
 #include "common/cluster/statistics.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/options.hpp"
@@ -12,54 +11,41 @@ namespace mcds {
 
 namespace {
 
-using Type = Metrics::Type;
-
 struct Figure {
   const char* stat;
-  const char* metric;
-  Type type;
+  const char* metric;  // behind memcached_
   const char* help;
 };
 
 constexpr std::array figures_of_a_server{
-    Figure{"uptime", "memcached_uptime_seconds", Type::gauge, "Number of seconds since the server started."},
-    Figure{"time", "memcached_time_seconds", Type::gauge, "UNIX time according to the server."},
-    Figure{"rusage_user", "memcached_process_user_cpu_seconds_total", Type::counter,
-           "User time of the process."},
-    Figure{"rusage_system", "memcached_process_system_cpu_seconds_total", Type::counter,
-           "System time of the process."},
-    Figure{"bytes_read", "memcached_read_bytes_total", Type::counter, "Bytes read from the network."},
-    Figure{"bytes_written", "memcached_written_bytes_total", Type::counter, "Bytes sent to the network."},
-    Figure{"curr_connections", "memcached_current_connections", Type::gauge, "Open connections."},
-    Figure{"max_connections", "memcached_max_connections", Type::gauge, "Connections allowed."},
-    Figure{"total_connections", "memcached_connections_total", Type::counter,
-           "Connections opened since the start."},
-    Figure{"rejected_connections", "memcached_connections_rejected_total", Type::counter,
+    Figure{"uptime", "uptime_seconds", "Number of seconds since the server started."},
+    Figure{"time", "time_seconds", "UNIX time according to the server."},
+    Figure{"rusage_user", "process_user_cpu_seconds_total", "User time of the process."},
+    Figure{"rusage_system", "process_system_cpu_seconds_total", "System time of the process."},
+    Figure{"bytes_read", "read_bytes_total", "Bytes read from the network."},
+    Figure{"bytes_written", "written_bytes_total", "Bytes sent to the network."},
+    Figure{"curr_connections", "current_connections", "Open connections."},
+    Figure{"max_connections", "max_connections", "Connections allowed."},
+    Figure{"total_connections", "connections_total", "Connections opened since the start."},
+    Figure{"rejected_connections", "connections_rejected_total",
            "Connections rejected because all were in use."},
-    Figure{"conn_yields", "memcached_connections_yielded_total", Type::counter,
-           "Connections that gave way to others (-R)."},
-    Figure{"listen_disabled_num", "memcached_connections_listener_disabled_total", Type::counter,
+    Figure{"conn_yields", "connections_yielded_total", "Connections that gave way to others (-R)."},
+    Figure{"listen_disabled_num", "connections_listener_disabled_total",
            "Times that all connections were in use."},
-    Figure{"accepting_conns", "memcached_accepting_connections", Type::gauge,
-           "Whether connections are accepted."},
-    Figure{"bytes", "memcached_current_bytes", Type::gauge, "Bytes used to store items."},
-    Figure{"limit_maxbytes", "memcached_limit_bytes", Type::gauge, "Bytes allowed for items."},
-    Figure{"curr_items", "memcached_current_items", Type::gauge, "Items stored now."},
-    Figure{"total_items", "memcached_items_total", Type::counter, "Items stored since the start."},
-    Figure{"evictions", "memcached_items_evicted_total", Type::counter, "Items evicted for lack of memory."},
-    Figure{"reclaimed", "memcached_items_reclaimed_total", Type::counter,
-           "Items stored in the memory of expired ones."},
-    Figure{"store_too_large", "memcached_item_too_large_total", Type::counter, "Items refused as too large."},
-    Figure{"store_no_memory", "memcached_item_no_memory_total", Type::counter,
-           "Items refused for lack of memory."},
-    Figure{"direct_reclaims", "memcached_direct_reclaims_total", Type::counter,
+    Figure{"accepting_conns", "accepting_connections", "Whether connections are accepted."},
+    Figure{"bytes", "current_bytes", "Bytes used to store items."},
+    Figure{"limit_maxbytes", "limit_bytes", "Bytes allowed for items."},
+    Figure{"curr_items", "current_items", "Items stored now."},
+    Figure{"total_items", "items_total", "Items stored since the start."},
+    Figure{"evictions", "items_evicted_total", "Items evicted for lack of memory."},
+    Figure{"reclaimed", "items_reclaimed_total", "Items stored in the memory of expired ones."},
+    Figure{"store_too_large", "item_too_large_total", "Items refused as too large."},
+    Figure{"store_no_memory", "item_no_memory_total", "Items refused for lack of memory."},
+    Figure{"direct_reclaims", "direct_reclaims_total",
            "Times that a store had to reclaim or evict by itself."},
-    Figure{"lru_crawler_starts", "memcached_lru_crawler_starts_total", Type::counter,
-           "Times that a crawler was started."},
-    Figure{"crawler_reclaimed", "memcached_lru_crawler_reclaimed_total", Type::counter,
-           "Items freed by the crawler."},
-    Figure{"crawler_items_checked", "memcached_lru_crawler_items_checked_total", Type::counter,
-           "Items examined by the crawler."},
+    Figure{"lru_crawler_starts", "lru_crawler_starts_total", "Times that a crawler was started."},
+    Figure{"crawler_reclaimed", "lru_crawler_reclaimed_total", "Items freed by the crawler."},
+    Figure{"crawler_items_checked", "lru_crawler_items_checked_total", "Items examined by the crawler."},
 };
 
 constexpr const char* commands = "memcached_commands_total";
@@ -74,7 +60,9 @@ class ServerMetrics {
     for (const Figure& figure : figures_of_a_server) {
       const auto text = statistic(stats_, figure.stat);
       const auto value = text ? parse_double(*text) : std::nullopt;
-      if (value) metrics_.add(figure.metric, figure.type, figure.help, {{"server", server_}}, *value);
+      if (value)
+        metrics_.add(std::string("memcached_") + figure.metric, figure.help, {{"server", server_}},
+                     json_real(*value));
     }
     for (const char* command : {"get", "delete", "incr", "decr", "cas", "touch"}) {
       add_command(command, "hit", statistic_number(stats_, std::string(command) + "_hits"));
@@ -88,8 +76,8 @@ class ServerMetrics {
  private:
   void add_command(const char* command, const char* status, const std::optional<std::uint64_t>& count) {
     if (count)
-      metrics_.add(commands, Type::counter, commands_help,
-                   {{"server", server_}, {"command", command}, {"status", status}}, *count);
+      metrics_.add(commands, commands_help, {{"server", server_}, {"command", command}, {"status", status}},
+                   std::to_string(*count));
   }
 
   // cmd_set counts cas, too.
@@ -116,18 +104,18 @@ std::string server_metrics(const Pool& pool, const std::vector<Condition>& condi
     const Condition& condition = conditions[i];
     const std::string server = pool[i].address();
     const bool up = condition.up && !condition.refused;
-    metrics.add("memcached_up", Type::gauge, "Whether the server gives its statistics.", {{"server", server}},
-                std::uint64_t{up ? 1U : 0U});
+    metrics.add("memcached_up", "Whether the server gives its statistics.", {{"server", server}},
+                up ? "1" : "0");
     if (!condition.version.empty())
-      metrics.add("memcached_version", Type::gauge, "The version of the server.",
-                  {{"server", server}, {"version", condition.version}}, std::uint64_t{1});
+      metrics.add("memcached_version", "The version of the server.",
+                  {{"server", server}, {"version", condition.version}}, "1");
     if (condition.round_trip)
-      metrics.add("mcds_server_rtt_seconds", Type::gauge, "One round trip.", {{"server", server}},
-                  std::chrono::duration<double>(*condition.round_trip).count());
+      metrics.add("mcds_server_rtt_seconds", "One round trip.", {{"server", server}},
+                  json_real(std::chrono::duration<double>(*condition.round_trip).count()));
     if (const auto end = certificate_ends.find(i); end != certificate_ends.end())
-      metrics.add("mcds_server_certificate_end_time_seconds", Type::gauge,
-                  "UNIX time at which the certificate ends.", {{"server", server}},
-                  std::chrono::duration<double>(end->second.time_since_epoch()).count());
+      metrics.add("mcds_server_certificate_end_time_seconds", "UNIX time at which the certificate ends.",
+                  {{"server", server}},
+                  json_real(std::chrono::duration<double>(end->second.time_since_epoch()).count()));
     if (!condition.stats.empty()) ServerMetrics(metrics, server, condition.stats.front()).add_all();
   }
   return metrics.text();

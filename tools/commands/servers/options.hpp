@@ -2,11 +2,7 @@
 #pragma once
 
 #include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "tools/cli/session.hpp"
 #include "tools/commands/servers/condition.hpp"
 
 namespace mcds {

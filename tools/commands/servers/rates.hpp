@@ -2,12 +2,8 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
-#include <optional>
-#include <string_view>
 
-#include "common/base/clock.hpp"
-#include "common/base/json.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -29,7 +25,7 @@ struct Sample {
     sent_bytes,
     listen_disabled,
     out_of_memory,
-    figures,
+    figures
   };
   static constexpr Figure first_count = gets;
 

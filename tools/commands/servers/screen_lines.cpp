@@ -1,10 +1,7 @@
 #include "tools/commands/servers/screen_lines.hpp"
 
-#include <algorithm>
 #include <array>
 
-#include "common/base/bytes.hpp"
-#include "common/base/units.hpp"
 #include "tools/cli/cell_words.hpp"
 
 namespace mcds {

@@ -1,10 +1,7 @@
 // mcds servers --every as one screen: servers as rows, columns by importance as far as the width goes.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "common/base/json.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

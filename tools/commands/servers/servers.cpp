@@ -1,11 +1,8 @@
 // mcds servers: one line per server, the dead ones too.
 #include <map>
-#include <memory>
 
-#include "common/base/units.hpp"
 #include "common/cluster/credentials.hpp"
 #include "common/cluster/statistics.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/options.hpp"
 
@@ -118,7 +115,7 @@ void declare_servers(Command& command) {
       .optional_argument("ARG", "with --stats: which statistics: settings, items, slabs, ...",
                          &options->argument)
       .metrics()
-      .action([options](Session& session) { return run(session, *options); });
+      .action(run, options);
 }
 
 }  // namespace mcds

@@ -1,9 +1,6 @@
 // mcds servers --stats: the statistics as the servers give them.
-#include <algorithm>
 #include <set>
 
-#include "common/base/bytes.hpp"
-#include "common/base/text.hpp"
 #include "tools/commands/servers/condition.hpp"
 #include "tools/commands/servers/options.hpp"
 
@@ -79,8 +76,7 @@ void print_table(Session& session, const std::vector<Condition>& conditions) {
     return pool[i].name.empty() ? pool[i].address() : pool[i].name;
   };
   for (const std::string_view name : names) {
-    JsonObject row;
-    row.bytes("statistic", name);
+    JsonObject row("statistic", name);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const auto found = std::find_if(columns[i].begin(), columns[i].end(),
                                       [&](const Statistic& statistic) { return statistic.name == name; });

@@ -5,15 +5,10 @@
 // they do not belong.
 #include "tools/commands/where/audit.hpp"
 
-#include <algorithm>
-
 #include "common/placement/key_hash.hpp"
 #include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/progress.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/live_keys.hpp"
 
 namespace mcds {
@@ -60,8 +55,7 @@ void Audit::take(const LiveKey& key) {
   ++pair.keys;
   pair.bytes += key.size_bytes;
   if (examples_.size() < shown_examples) {
-    examples_.push_back(JsonObject()
-                            .bytes("key", name)
+    examples_.push_back(JsonObject("key", name)
                             .bytes("server", session_.server_address(key.server))
                             .bytes("belongs_on", session_.server_address(owners.list.front().server)));
   }

@@ -1,14 +1,8 @@
 // Every key that the servers list, against where it belongs.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <span>
-#include <string>
-#include <string_view>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "common/cluster/keys/live.hpp"
 #include "tools/commands/where/probe.hpp"

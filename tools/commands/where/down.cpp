@@ -1,10 +1,4 @@
 // mcds where --down: where the client goes for a key while servers are dead.
-#include <algorithm>
-
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -15,11 +9,8 @@ using Down = std::vector<bool>;  // per server of the pool
 
 Down down_of(const Pool& pool, const std::string& list) {
   Down down(pool.size());
-  for (std::size_t from = 0; from <= list.size();) {
-    const std::size_t comma = std::min(list.find(',', from), list.size());
-    down[server_named(pool, list.substr(from, comma - from), "--down")] = true;
-    from = comma + 1;
-  }
+  for (const std::string_view word : split(list, ','))
+    down[server_named(pool, std::string(word), "--down")] = true;
   return down;
 }
 
@@ -52,8 +43,7 @@ class Foretelling {
     if (session_.output().mode() == OutputMode::text) {
       line.bytes("then", then ? session_.server_address(*then) : "-");
     } else if (then) {
-      line.object("then",
-                  JsonObject().bytes("server", session_.server_address(*then)).number("index", *then));
+      line.object("then", JsonObject("server", session_.server_address(*then)).number("index", *then));
     } else {
       line.raw("then", "null");
     }

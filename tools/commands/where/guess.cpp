@@ -1,15 +1,10 @@
 // mcds where --guess: which client put the keys where they are.
 #include "common/placement/guess.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <map>
 
-#include "common/base/units.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/placement/profiles/profile.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/options.hpp"
 
@@ -115,9 +110,9 @@ std::vector<std::string> without_first(const std::vector<std::string_view>& prof
 
 JsonObject describe(const Candidate& candidate, std::size_t keys, bool best, std::optional<double> share) {
   const Profile& profile = profile_named(candidate.profiles.front());
-  JsonObject line;
-  line.bytes("profile", profile.name)
-      .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
+  JsonObject line =
+      JsonObject("profile", profile.name)
+          .real("agreement", share_of(static_cast<double>(candidate.explained) / static_cast<double>(keys)));
   line.number("explained", candidate.explained).number("keys", keys);
   const char* when = best ? "told_apart_after" : "behind_after";
   if (candidate.keys_needed) line.number(when, *candidate.keys_needed);

@@ -1,7 +1,4 @@
 // Keys from standard input, for the questions of `mcds where` that are asked of many.
-#include "tools/cli/batch.hpp"
-#include "tools/cli/key_rules.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -15,7 +12,6 @@ ExitStatus for_each_key(Session& session, const Placements& placements, const Wh
     for (const auto& placement : placements) placement->expect(window.items);
     for (const std::string& key : window.items) window.note(take(key));
     window.note(send());
-    return Answers();
   };
   const auto& keys = options.keys;
   if (keys == std::vector<std::string>{"-"}) return batch.of_lines(session, {}).worst;

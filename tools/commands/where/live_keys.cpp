@@ -1,13 +1,10 @@
 #include "tools/commands/where/live_keys.hpp"
 
-#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "common/cluster/keys/live.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
 
 namespace mcds {
 

@@ -1,13 +1,9 @@
 // Keys that the servers of a pool hold now.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "common/cluster/keys/selection.hpp"
 #include "common/placement/guess.hpp"
-#include "tools/cli/exit_status.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 

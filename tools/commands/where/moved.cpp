@@ -3,9 +3,7 @@
 #include "tools/cli/changed_pool.hpp"
 #include "tools/cli/left_items.hpp"
 #include "tools/cli/live_dump.hpp"
-#include "tools/cli/output.hpp"
 #include "tools/cli/removal.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -62,16 +60,15 @@ class OldPlacePruner {
   }
 
   void print_left(const LeftItem& item) {
-    JsonObject line;
-    line.bytes("key", item.key).bytes("left", item.reason);
+    JsonObject line = JsonObject("key", item.key).bytes("left", item.reason);
     line.bytes("server", places_.pool()[item.from].address());
     line.bytes("to", session_.server_address(item.to)).bytes("message", item.message);
     session_.output().answer_name(line, item.key);
   }
 
   void print(const OldPlaces::Report& report) {
-    JsonObject line;
-    line.number("keys", report.keys).bytes("profile", session_.placement()->profile());
+    JsonObject line =
+        JsonObject().number("keys", report.keys).bytes("profile", session_.placement()->profile());
     line.bytes("profile_before", before_.placement()->profile());
     line.number("astray", report.astray).number("locks", report.locks).number("on_old_places", report.on_old);
     line.number("only_there", report.only_there).number("differs", report.differs);

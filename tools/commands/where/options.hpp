@@ -1,16 +1,9 @@
 // What `mcds where` was asked, and its parts that ask servers.
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/placement/placement.hpp"
-#include "tools/cli/exit_status.hpp"
 #include "tools/cli/removal.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace mcds {
 
@@ -42,19 +35,19 @@ using Placements = std::vector<std::shared_ptr<const Placement>>;
 
 using TakeKey = std::function<ExitStatus(const std::string& key)>;
 using SendKeys = std::function<ExitStatus()>;
-// where_lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of
+// lines.cpp: every key given, with its namespace, or every line of standard input for `-`. The worst of
 // what `take` and `send` return; send is called behind each window of keys. A key that is none
 // (KeyRules) stops the others only on the command line.
 ExitStatus for_each_key(Session& session, const Placements& placements, const WhereOptions& options,
                         const TakeKey& take, const SendKeys& send);
 
-// where_probe.cpp: where the copies are.
+// probe.cpp: where the copies are.
 ExitStatus where_probe(Session& session, const WhereOptions& options, const Placements& placements);
 // moved.cpp: what a move left on old places.
 ExitStatus where_moved(Session& session, const WhereOptions& options);
-// where_down.cpp: where the client goes while servers are dead.
+// down.cpp: where the client goes while servers are dead.
 ExitStatus where_down(Session& session, const WhereOptions& options, const Placements& placements);
-// where_guess.cpp: which client put the keys where they are.
+// guess.cpp: which client put the keys where they are.
 ExitStatus where_guess(Session& session, const WhereOptions& options);
 
 }  // namespace mcds

@@ -1,13 +1,8 @@
 // mcds where --probe: which servers hold a key.
 #include "tools/commands/where/probe.hpp"
 
-#include <algorithm>
-
 #include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
 
 namespace mcds {
 
@@ -87,10 +82,10 @@ void add_pruning(JsonObject& line, const Findings& findings, std::size_t server)
 }
 
 JsonObject describe(const Findings& findings, const KeyCopy& copy) {
-  JsonObject line;
-  line.bytes("server", findings.placement.pool()[copy.server].address())
-      .boolean("owner", findings.placement.replicates() ? findings.owners.has(copy.server)
-                                                        : copy.server == findings.place.server);
+  JsonObject line =
+      JsonObject("server", findings.placement.pool()[copy.server].address())
+          .boolean("owner", findings.placement.replicates() ? findings.owners.has(copy.server)
+                                                            : copy.server == findings.place.server);
   if (findings.owners.list.size() > 1) line.boolean("holder", findings.owners.has(copy.server));
   if (copy.state == KeyCopy::State::unanswered) return line.bytes("error", copy.error);
   line.boolean("found", copy.found());
@@ -115,8 +110,8 @@ const char* state_word(const KeyCopy& copy) {
 // For people: a row per server.
 void print_rows(Session& session, const Findings& findings, const char* verdict) {
   for (const KeyCopy& copy : findings.copies) {
-    JsonObject row;
-    row.bytes("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
+    JsonObject row =
+        JsonObject("key", findings.key).bytes("server", findings.placement.pool()[copy.server].address());
     row.bytes("owner", findings.role_of(copy.server)).bytes("copy", state_word(copy));
     if (copy.found() && !copy.md5.empty()) {
       row.number("size_bytes", copy.size_bytes);
@@ -279,8 +274,10 @@ JsonObject Probe::summary() const {
     keys += count;
     verdicts.number(name_of(verdict), count);
   }
-  JsonObject line;
-  line.number("keys", keys).bytes("profile", placements_.front()->profile()).object("verdicts", verdicts);
+  JsonObject line = JsonObject()
+                        .number("keys", keys)
+                        .bytes("profile", placements_.front()->profile())
+                        .object("verdicts", verdicts);
   return line;
 }
 

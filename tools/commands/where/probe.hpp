@@ -1,14 +1,8 @@
 // Asks all servers for keys and says of each where its copies are and which of them go.
 #pragma once
 
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <span>
-#include <string>
-#include <vector>
 
-#include "common/base/json.hpp"
 #include "common/cluster/keys/probe.hpp"
 #include "common/primitives/key_names.hpp"
 #include "tools/commands/where/options.hpp"

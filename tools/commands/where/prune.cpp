@@ -1,10 +1,7 @@
 // mcds where --prune and --live: copies that a client will never look at, and what speaks for removing them.
-#include <algorithm>
 #include <set>
 
 #include "common/cluster/keys/live.hpp"
-#include "tools/cli/output.hpp"
-#include "tools/cli/session.hpp"
 #include "tools/commands/where/audit.hpp"
 #include "tools/commands/where/live_keys.hpp"
 #include "tools/commands/where/probe.hpp"

@@ -1,14 +1,7 @@
 // mcds where: which server has a key, for any client. Asks no server, unless --probe or --guess say so.
-#include <algorithm>
-#include <memory>
-
 #include "common/placement/asked.hpp"
 #include "common/placement/failover.hpp"
 #include "common/primitives/parts.hpp"
-#include "tools/cli/program.hpp"
-#include "tools/cli/session.hpp"
-#include "tools/cli/where_keys.hpp"
-#include "tools/commands/commands.hpp"
 #include "tools/commands/where/options.hpp"
 
 namespace mcds {
@@ -16,38 +9,17 @@ namespace mcds {
 namespace {
 
 const char* word_of(Distribution distribution) {
-  switch (distribution) {
-    case Distribution::modulo:
-      return "modulo";
-    case Distribution::mask:
-      return "mask";
-    case Distribution::ring:
-      return "ring";
-    case Distribution::bucketed:
-      return "bucketed ring";
-    case Distribution::jump:
-      return "jump";
-    case Distribution::furc:
-      return "furc";
-    case Distribution::rendezvous:
-    case Distribution::rendezvous_key_first:
-      return "rendezvous";
-    case Distribution::election:
-      return "election";
-    case Distribution::routes:
-      return "routes";
-    case Distribution::asked:
-      return "asked";
-  }
-  return "";
+  constexpr std::array words{"modulo",     "mask",       "ring",     "bucketed ring", "jump", "furc",
+                             "rendezvous", "rendezvous", "election", "routes",        "asked"};
+  static_assert(words.size() == static_cast<std::size_t>(Distribution::asked) + 1);
+  return words[static_cast<std::size_t>(distribution)];
 }
 
 ExitStatus print_profiles(Session& session) {
   for (const Profile& profile : all_profiles()) {
-    JsonObject line;
-    line.bytes("profile", profile.name)
-        .bytes("client", profile.client->name)
-        .bytes("language", profile.client->language);
+    JsonObject line = JsonObject("profile", profile.name)
+                          .bytes("client", profile.client->name)
+                          .bytes("language", profile.client->language);
     line.bytes("versions", profile.client->versions).bytes("selected_by", profile.selected_by);
     line.bytes("distribution", word_of(profile.rule.distribution))
         .bytes("when_down", name_of(profile.rule.failover));
@@ -55,8 +27,7 @@ ExitStatus print_profiles(Session& session) {
     session.output().answer(line, profile.name);
   }
   for (const Alias& alias : all_aliases()) {
-    session.output().answer(JsonObject().bytes("alias", alias.name).bytes("profile", alias.profile),
-                            alias.name);
+    session.output().answer(JsonObject("alias", alias.name).bytes("profile", alias.profile), alias.name);
   }
   return ExitStatus::ok;
 }
@@ -65,8 +36,7 @@ ExitStatus print_profiles(Session& session) {
 JsonObject explanation(const Placement& placement, const PlacementOptions& options, const Pool& listed,
                        std::string_view key) {
   const Profile& profile = profile_named(placement.profile());
-  JsonObject steps;
-  steps.bytes("client", profile.client->name).bytes("selected_by", profile.selected_by);
+  JsonObject steps = JsonObject("client", profile.client->name).bytes("selected_by", profile.selected_by);
   steps.bytes("distribution", word_of(profile.rule.distribution));
   const std::uint64_t hash = placement.hash_of(key);
   if (const Continuum* ring = placement.continuum(); ring != nullptr) {
@@ -116,11 +86,7 @@ Placements placements_of(Session& session) {
   const std::string names = session.options().profile.value_or("");
   if (names.find(',') == std::string::npos) return {session.placement()};
   Placements placements;
-  for (std::size_t from = 0; from <= names.size();) {
-    const std::size_t comma = std::min(names.find(',', from), names.size());
-    placements.push_back(session.placement_as(names.substr(from, comma - from)));
-    from = comma + 1;
-  }
+  for (const std::string_view name : split(names, ',')) placements.push_back(session.placement_as(name));
   return placements;
 }
 
@@ -146,7 +112,7 @@ void check_together(const WhereOptions& options) {
 ExitStatus where(Session& session, const WhereOptions& options) {
   if (options.profiles) return print_profiles(session);
   check_together(options);
-  session.choose_operation(options.operation);
+  if (options.operation) session.place_for(operation_named(*options.operation));
   if (options.guess) return where_guess(session, options);
   if (options.live != options.keys.empty())
     throw InvalidInput(options.live ? "give no KEY with --live: it uses all keys that the servers hold"
@@ -191,8 +157,8 @@ void declare_pruning(Verb& verb, WhereOptions& options) {
 
 void declare_where(Command& command) {
   const auto options = std::make_shared<WhereOptions>();
-  Verb& verb = command.itself();
-  verb.answer("@where @owners explain?")
+  command.itself()
+      .answer("@where @owners explain?")
       .answer("@placed down then")
       .answer("@placed @owners verdict compared? copies")
       .answer("keys profile verdicts size_bytes? pairs? examples?")
@@ -221,8 +187,7 @@ void declare_where(Command& command) {
       .example("mcds where price:44 --as php-memcached,gomemcache --explain")
       .example("mcds where --probe price:44")
       .example("cut -f1 keys.tsv | mcds where - -o value | sort | uniq -c")
-      .optional_argument("KEY", "whole memcached keys; - reads one per line", &options->keys)
-      .dash()
+      .optional_argument("KEY", "whole memcached keys; - reads one per line", dash(&options->keys))
       .flag("--explain", "also print the steps from key to server, and the servers that follow",
             options->explain)
       .option(
@@ -242,8 +207,8 @@ void declare_where(Command& command) {
             "with --probe or --prune: use every key that the servers hold, and count them by verdict",
             options->live)
       .flag("--list", "with --live: also print each key whose verdict is not ok", options->list)
-      .action([options](Session& session) { return where(session, *options); });
-  declare_pruning(verb, *options);
+      .action(where, options)
+      .with(declare_pruning, *options);
 }
 
 }  // namespace mcds

@@ -24,7 +24,7 @@ void expect_read(const VersionedItem& item) {
 
 }  // namespace
 
-void Elements::Passage::move(const std::vector<std::string>& names, std::vector<std::string>* absent) {
+void Elements::RecopyBatch::move(const std::vector<std::string>& names, std::vector<std::string>* absent) {
   std::vector<Piece> pieces;
   std::size_t bytes = 0;
   for (const std::string& name : names) {
@@ -37,7 +37,8 @@ void Elements::Passage::move(const std::vector<std::string>& names, std::vector<
   if (!pieces.empty()) settle(std::move(pieces), absent);
 }
 
-void Elements::Passage::settle(std::vector<Piece> pieces, std::vector<std::string>* absent, bool together) {
+void Elements::RecopyBatch::settle(std::vector<Piece> pieces, std::vector<std::string>* absent,
+                                   bool together) {
   std::vector<std::string> later;
   for (int round = 0; !pieces.empty(); ++round) {
     if (round == Change::most_rounds) throw Contention("other clients keep changing an element; try again");
@@ -72,12 +73,12 @@ void Elements::Passage::settle(std::vector<Piece> pieces, std::vector<std::strin
 }
 
 // Too many at once: for one read, or for the mark.
-void Elements::Passage::divide(std::vector<Piece>& pieces, std::vector<std::string>& later) {
+void Elements::RecopyBatch::divide(std::vector<Piece>& pieces, std::vector<std::string>& later) {
   largest_ = most_ = std::max<std::size_t>(1, pieces.size() / 2);
   for (Piece& piece : pieces) later.push_back(std::move(piece.name));
 }
 
-void Elements::Passage::postpone(std::vector<Piece>& pieces, std::vector<std::string>& later) {
+void Elements::RecopyBatch::postpone(std::vector<Piece>& pieces, std::vector<std::string>& later) {
   std::size_t bytes = 0;
   std::size_t count = 0;
   while (count < pieces.size() && (count == 0 || bytes + pieces[count].value.size() <= value_bytes_at_once))
@@ -86,7 +87,7 @@ void Elements::Passage::postpone(std::vector<Piece>& pieces, std::vector<std::st
   pieces.resize(count);
 }
 
-bool Elements::Passage::read(std::vector<Piece>& pieces) {
+bool Elements::RecopyBatch::read(std::vector<Piece>& pieces) {
   std::vector<Request> batch;
   std::vector<std::string> keys;
   for (const Piece& piece : pieces) {
@@ -120,7 +121,7 @@ bool Elements::Passage::read(std::vector<Piece>& pieces) {
   return true;
 }
 
-std::vector<VersionedItem> Elements::Passage::read_targets(const std::vector<std::string>& keys) {
+std::vector<VersionedItem> Elements::RecopyBatch::read_targets(const std::vector<std::string>& keys) {
   if (change_.to_versions()) return change_.to.versions_.read(keys);
   std::vector<Request> batch;
   for (const std::string& key : keys) batch.push_back(Request::gets(key));
@@ -131,7 +132,7 @@ std::vector<VersionedItem> Elements::Passage::read_targets(const std::vector<std
   return targets;
 }
 
-void Elements::Passage::take(Piece& piece, const VersionedItem& target) {
+void Elements::RecopyBatch::take(Piece& piece, const VersionedItem& target) {
   const VersionedCopy* newest = piece.old.newest();
   if (newest == nullptr) {
     // With several copies a removal leaves its word behind.
@@ -152,7 +153,8 @@ void Elements::Passage::take(Piece& piece, const VersionedItem& target) {
   piece.number = *next;
 }
 
-void Elements::Passage::remove_strays(const std::vector<Piece>& pieces, std::vector<VersionedItem>& targets) {
+void Elements::RecopyBatch::remove_strays(const std::vector<Piece>& pieces,
+                                          std::vector<VersionedItem>& targets) {
   std::vector<VersionedItem*> strays;
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     const bool here = pieces[i].old.live();
@@ -177,7 +179,7 @@ void Elements::Passage::remove_strays(const std::vector<Piece>& pieces, std::vec
     expect(change_.to.context_.cluster, reply);
 }
 
-void Elements::Passage::stage(std::vector<Piece>& pieces) {
+void Elements::RecopyBatch::stage(std::vector<Piece>& pieces) {
   const Exptime exptime = Exptime::after(staged_for, change_.safe.clock.wall());
   std::string moving = change_.mover() + '\n' + std::to_string(++batches_);
   std::vector<Request> sets;
@@ -194,7 +196,7 @@ void Elements::Passage::stage(std::vector<Piece>& pieces) {
   change_.recopying.write(std::move(moving));
 }
 
-void Elements::Passage::remove(std::vector<Piece>& pieces) {
+void Elements::RecopyBatch::remove(std::vector<Piece>& pieces) {
   std::vector<Request> batch;
   std::vector<Piece*> of;
   if (!change_.from_versions())
@@ -242,21 +244,21 @@ void Elements::Passage::remove(std::vector<Piece>& pieces) {
   if (by_another) change_.recopying.check();
 }
 
-std::set<std::size_t> Elements::Passage::servers_of(const Elements& side,
-                                                    const std::vector<Piece>& pieces) const {
+std::set<std::size_t> Elements::RecopyBatch::servers_of(const Elements& side,
+                                                        const std::vector<Piece>& pieces) const {
   std::set<std::size_t> servers;
   for (const Piece& piece : pieces) servers.insert(change_.server_of(side, piece.name));
   return servers;
 }
 
-void Elements::Passage::say(const std::string& key, const std::set<std::size_t>& servers,
-                            std::vector<Request>& batch) const {
+void Elements::RecopyBatch::say(const std::string& key, const std::set<std::size_t>& servers,
+                                std::vector<Request>& batch) const {
   const Exptime exptime = Exptime::after(staged_for, change_.safe.clock.wall());
   for (const std::size_t server : servers)
     batch.push_back(Request::set(key, change_.batch_digest(), exptime).on(server));
 }
 
-void Elements::Passage::unstage(const std::vector<const Piece*>& pieces) {
+void Elements::RecopyBatch::unstage(const std::vector<const Piece*>& pieces) {
   if (pieces.empty()) return;
   std::vector<Request> batch;
   for (const Piece* piece : pieces)
@@ -264,7 +266,7 @@ void Elements::Passage::unstage(const std::vector<const Piece*>& pieces) {
   static_cast<void>(execute_copies(change_.safe, batch));
 }
 
-void Elements::Passage::publish(std::vector<Piece>& pieces) {
+void Elements::RecopyBatch::publish(std::vector<Piece>& pieces) {
   std::vector<std::string> names;
   std::vector<const Piece*> ready;
   for (const Piece& piece : pieces) {
@@ -283,7 +285,7 @@ void Elements::Passage::publish(std::vector<Piece>& pieces) {
   unstage(ready);
 }
 
-void Elements::Passage::publish_copies(const std::vector<const Piece*>& ready) {
+void Elements::RecopyBatch::publish_copies(const std::vector<const Piece*>& ready) {
   std::vector<std::string> keys;
   for (const Piece* piece : ready) keys.push_back(change_.to.key_of(piece->name));
   std::vector<VersionedItem> items = change_.to.versions_.read(keys);
@@ -295,8 +297,8 @@ void Elements::Passage::publish_copies(const std::vector<const Piece*>& ready) {
   for (const VersionedItem& item : items) expect_read(item);
 }
 
-void Elements::Passage::publish_only(const std::vector<const Piece*>& ready,
-                                     const std::vector<Piece>& pieces) {
+void Elements::RecopyBatch::publish_only(const std::vector<const Piece*>& ready,
+                                         const std::vector<Piece>& pieces) {
   std::vector<Request> batch;
   for (const Piece* piece : ready)
     batch.push_back(Request::add(change_.to.key_of(piece->name), piece->value, Exptime::never()));

@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""common/README.md, "How to add something", followed to the letter in a copy of the tree: a verb, a field and a profile. What is
+left out at a step, the suites that it names say; with all steps they pass. Usage: recipes_full.py BUILD_DIR
+
+Builds the program and the unit tests once and changes some files of it six times: about ten minutes.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "../support"))
+sys.path.insert(0, os.path.join(HERE, "../tidy"))
+import tidy_test
+from checks import check, finish
+
+SUITES = ("unit", "cli", "docs", "tidy")  # those that the recipes name
+MCDS = "build/tools/mcds"
+VERB = """
+  command.verb("shout", "print a name loudly")
+      .example("mcds table shout blocked --loudly")
+      .answer("table found")
+      .argument("NAME", "the table", &options->name)
+      .flag("--loudly", "as loudly as can be", options->json)
+      .action([options](Session& session) {
+        session.output().answer(JsonObject("table", options->name).boolean("found", options->json), "");
+        return ExitStatus::ok;
+      });
+"""
+SECTION = """.Sh SHOUT
+.Bl -tag -width Ds
+.It Fl -loudly
+As loudly as can be: the field
+.Li found
+is true.
+.El
+"""
+CASE = """
+$ mcds table shout blocked --loudly
+{"table":"blocked","found":true}
+"""
+FIELD = ("tools/commands/counter.cpp", r'(\.boolean\("created", value\.created\))', r'\1.number("loudness", 11)')
+ANSWER = ("tools/commands/counter.cpp", r'("counter value value_str\? delta created exact\?)', r"\1 loudness")
+MEANING = ("tools/cli/field_dictionary.cpp", r"(?m)^(lost string)", "loudness integer how loud it was\n\\1")
+TOLD = ("man/mcds-counter.1", r"(?m)^(\.Sh OUTPUT\n)", '\\1.Li loudness\nis how loud it was.\n')
+PROFILE = ("common/placement/profiles/python_ruby.cpp", r'(?m)^( *\{"uhashring-ketama", )',
+           '    {"uhashring-of-the-recipe", &uhashring, "a recipe", uhashring_ketama()},\n\\1')
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def change(path, pattern, new):
+    text = read(path)
+    changed = re.sub(pattern, new, text, count=1)
+    check(changed != text, f"{path}: no place for {new!r}; the recipe's test is to follow the tree")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(changed)
+
+
+def run(*command):
+    return subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def build():
+    done = run("ninja", "-C", "build", "tools/mcds", "tests/unit")
+    check(done.returncode == 0, f"the copy is not built: {done.stdout[-2000:]}")
+
+
+def suites(*wanted):
+    done = run("python3", "tests/run_suites.py", "build", *(wanted or SUITES))
+    return done.returncode, done.stdout
+
+
+def named(step, suite, *words):
+    """Without the step this suite fails, and says what is missing."""
+    status, said = suites(suite)
+    check(status == 1 and all(word in said for word in words), f"without {step}: {suite} does not name {words}: {said[-1500:]}")
+
+
+def passes(what):
+    status, said = suites()
+    check(status == 0, f"with all steps of {what}: {said[-3000:]}")
+
+
+def add_verb():
+    path = "tools/commands/elements/table.cpp"
+    declared = VERB.replace('      .example("mcds table shout blocked --loudly")\n', "")
+    change(path, r"(void declare_table\(Command& command\) \{\n.*\n)", lambda found: found[1] + declared.lstrip("\n"))
+    build()
+    named("an example", "docs/docs", "mcds table shout: no example")
+    named("a section", "docs/docs", "no section of the verb shout")
+    named("a golden case", "docs/docs", "no golden case of mcds table shout")
+    change(path, re.escape(declared.lstrip("\n")), lambda _: VERB.lstrip("\n"))
+    build()
+    change("man/mcds-table.1", r"(?m)^(\.Sh REMOVE\n)", lambda found: SECTION.replace("-loudly", "-softly") + found[1])
+    named("its option in the section", "docs/docs", "loudly")
+    change("man/mcds-table.1", "-softly", "-loudly")
+    with open("tests/cli/table.golden", "a", encoding="utf-8") as file:
+        file.write(CASE.replace("true", "false"))
+    named("the right answer", "cli", "shout")
+    change("tests/cli/table.golden", r'"found":false\}\Z', '"found":true}')
+    passes("a verb")
+
+
+def add_field():
+    change(*FIELD)
+    build()
+    named("the golden files", "cli", "loudness")
+    for path in ("counter", "copies", "text", "manners", "config", "sandbox", "access", "lists", "servers_from"):
+        run("python3", "tests/cli/run_golden.py", "--update", MCDS, f"tests/cli/{path}.golden")
+    named("the verb's answer", "docs/docs", "declare no such answer", "loudness")
+    change(*ANSWER)
+    build()
+    named("the dictionary", "docs/docs", "loudness", "dictionary")
+    change(*MEANING)
+    build()
+    named("the page", "docs/docs", "does not tell of", "loudness")
+    change(*TOLD)
+    named("the examples", "docs/examples", "loudness")
+    run("python3", "tests/docs/examples_test.py", "build", "--update")
+    passes("a field")
+
+
+def add_profile():
+    change(*PROFILE)
+    build()
+    named("the vectors", "unit", "uhashring-of-the-recipe")
+    lines = re.findall(r"(?m)^uhashring-ketama (.*)\n", read("tests/vectors/profiles.txt"))
+    with open("tests/vectors/profiles.txt", "a", encoding="utf-8") as file:
+        file.writelines(f"uhashring-of-the-recipe {line}\n" for line in lines)
+    passes("a profile")
+
+
+def main():
+    files = tidy_test.tracked()
+    with tempfile.TemporaryDirectory() as copy:
+        for path in files:
+            os.makedirs(os.path.join(copy, os.path.dirname(path)), exist_ok=True)
+            shutil.copy2(path, os.path.join(copy, path), follow_symlinks=False)
+        os.chdir(copy)
+        done = run("meson", "setup", "build", "-Dtests=true", "-Dwerror=true", "-Doptimization=0")
+        check(done.returncode == 0, done.stdout)
+        build()
+        passes("nothing")
+        add_verb()
+        add_field()
+        add_profile()
+        os.chdir("/")
+    finish()
+
+
+if __name__ == "__main__":
+    os.chdir(os.path.join(HERE, "../.."))
+    os.environ.pop("MCDS_TEST_FULL", None)
+    main()

@@ -1,0 +1,86 @@
+#include "tools/cli/answers.hpp"
+
+#include <algorithm>
+
+#include "tools/cli/session.hpp"
+
+namespace mcds {
+
+void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
+  if (from.or_one && from.copies.size() < 2 && session.copies() > 1) line.number("copies", 1);
+  if (from.copies.size() < 2) return;
+  std::vector<JsonObject> list;
+  for (const CopyOutcome& copy : from.copies) {
+    JsonObject& entry = list.emplace_back("server", session.server_address(copy.server));
+    if (copy.yes) entry.boolean(from.yes, *copy.yes);
+    if (copy.number) entry.number("value", *copy.number);
+    if (!copy.failure) continue;
+    JsonObject error("code", name_of(copy.failure->code()));
+    entry.object("error", error.bytes("message", copy.failure->what()));
+  }
+  line.objects("copies", list);
+  const auto failed = [](const CopyOutcome& copy) { return copy.failure.has_value(); };
+  if (list.size() == 2 && std::count_if(from.copies.begin(), from.copies.end(), failed) == 1)
+    line.boolean("degraded", true);
+}
+
+void warn_of_copies(Session& session, std::span<const CopyOutcome> copies) {
+  if (session.output().mode() != OutputMode::value || copies.size() < 2) return;
+  for (const CopyOutcome& copy : copies) {
+    if (copy.failure && session.first_failure_of(copy.server))
+      session.output().warning(session.server_address(copy.server) +
+                               ": no answer from this copy: " + copy.failure->what());
+  }
+}
+
+void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {
+  if (from.server) line.bytes("server", session.server_address(*from.server));
+  add_copies(line, session, from);
+  warn_of_copies(session, from.copies);
+  session.output().answer(line, bare);
+}
+
+ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes) {
+  session.output().answer(line, yes ? "1" : "0");
+  return yes ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes) {
+  answer_from(session, line, from, yes ? "1" : "0");
+  return yes ? ExitStatus::ok : ExitStatus::no;
+}
+
+ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from) {
+  line.boolean("found", false);
+  if (session.output().mode() != OutputMode::value)
+    answer_from(session, line, from, {});
+  else
+    warn_of_copies(session, from.copies);
+  return ExitStatus::no;
+}
+
+Context context_with_one_copy(Session& session, const char* option, const std::string& what) {
+  if (session.options().copies && session.copies() > 1)
+    throw InvalidInput(std::string(option) + ": " + what + " has one copy; use --copies 1, or omit it");
+  Context context = session.context_with_copies();
+  context.copies = 1;
+  return context;
+}
+
+ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before) {
+  if (!found) {
+    line.boolean("found", false);
+    if (session.output().mode() != OutputMode::value) session.output().answer(line, {});
+    return ExitStatus::no;
+  }
+  line.number("copies", session.copies()).number("copies_before", before);
+  line.boolean("changed", session.copies() != before);
+  session.output().answer(line, std::to_string(session.copies()));
+  return ExitStatus::ok;
+}
+
+ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped) {
+  return answer_yes(session, line.boolean("dropped", dropped), dropped);
+}
+
+}  // namespace mcds

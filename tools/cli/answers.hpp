@@ -1,0 +1,50 @@
+// What the answers of many verbs have in common: where they come from, and a yes or a no.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+
+#include "common/base/json.hpp"
+#include "common/primitives/context.hpp"
+#include "common/primitives/several/copies.hpp"
+#include "tools/cli/exit_status.hpp"
+
+namespace mcds {
+
+class Session;
+
+// The server of an answer, and what each copy said.
+struct AnswerFrom {
+  std::optional<std::size_t> server;  // nullopt: it is not told
+  std::span<const CopyOutcome> copies = {};
+  const char* yes = "";  // what CopyOutcome::yes is called
+  bool or_one = false;   // "copies":1 where there are no outcomes though several copies are configured
+};
+
+// "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}]; nothing when there is one
+// copy. "degraded":true: the answer rests on one copy of two.
+void add_copies(JsonObject& line, Session& session, const AnswerFrom& from);
+// Where the answer has no room for them (-o value), a failed copy is a warning, once for each server.
+void warn_of_copies(Session& session, std::span<const CopyOutcome> copies);
+
+// Ends the line with "server" and the copies, and prints it.
+void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare);
+// 1 or 0, and exit 0 or 1.
+ExitStatus answer_yes(Session& session, const JsonObject& line, bool yes);
+ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom& from, bool yes);
+// {…,"found":false,"server":…} and exit 1; nothing with -o value.
+ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from);
+
+// For what has one copy, whatever is configured. Throws InvalidInput if several were asked for: `option` is
+// for what has one.
+Context context_with_one_copy(Session& session, const char* option,
+                              const std::string& what = "such a counter");
+
+// The answer of the verb recopy: {…,"copies":3,"copies_before":1,"changed":true}; `found`: false: there is no
+// such thing.
+ExitStatus answer_recopied(Session& session, JsonObject line, bool found, std::size_t before);
+// The answer of the verb drop: {…,"dropped":true}; exit 1 if there was nothing.
+ExitStatus answer_dropped(Session& session, JsonObject line, bool dropped);
+
+}  // namespace mcds
