@@ -126,9 +126,9 @@ constexpr std::uint64_t in_every_byte(unsigned char byte) {
   return std::uint64_t{0x0101010101010101} * byte;
 }
 
-// Up to eight bytes as one word; what is missing are spaces.
-std::uint64_t first_word(std::string_view bytes) {
-  std::uint64_t word = in_every_byte(' ');
+// Up to eight bytes as one word, and what is missing.
+std::uint64_t first_word(std::string_view bytes, unsigned char missing = ' ') {
+  std::uint64_t word = in_every_byte(missing);
   if (bytes.size() >= sizeof word) {
     std::memcpy(&word, bytes.data(), sizeof word);
   } else {
@@ -145,6 +145,16 @@ bool is_ascii(std::uint64_t word) {
 std::uint64_t marks_of(std::uint64_t word, unsigned char byte) {
   const std::uint64_t difference = word ^ in_every_byte(byte);
   return (difference - in_every_byte(1)) & ~difference;
+}
+
+// The bits of `marks` of all words; the last two words may overlap.
+template <typename Marks>
+std::uint64_t united(std::string_view bytes, const Marks& marks, unsigned char missing = ' ') {
+  constexpr std::size_t size = sizeof(std::uint64_t);
+  if (bytes.size() < size) return marks(first_word(bytes, missing));
+  std::uint64_t all = marks(first_word(bytes.substr(bytes.size() - size)));
+  for (; bytes.size() > size; bytes.remove_prefix(size)) all |= marks(first_word(bytes));
+  return all;
 }
 
 }  // namespace
@@ -329,13 +339,20 @@ std::string digest128(std::string_view bytes) {
 }
 
 bool is_plain_json(std::string_view bytes) {
-  std::uint64_t special = 0;
-  while (!bytes.empty()) {
-    const std::uint64_t word = first_word(bytes);
-    special |= word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
-    bytes.remove_prefix(std::min(sizeof word, bytes.size()));
-  }
-  return is_ascii(special);
+  return is_ascii(united(bytes, [](std::uint64_t word) {
+    return word | (word - in_every_byte(0x20)) | marks_of(word, '"') | marks_of(word, '\\');
+  }));
+}
+
+bool is_ascii_without_del(std::string_view bytes) {
+  return is_ascii(united(bytes, [](std::uint64_t word) { return word | marks_of(word, 0x7f); }));
+}
+
+bool is_one_word(std::string_view bytes) {
+  const auto marks = [](std::uint64_t word) {
+    return ((word - in_every_byte(0x21)) & ~word) | marks_of(word, 0x7f);
+  };
+  return is_ascii(united(bytes, marks, '!'));
 }
 
 std::string json_quote(std::string_view utf8) {

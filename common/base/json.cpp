@@ -90,6 +90,12 @@ std::string JsonObject::take_part(std::string_view& rest, bool as_base64) {
   return quoted.substr(1, quoted.size() - 2);
 }
 
+JsonObject& JsonObject::fields(std::initializer_list<std::string_view> pieces) {
+  body_ += opening().front();
+  append_all(body_, pieces);
+  return *this;
+}
+
 JsonObject& JsonObject::number(std::string_view name, std::uint64_t value) {
   return raw(name, std::to_string(value));
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class JsonObject {
   JsonObject& objects(std::string_view name, const std::vector<JsonObject>& values);
   // An array of strings. All values must be UTF-8, else the whole array goes to `<name>_b64`.
   JsonObject& strings(std::string_view name, const std::vector<std::string>& values);
+  // Fields as they are written, in pieces: of what is the same in many objects the text is made once.
+  JsonObject& fields(std::initializer_list<std::string_view> pieces);
   // `json` must already be valid JSON.
   JsonObject& raw(std::string_view name, std::string_view json);
 

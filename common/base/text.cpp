@@ -96,10 +96,8 @@ std::string visible(std::string_view text) {
 }
 
 void make_json_visible(std::string& out, std::size_t start) {
-  // How DEL, C1 and the other controls begin.
-  constexpr std::string_view marks = "\x7f\xc2\xd8\xe2";
-  const auto begins = [&](char mark) { return out.find(mark, start) != std::string::npos; };
-  if (std::none_of(marks.begin(), marks.end(), begins)) return;
+  if (is_ascii_without_del(std::string_view(out).substr(start))) return;
+  constexpr std::string_view marks = "\x7f\xc2\xd8\xe2";  // how DEL, C1 and the other controls begin
   const std::string json = out.substr(start);
   out.resize(start);
   std::string_view rest = json;

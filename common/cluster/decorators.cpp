@@ -120,7 +120,8 @@ class Progress {
 }  // namespace
 
 bool Composites::expands(const Request& request) const {
-  if (request.op == Op::append_or_create || request.op == Op::probe) return true;
+  if (request.op == Op::append_or_create) return true;
+  if (request.op == Op::probe) return expand_ == Expand::both;
   return request.op == Op::incr_or_create && (expand_ == Expand::both || request.flags != 0);
 }
 

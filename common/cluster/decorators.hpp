@@ -46,8 +46,8 @@ class Decorator : public Cluster {
 // later than requests of other keys behind it: what must not overtake it belongs in the next execute().
 class Composites final : public Decorator {
  public:
-  // append_only: the inner cluster does incr_or_create by itself, in one trip, unless it is to be created
-  // with flags.
+  // append_only: the inner cluster does probe and incr_or_create by itself, in one trip, unless it is to be
+  // created with flags.
   enum class Expand { both, append_only };
   explicit Composites(Cluster& inner, Expand expand = Expand::both) : Decorator(inner), expand_(expand) {}
   explicit Composites(std::unique_ptr<Cluster> inner, Expand expand = Expand::both)

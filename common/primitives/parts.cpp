@@ -54,6 +54,7 @@ std::size_t fence_suffix(std::string_view rest) {
 }
 
 std::size_t suffix_of(std::string_view key) {
+  if (key.find(':') == std::string_view::npos) return 0;
   if (const auto rest = behind(key, "lock")) return fence_suffix(*rest);
   if (const auto rest = behind(key, "array")) return segment_suffix(*rest);
   if (const auto rest = behind(key, "eventlog")) return part_suffix(*rest);

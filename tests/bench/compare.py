@@ -1,6 +1,8 @@
 """An older binary beside the present one, row by row: each row's runs alternate, the limit's among them."""
 import glob
+import os
 import resource
+import shutil
 import statistics
 import subprocess
 import time
@@ -26,13 +28,13 @@ class Comparison:
         seconds = run()
         return (seconds or time.monotonic() - started), work(pool) - used
 
-    def ours(self, binary, words, data, servers):
+    def ours(self, binary, words, data, servers, codes):
         self.stage.mcds = binary
-        self.stage.run(words, data, servers)
+        return self.stage.run(words, data, servers, codes)
 
-    def row(self, name, words, data, servers, limit=None, pool=None):
+    def row(self, name, words, data, servers, limit=None, pool=None, codes=(0,)):
         """`words` are made anew for each run; a limit may return the seconds that count."""
-        runs = {which: lambda binary=binary: self.ours(binary, words(), data, servers) for which, binary in self.binaries.items()}
+        runs = {which: lambda binary=binary: self.ours(binary, words(), data, servers, codes) for which, binary in self.binaries.items()}
         if limit:
             runs["limit"] = limit
         taken = {which: [] for which in runs}
@@ -74,8 +76,9 @@ def pipeline_on(stage_, servers, kind, count):
 def cold(comparison):
     stage_ = comparison.stage
     words = [stage_.tool("spawn"), "60" if stage_.quick else "400", stage_.tool("floor"), stage_.path, "c:floor"]
-    for binary in comparison.binaries.values():
-        words += ["--", binary, "counter", "incr", "c"]
+    for which, binary in comparison.binaries.items():
+        # A copy, as installing makes it: what the linker wrote is mapped in smaller pieces.
+        words += ["--", shutil.copy(binary, os.path.join(stage_.directory, f"mcds.{which}")), "counter", "incr", "c"]
     out = subprocess.run(words, env=stage_.environment, capture_output=True, text=True, check=True).stdout
     floor, before, now = (float(line.split()[0]) for line in out.splitlines())
     comparison.print("counter incr, cold: the floor beside it", f"{floor / before:.2f}", f"{floor / now:.2f}", "", "", f"{now / before:.2f}", "")
@@ -140,10 +143,30 @@ def items(comparison):
                            lambda: pipeline_on(stage_, other.servers, "set", count), other)
 
 
+def pools(comparison):
+    """What looks at two servers: all keys of which the values differ, and half of the keys to be moved."""
+    stage_ = comparison.stage
+    for count in SIZES[:2] if stage_.quick else SIZES:
+        with stage.Memcacheds(2) as pool:
+            pipeline_on(stage_, pool.servers, "set", count)
+            pipeline_on(stage_, "unix:" + pool.paths[1], "append", count)
+            comparison.row(f"where --probe --live, {count} keys that differ", lambda: ["where", "--probe", "--live"], b"", pool.servers,
+                           lambda: pipeline_on(stage_, pool.servers, "get", count), pool, codes=(2,))
+        with stage.Memcacheds(2) as pool:
+            first = "unix:" + pool.paths[0]
+            pipeline_on(stage_, first, "set", count)
+
+            def moving():
+                pool.empty(pool.paths[1])
+                return ["ring", "move", "--to", pool.servers]
+
+            comparison.row(f"ring move, {count} keys", moving, b"", first, lambda: pipeline_on(stage_, first, "get", count), pool)
+
+
 def compare(stage_, older):
     comparison = Comparison(stage_, older)
     print("\n| | limit : before | limit : now | on cores, limit : before | limit : now | now : before | on cores |\n|---" + "|---:" * 6 + "|")
     started = time.monotonic()
-    for section in (cold, batches, fetch, placement, items):
+    for section in (cold, batches, fetch, placement, items, pools):
         section(comparison)
     print(f"\n{comparison.rounds} rounds, alternating, medians of the rounds' ratios; {time.monotonic() - started:.0f} s")

@@ -48,7 +48,16 @@ class Memcacheds:
             self.processes.append(subprocess.Popen(["memcached", "-u", "root", "-m", str(megabytes), "-t", "1", "-s", path]))
         for path in paths:
             wait_for(socket.AF_UNIX, path)
+        self.paths = paths
         self.servers = ",".join("unix:" + path for path in paths)
+
+    @staticmethod
+    def empty(path):
+        with socket.socket(socket.AF_UNIX) as server:
+            server.connect(path)
+            server.sendall(b"flush_all\r\n")
+            if server.recv(16) != b"OK\r\n":
+                raise RuntimeError("flush_all failed")
 
     def __enter__(self):
         return self
@@ -180,13 +189,15 @@ class Stage:
         return subprocess.run([self.mcds, command, "--help"], env=self.environment, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL, check=False).returncode == 0
 
-    def run(self, words, data=b"", servers=None):
+    def run(self, words, data=b"", servers=None, codes=(0,)):
         environment = {**self.environment, **({"MCDS_SERVERS": servers} if servers else {})}
         with tempfile.TemporaryFile() as file:
             file.write(data)
             file.seek(0)
             started = time.monotonic()
-            subprocess.run([self.mcds, *words], env=environment, stdin=file, stdout=subprocess.DEVNULL, check=True)
+            done = subprocess.run([self.mcds, *words], env=environment, stdin=file, stdout=subprocess.DEVNULL, check=False)
+            if done.returncode not in codes:
+                raise subprocess.CalledProcessError(done.returncode, done.args)
             return time.monotonic() - started
 
     def megabytes(self, words, data, servers=None):

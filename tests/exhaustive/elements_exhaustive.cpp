@@ -94,8 +94,8 @@ void compact_wrongly(Context& context, const std::string& structure, Elements& e
 }
 
 // One client's operations, as letters: s sets n to its own value (a table's are all 1), e the same to expire
-// in two seconds (hashes only), g gets it, r removes it, f fetches, c compacts, o sets another element of the
-// same shard.
+// in two seconds (hashes only), b the same while a third is on its way, g gets it, r removes it, f fetches,
+// c compacts, o sets another element of the same shard.
 class User {
  public:
   User(Context context, ExploredClient& client, Acts& acts, std::string structure, Mistake mistake)
@@ -112,6 +112,9 @@ class User {
         return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++));
       case 'e':
         return set(ending + std::to_string(client_.index()) + std::to_string(next_++));
+      case 'b':
+        return set(structure_ == "table" ? "1" : std::to_string(client_.index()) + std::to_string(next_++),
+                   true);
       case 'g':
         return get();
       case 'r':
@@ -145,7 +148,17 @@ class User {
     throw Failure(*result.failure);
   }
 
-  void set(const std::string& value) {
+  ElementResult set_behind_another(const Element& element) {
+    const Element third{"third", "1"};
+    const auto before = elements_.begin_set(std::span(&third, 1));
+    const auto answers = elements_.begin_set(std::span(&element, 1));
+    const auto one = before();
+    auto other = answers();
+    static_cast<void>(answer(one.front()));
+    return other.front();
+  }
+
+  void set(const std::string& value, bool behind_another = false) {
     const Element element{"n", value};
     acts_.run(
         client_, "set", [value](Value& state) { state = value; },
@@ -160,7 +173,10 @@ class User {
           }
           const bool to_end = ends(value) || mistake_ == Mistake::end_kept;
           const auto ttl = to_end ? std::optional<Duration>(short_life) : std::nullopt;
-          const bool created = answer(elements_.set(std::span(&element, 1), false, ttl).front()).yes;
+          const bool created = answer(behind_another
+                                          ? set_behind_another(element)
+                                          : elements_.set(std::span(&element, 1), false, ttl).front())
+                                   .yes;
           told = created ? "created" : "was there";
           return [value, created, tells = tells()](Value& state) {
             const bool missing = !state;
@@ -315,6 +331,8 @@ TEST_CASE("exhaustive table and hash: every change against every other, and agai
       holds(name + ", it is there", users({"os", rival}, {.structure = structure, .before = true}), bounds);
       holds(name + ", it was removed long ago",
             users({"os", rival}, {.structure = structure, .removed = true}), bounds);
+      holds(structure + ": o b | " + rival + ", two batches on their way",
+            users({"ob", rival}, {.structure = structure, .removed = true}), small_items(0));
     }
     holds(structure + ": s | s, the first ever", users({"s", "s"}, {.structure = structure, .shard = false}),
           small_items(1));

@@ -174,10 +174,23 @@ class Client {
         return set_before_listing(context_, elements_, element);
       if (scenario_.mistake == Mistake::never_listed_again)
         return set_listed_once(context_, elements_, element);
+      if (scenario_.mistake == Mistake::none && context_.random.below(3) == 0)
+        return set_behind_another(element);
       return elements_.set(std::span(&element, 1), false, ttl_).front().failure;
     } catch (const Failure& failure) {
       return failure;
     }
+  }
+
+  // While a batch of one that is new is on its way, taken for new as well.
+  std::optional<Failure> set_behind_another(const Element& element) {
+    const Element first{own_ + " first " + std::to_string(fresh_), "1"};
+    const Element second{own_ + " second " + std::to_string(fresh_++), "1"};
+    static_cast<void>(elements_.set(std::span(&first, 1)));
+    const auto before = elements_.begin_set(std::span(&second, 1));
+    const auto answers = elements_.begin_set(std::span(&element, 1), false, ttl_);
+    static_cast<void>(before());
+    return answers().front().failure;
   }
 
   void remove(const std::string& name, bool own) {
@@ -226,6 +239,7 @@ class Client {
   Elements elements_;
   std::string own_;
   bool doubtful_ = false;
+  int fresh_ = 0;
   std::optional<Duration> ttl_;
 };
 

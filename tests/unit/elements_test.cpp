@@ -118,6 +118,26 @@ TEST_CASE("elements: behind a batch of new ones one trip is saved, and one that 
   CHECK(world.trips.trips_of([&] { world.set({"last"}); }) == 1);
 }
 
+TEST_CASE("elements: while one batch is on its way the next is listed, and of one name the last one stays") {
+  World world;
+  world.set({"new"});
+  const std::vector<Element> b{{"b", "1"}}, c{{"c", "1"}}, other_b{{"b", "2"}}, again{{"new", "3"}, {"d", "3"}};
+  const auto first = world.cfg.begin_set(b);
+  const auto second = world.cfg.begin_set(c);
+  const auto third = world.cfg.begin_set(other_b);
+  CHECK(world.answers(first()) == std::vector{true});
+  CHECK(world.answers(second()) == std::vector{true});
+  CHECK(world.answers(third()) == std::vector{false});
+  world.set({"newest"});
+  const auto fourth = world.cfg.begin_set(again);
+  const auto fifth = world.cfg.begin_set(other_b);
+  CHECK(world.answers(fourth()) == std::vector{false, true});
+  CHECK(world.answers(fifth()) == std::vector{false});
+  CHECK(world.fetched() ==
+        std::map<std::string, std::string>{
+            {"b", "2"}, {"c", "1"}, {"d", "3"}, {"new", "3"}, {"newest", "v"}});
+}
+
 TEST_CASE("elements: the same name twice in a batch ends with the last value") {
   World world;
   const std::vector<Element> twice{{"a", "1"}, {"a", "2"}};

@@ -194,14 +194,21 @@ class BatchRun {
     const auto window = std::shared_ptr<Window<Item>>(std::move(filling_));
     bytes_ = 0;
     Answers answers;
-    try {
+    with_failures_of(*window, [&] {
       batch_.run ? batch_.run(*window) : static_cast<void>(answers = batch_.begin(*window));
+    });
+    print();
+    if (answers) in_flight_ = [window, answers] { with_failures_of(*window, answers); };
+  }
+
+  template <typename Step>
+  static void with_failures_of(const Window<Item>& window, const Step& step) {
+    try {
+      step();
     } catch (const Failure& failure) {
       if (failure.code() == ErrorCode::usage || failure.code() == ErrorCode::output_failed) throw;
-      window->fail_from(0, failure);
+      window.fail_from(0, failure);
     }
-    print();
-    if (answers) in_flight_ = [window, answers] { answers(); };
   }
 
   void print() {

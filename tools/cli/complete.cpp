@@ -59,7 +59,7 @@ class Completion {
 
  private:
   // Names may come from a file: a candidate is never taken for a directive, and controls no terminal.
-  void offer(const std::string& word, const std::string& typed, const std::string& help,
+  void offer(const std::string& word, const std::string& typed, std::string_view help,
              const std::string& before = "") {
     if (word.starts_with(typed) && is_visible(word) && !(before + word).starts_with('!'))
       found_.push_back(before + word + '\t' + visible(help));
@@ -121,7 +121,7 @@ class Completion {
   }
 
   void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
-    for (const std::string& choice : option.choices) {
+    for (const std::string& choice : option.choices()) {
       offer(choice, typed, "", before);
     }
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {

@@ -17,7 +17,7 @@ JsonObject describe(const OptionSpec& option) {
   JsonObject object = JsonObject("names", option.names)
                           .bytes("value", option.value)
                           .bytes("help", option.help)
-                          .strings("choices", option.choices);
+                          .strings("choices", option.choices());
   return object;
 }
 
@@ -42,7 +42,7 @@ std::vector<JsonObject> describe_all(const std::vector<Spec>& specs) {
 
 JsonObject describe(const Command& command, const Verb& verb) {
   JsonObject object =
-      JsonObject("name", verb.name()).bytes("summary", verb.summary()).strings("examples", verb.examples());
+      JsonObject("name", verb.name()).bytes("summary", verb.summary()).strings("examples", {verb.examples().begin(), verb.examples().end()});
   object.objects("arguments", describe_all(verb.arguments()))
       .objects("options", describe_all(verb.options()));
   object.boolean("child", verb.child_target() != nullptr);

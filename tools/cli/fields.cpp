@@ -9,6 +9,8 @@ namespace mcds {
 
 namespace {
 
+using Lines = std::vector<std::string_view>;
+
 // Ends at a separator outside of braces.
 std::string_view take_until(std::string_view& text, char separator) {
   std::size_t end = 0;
@@ -26,12 +28,12 @@ std::vector<std::string> parts_of(std::string_view text, char separator) {
 }
 
 // What a verb says itself comes before the dictionary.
-std::string_view entry_of(std::string_view name, const std::vector<std::string>& own) {
+std::string_view entry_of(std::string_view name, const Lines& own) {
   const auto behind_name = [&](std::string_view line) -> std::string_view {
     return line.starts_with(name) && line.substr(name.size()).starts_with(' ') ? line.substr(name.size() + 1)
                                                                                : std::string_view();
   };
-  for (const std::string& line : own) {
+  for (const std::string_view line : own) {
     if (const auto entry = behind_name(line); !entry.empty()) return entry;
   }
   for (const std::string_view line : split(field_dictionary, '\n')) {
@@ -40,7 +42,7 @@ std::string_view entry_of(std::string_view name, const std::vector<std::string>&
   throw std::logic_error("no field " + std::string(name) + " in the dictionary");
 }
 
-Field field_of(std::string_view word, const std::vector<std::string>& own) {
+Field field_of(std::string_view word, const Lines& own) {
   Field field;
   field.optional = word.ends_with('?');
   if (field.optional) word.remove_suffix(1);
@@ -52,7 +54,7 @@ Field field_of(std::string_view word, const std::vector<std::string>& own) {
   return field;
 }
 
-std::vector<Field> fields_in(std::string_view words, const std::vector<std::string>& own) {
+std::vector<Field> fields_in(std::string_view words, const Lines& own) {
   std::vector<Field> fields;
   for (const std::string& word : parts_of(words, ' ')) {
     if (word == "*") {
@@ -73,9 +75,9 @@ bool may_be_bytes(const Field& field) {
   return field.kind.starts_with("bytes") || field.kind.starts_with("any");
 }
 
-JsonObject object_schema(const std::vector<Field>& fields, const std::vector<std::string>& own);
+JsonObject object_schema(const std::vector<Field>& fields, const Lines& own);
 
-JsonObject kind_schema(const std::string& kind, const std::vector<std::string>& own) {
+JsonObject kind_schema(const std::string& kind, const Lines& own) {
   JsonObject schema;
   const auto kinds = parts_of(kind, '|');
   if (kinds.size() > 1) {
@@ -96,7 +98,7 @@ JsonObject kind_schema(const std::string& kind, const std::vector<std::string>& 
 }
 
 // Fields may be added by later versions: others are not forbidden.
-JsonObject object_schema(const std::vector<Field>& fields, const std::vector<std::string>& own) {
+JsonObject object_schema(const std::vector<Field>& fields, const Lines& own) {
   JsonObject properties;
   std::vector<std::string> required;
   std::vector<JsonObject> either;
@@ -126,7 +128,7 @@ JsonObject object_schema(const std::vector<Field>& fields, const std::vector<std
 
 std::vector<Field> fields_of(const Verb& verb) {
   std::vector<Field> all;
-  for (const std::string& line : verb.answers()) {
+  for (const std::string_view line : verb.answers()) {
     for (Field& field : fields_in(line, verb.own_fields())) {
       const auto known =
           std::find_if(all.begin(), all.end(), [&](const Field& one) { return one.name == field.name; });
@@ -138,7 +140,7 @@ std::vector<Field> fields_of(const Verb& verb) {
 
 JsonObject schema_of(const Command& command, const Verb& verb) {
   std::vector<JsonObject> lines;
-  for (const std::string& line : verb.answers())
+  for (const std::string_view line : verb.answers())
     lines.push_back(object_schema(fields_in(line, verb.own_fields()), verb.own_fields()));
   JsonObject schema("$schema", "https://json-schema.org/draft/2020-12/schema");
   schema.bytes("title", "mcds " + command.name() + (verb.name().empty() ? "" : " " + verb.name()));
@@ -148,7 +150,7 @@ JsonObject schema_of(const Command& command, const Verb& verb) {
 
 bool is_declared(const Verb& verb, const std::string& answer) {
   const auto members = json_members(answer).value_or(std::vector<JsonMember>());
-  return std::any_of(verb.answers().begin(), verb.answers().end(), [&](const std::string& line) {
+  return std::any_of(verb.answers().begin(), verb.answers().end(), [&](std::string_view line) {
     const auto fields = fields_in(line, verb.own_fields());
     const auto is = [](const Field& field, const JsonMember& member) {
       return field.name == member.name || field.name + "_b64" == member.name || field.name == "*";

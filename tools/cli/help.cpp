@@ -33,7 +33,7 @@ std::string table(const Rows& rows) {
   return text;
 }
 
-std::string spelled(const std::string& names) {
+std::string spelled(std::string_view names) {
   std::string text;
   for (const char c : names) text += c == ',' ? std::string(", ") : std::string(1, c);
   return text;
@@ -42,7 +42,8 @@ std::string spelled(const std::string& names) {
 std::string option_table(const std::vector<OptionSpec>& options) {
   Rows rows;
   for (const OptionSpec& option : options) {
-    rows.emplace_back(spelled(option.names) + (option.value.empty() ? "" : " " + option.value), option.help);
+    const std::string value = option.value.empty() ? std::string() : ' ' + std::string(option.value);
+    rows.emplace_back(spelled(option.names) + value, option.help);
   }
   return table(rows);
 }
@@ -57,7 +58,7 @@ std::string words_of(const Verb& verb) {
   std::string line;
   for (const ArgumentSpec& argument : verb.arguments()) {
     const bool many = std::holds_alternative<std::vector<std::string>*>(argument.target);
-    const std::string word = argument.name + (many ? "…" : "");
+    const std::string word = std::string(argument.name) + (many ? "…" : "");
     line += argument.required ? " " + word : " [" + word + "]";
   }
   if (verb.child_target() != nullptr) line += verb.child_required() ? " -- CMD…" : " [-- CMD…]";
@@ -69,9 +70,9 @@ std::string usage(const Command& command, const Verb& verb) {
          (verb.options().empty() ? "" : " [OPTIONS]") + words_of(verb);
 }
 
-std::string examples(const std::vector<std::string>& lines) {
+std::string examples(const std::vector<std::string_view>& lines) {
   std::string text;
-  for (const std::string& line : lines) text += "  $ " + line + '\n';
+  for (const std::string_view line : lines) text.append("  $ ").append(line) += '\n';
   return text;
 }
 
@@ -103,7 +104,7 @@ std::string program_help() {
 std::string command_help(const Command& command) {
   if (command.verbs().size() == 1) return verb_help(command, *command.verbs().front());
   Rows rows;
-  std::vector<std::string> lines;
+  std::vector<std::string_view> lines;
   for (const auto& verb : command.verbs()) {
     rows.emplace_back((verb->name().empty() ? "mcds " + command.name() : verb->name()) + words_of(*verb),
                       verb->summary());
@@ -112,7 +113,7 @@ std::string command_help(const Command& command) {
   const Verb* itself = command.find("");
   const bool has_own = itself != nullptr && !itself->options().empty();
   const std::string own = has_own ? "\nOptions without a verb:\n" + option_table(itself->options()) : "";
-  return wrapped("mcds " + command.name() + ": " + command.summary(), 0, 2) + "\n\nExamples:\n" +
+  return wrapped("mcds " + command.name() + ": " + std::string(command.summary()), 0, 2) + "\n\nExamples:\n" +
          examples(lines) + "\nVerbs:\n" + table(rows) + own + "\nSee also mcds " + command.name() +
          " VERB --help and man mcds-" + command.name() + ".\n";
 }

@@ -39,8 +39,8 @@ std::string KeyRules::checked(const std::string& text) const {
 std::string KeyRules::of_line(const std::string& line, bool ends_with_nul) const {
   const auto named = key_in_json(line);
   const std::string& key = named ? *named : line;
-  std::string whole = prefix + key;
-  return (named || ends_with_nul) && !key.empty() && fits(whole, true) ? whole : checked(key);
+  if ((named || ends_with_nul) && !key.empty() && fits(prefix + key, true)) return prefix + key;
+  return checked(key);
 }
 
 std::optional<std::string> key_in_json(std::string_view line) {

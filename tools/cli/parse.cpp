@@ -1,5 +1,17 @@
 #include "tools/cli/parse.hpp"
 
+// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of the
+// standard streams: they are declared instead.
+#include <istream>
+#include <ostream>
+#ifdef __GLIBCXX__
+#define _GLIBCXX_IOSTREAM 1
+namespace std {
+extern istream cin;
+extern ostream cout, cerr;
+}  // namespace std
+#endif
+
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -25,7 +37,7 @@ std::string quoted(const std::string& word) {
 
 // The name a message uses: the long one.
 std::string long_name(const OptionSpec& option) {
-  return option.names.substr(option.names.rfind(',') + 1);
+  return std::string(option.names.substr(option.names.rfind(',') + 1));
 }
 
 template <typename Number>
@@ -64,11 +76,10 @@ struct Assign {
 };
 
 void check_choice(const OptionSpec& option, const std::string& word) {
-  if (option.choices.empty() ||
-      std::find(option.choices.begin(), option.choices.end(), word) != option.choices.end())
-    return;
-  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " + option.value +
-                     did_you_mean(word, option.choices));
+  const Words choices = option.choices();
+  if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
+  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " +
+                     std::string(option.value) + did_you_mean(word, choices));
 }
 
 void check_dash(bool takes_dash, const Words& words, const std::string& what) {
@@ -88,9 +99,13 @@ Words with_empty_values(const Words& words) {
   return spelled_out;
 }
 
-bool names_it(const OptionSpec& option, const std::string& word) {
-  const std::string names = ',' + option.names + ',';
-  return names.find(',' + word + ',') != std::string::npos;
+bool names_it(const OptionSpec& option, std::string_view word) {
+  for (std::string_view left = option.names; !left.empty();) {
+    const std::size_t comma = std::min(left.find(','), left.size());
+    if (left.substr(0, comma) == word) return true;
+    left.remove_prefix(std::min(comma + 1, left.size()));
+  }
+  return false;
 }
 
 // Under any of its names.
@@ -99,27 +114,38 @@ std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& op
   for (const OptionSpec& option : options) {
     if (!names_it(option, name)) continue;
     return std::count_if(words.begin(), words.end(), [&](const std::string& word) {
-      return names_it(option, word.substr(0, word.find('=')));
+      return names_it(option, std::string_view(word).substr(0, word.find('=')));
     });
   }
   return 0;
 }
 
+// Whether a word is an option's name, or one letter of `-qv` is; as a value it may look so too.
+bool may_name(const std::string& word, const OptionSpec& option) {
+  if (word.size() < 2 || word[0] != '-') return false;
+  if (word[1] == '-') return names_it(option, std::string_view(word).substr(0, word.find('=')));
+  return std::any_of(word.begin() + 1, word.end(),
+                     [&](char letter) { return names_it(option, std::string{'-', letter}); });
+}
+
 // Parses the options of `words` into their targets; returns the other words in order.
-Words parse_options(const Words& words, const std::vector<OptionSpec>& options, const std::string& help_of) {
-  // Building the options costs more than the rest of a cold start does; most command lines have none.
-  if (std::none_of(words.begin(), words.end(),
-                   [](const auto& word) { return word.size() > 1 && word[0] == '-'; }))
-    return words;
+Words parse_options(const Words& words, const std::vector<OptionSpec>& all, const std::string& help_of) {
+  // Building all of them costs more than the rest of a cold start does; most command lines have none or two.
+  std::vector<OptionSpec> options;
+  for (const OptionSpec& option : all) {
+    if (std::any_of(words.begin(), words.end(), [&](const auto& word) { return may_name(word, option); }))
+      options.push_back(option);
+  }
+  if (options.empty()) return words;
   CLI::App app;
   app.set_help_flag();
   app.allow_extras();
   std::vector<CLI::Option*> declared_options;
   for (const OptionSpec& option : options) {
     if (option.value.empty()) {
-      declared_options.push_back(app.add_flag(option.names));
+      declared_options.push_back(app.add_flag(std::string(option.names)));
     } else {
-      CLI::Option* added = app.add_option(option.names)->expected(1)->type_size(1)->allow_extra_args(false);
+      CLI::Option* added = app.add_option(std::string(option.names))->expected(1)->type_size(1)->allow_extra_args(false);
       if (std::holds_alternative<Words*>(option.target)) added->take_all();
       declared_options.push_back(added);
     }
@@ -179,7 +205,7 @@ Words option_words(const std::vector<OptionSpec>& options) {
   for (const OptionSpec& option : options) {
     for (std::size_t from = 0; from < option.names.size();) {
       const std::size_t comma = std::min(option.names.find(',', from), option.names.size());
-      words.push_back(option.names.substr(from, comma - from));
+      words.emplace_back(option.names.substr(from, comma - from));
       from = comma + 1;
     }
   }
@@ -200,14 +226,15 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
   for (const ArgumentSpec& argument : verb.arguments()) {
     const bool rest = std::holds_alternative<Words*>(argument.target);
     if (next == words.size()) {
-      if (argument.required) throw InvalidInput("no " + argument.name + " given; see " + help_of);
+      if (argument.required) throw InvalidInput("no " + std::string(argument.name) + " given; see " + help_of);
       return;
     }
     const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
     const Words taken(from, rest ? words.end() : from + 1);
     next += taken.size();
-    check_dash(argument.takes_dash, taken, argument.name);
-    std::visit(Assign{taken, argument.name}, argument.target);
+    const std::string name(argument.name);
+    check_dash(argument.takes_dash, taken, name);
+    std::visit(Assign{taken, name}, argument.target);
   }
   if (next < words.size())
     throw InvalidInput("too many arguments: " + quoted(words[next]) + "; see " + help_of);
@@ -293,7 +320,7 @@ void parse_verb(const Words& words, const Words& tail, bool has_tail, const std:
 }  // namespace
 
 std::vector<OptionSpec> global_options(GlobalOptions& into) {
-  Verb all({}, {});
+  Verb all("", "");
   all.option("-s,--servers", "LIST",
              "HOST[:PORT][/?WEIGHT],… · [v6]:port · tls://HOST:PORT · unix:/path · NAME=HOST:PORT",
              &into.servers)
@@ -311,7 +338,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
               &into.connect_timeout)
       .option("--deadline", "D",
               "longest time for the whole command, except for a child command; then exit 75", &into.deadline)
-      .choice("--protocol", {"auto", "classic", "meta", "binary"}, "the protocol to use; default auto",
+      .choice("--protocol", "auto|classic|meta|binary", "the protocol to use; default auto",
               &into.protocol)
       .flag("--tls", "use TLS for every server, as tls://HOST:PORT does for one", into.tls)
       .option("--tls-ca", "FILE", "the CA of the servers' certificates; default: the CAs of the system",
@@ -327,10 +354,10 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
       .flag("--tls-insecure", "do not verify certificates", into.tls_insecure)
       .option("--user", "NAME", "log in as this user", &into.access.user)
       .option("--password-file", "FILE", "the file that contains the password", &into.access.password_file)
-      .choice("--auth", {"ascii", "user-key", "sasl"},
+      .choice("--auth", "ascii|user-key|sasl",
               "the form of the login: memcached -Y, MemCachier, or memcached -S; default ascii",
               &into.access.auth)
-      .choice("-o,--output", {"json", "value", "text", "openmetrics"},
+      .choice("-o,--output", "json|value|text|openmetrics",
               "JSON lines, the bare answer, columns for people, or metrics (servers, doctor); default json",
               &into.output)
       .flag("-0,--null", "end the lines of input and output with a NUL, for names with line feeds", into.null)
@@ -352,7 +379,7 @@ std::vector<OptionSpec> without_words_of(const Verb& verb, std::vector<OptionSpe
     const std::size_t comma = option.names.find(',');
     const bool is_taken = comma != std::string::npos &&
                           std::find(taken.begin(), taken.end(), option.names.substr(0, comma)) != taken.end();
-    if (is_taken) option.names.erase(0, comma + 1);
+    if (is_taken) option.names.remove_prefix(comma + 1);
   }
   return globals;
 }

@@ -1,37 +1,49 @@
 #include "tools/cli/program.hpp"
 
+#include <forward_list>
+
+#include "common/base/bytes.hpp"
+
 namespace mcds {
 
-Verb& Verb::example(std::string line) {
-  examples_.push_back(std::move(line));
+Wording::Wording(const std::string& composed) {
+  static std::forward_list<std::string> kept;
+  static_cast<std::string_view&>(*this) = kept.emplace_front(composed);
+}
+
+std::vector<std::string> OptionSpec::choices() const {
+  if (!chosen) return {};
+  const auto words = split(value, '|');
+  return {words.begin(), words.end()};
+}
+
+Verb& Verb::example(Wording line) {
+  examples_.push_back(line);
   return *this;
 }
 
-Verb& Verb::argument(std::string name, std::string help, const WordTarget& target) {
-  arguments_.push_back({std::move(name), std::move(help), target.target, target.takes_dash, true});
+Verb& Verb::argument(Wording name, Wording help, const WordTarget& target) {
+  arguments_.push_back({name, help, target.target, target.takes_dash, true});
   return *this;
 }
 
-Verb& Verb::optional_argument(std::string name, std::string help, const WordTarget& target) {
-  arguments_.push_back({std::move(name), std::move(help), target.target, target.takes_dash, false});
+Verb& Verb::optional_argument(Wording name, Wording help, const WordTarget& target) {
+  arguments_.push_back({name, help, target.target, target.takes_dash, false});
   return *this;
 }
 
-Verb& Verb::option(std::string names, std::string value, std::string help, const WordTarget& target) {
-  options_.push_back(
-      {std::move(names), std::move(value), std::move(help), {}, target.target, target.takes_dash});
+Verb& Verb::option(Wording names, Wording value, Wording help, const WordTarget& target) {
+  options_.push_back({names, value, help, target.target, false, target.takes_dash});
   return *this;
 }
 
-Verb& Verb::choice(std::string names, std::vector<std::string> choices, std::string help, Target target) {
-  std::string value;
-  for (const std::string& word : choices) value += (value.empty() ? "" : "|") + word;
-  options_.push_back({std::move(names), std::move(value), std::move(help), std::move(choices), target});
+Verb& Verb::choice(Wording names, Wording choices, Wording help, Target target) {
+  options_.push_back({names, choices, help, target, true});
   return *this;
 }
 
-Verb& Verb::flag(std::string names, std::string help, bool& target) {
-  options_.push_back({std::move(names), {}, std::move(help), {}, &target});
+Verb& Verb::flag(Wording names, Wording help, bool& target) {
+  options_.push_back({names, "", help, &target});
   return *this;
 }
 
@@ -46,13 +58,13 @@ Verb& Verb::metrics() {
   return *this;
 }
 
-Verb& Verb::answer(std::string fields) {
-  answers_.push_back(std::move(fields));
+Verb& Verb::answer(Wording fields) {
+  answers_.push_back(fields);
   return *this;
 }
 
-Verb& Verb::field(std::string meaning) {
-  own_fields_.push_back(std::move(meaning));
+Verb& Verb::field(Wording meaning) {
+  own_fields_.push_back(meaning);
   return *this;
 }
 
@@ -61,8 +73,8 @@ Verb& Verb::action(Action action) {
   return *this;
 }
 
-Verb& Command::verb(std::string name, std::string summary) {
-  return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), std::move(summary)));
+Verb& Command::verb(std::string name, Wording summary) {
+  return *verbs_.emplace_back(std::make_unique<Verb>(std::move(name), summary));
 }
 
 Verb& Command::itself() {

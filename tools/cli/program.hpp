@@ -47,18 +47,28 @@ inline WordTarget dash(Target target) {
   return {target, true};
 }
 
+// Words of a declaration: a literal is used where it is, for every start of the program passes by all of them;
+// what is put together is kept until the program ends.
+class Wording : public std::string_view {
+ public:
+  Wording(const char* literal) : std::string_view(literal) {}
+  Wording(const std::string& composed);
+};
+
 struct OptionSpec {
-  std::string names;  // "--ttl" or "-w,--wait"
-  std::string value;  // "D", "N", "FILE"; empty: a flag
-  std::string help;
-  std::vector<std::string> choices{};  // allowed words, also completed; empty: any
+  std::string_view names;  // "--ttl" or "-w,--wait"
+  std::string_view value;  // "D", "N", "FILE"; empty: a flag
+  std::string_view help;
   Target target;
+  bool chosen = false;  // `value` is "FIRST|SECOND|…": no other word is allowed
   bool takes_dash = false;
+
+  std::vector<std::string> choices() const;  // empty: any word
 };
 
 struct ArgumentSpec {
-  std::string name;
-  std::string help;
+  std::string_view name;
+  std::string_view help;
   Target target;  // std::vector<std::string>*: takes the rest
   bool takes_dash;
   bool required;
@@ -68,22 +78,23 @@ using Action = std::function<ExitStatus(Session&)>;
 
 class Verb {
  public:
-  Verb(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
+  Verb(std::string name, Wording summary) : name_(std::move(name)), summary_(summary) {}
 
-  Verb& example(std::string line);  // three of them open --help
-  Verb& argument(std::string name, std::string help, const WordTarget& target);
-  Verb& optional_argument(std::string name, std::string help, const WordTarget& target);
-  Verb& option(std::string names, std::string value, std::string help, const WordTarget& target);
-  Verb& choice(std::string names, std::vector<std::string> choices, std::string help, Target target);
-  Verb& flag(std::string names, std::string help, bool& target);
+  Verb& example(Wording line);  // three of them open --help
+  Verb& argument(Wording name, Wording help, const WordTarget& target);
+  Verb& optional_argument(Wording name, Wording help, const WordTarget& target);
+  Verb& option(Wording names, Wording value, Wording help, const WordTarget& target);
+  // `choices`: "FIRST|SECOND|…".
+  Verb& choice(Wording names, Wording choices, Wording help, Target target);
+  Verb& flag(Wording names, Wording help, bool& target);
   // Everything after `--` is a command to run; `required`: refuse to run without it.
   Verb& child(std::vector<std::string>& target, bool required);
   // It can answer with -o openmetrics.
   Verb& metrics();
   // The fields of a line of the answer, as fields.hpp describes it; again for another kind of line.
-  Verb& answer(std::string fields);
+  Verb& answer(Wording fields);
   // What a field means in this verb, where the dictionary has another meaning: NAME KIND MEANING.
-  Verb& field(std::string meaning);
+  Verb& field(Wording meaning);
   // What it declares as others do.
   template <typename... Arguments>
   Verb& with(void (*declare)(Verb&, Arguments...), std::type_identity_t<Arguments>... arguments) {
@@ -98,27 +109,27 @@ class Verb {
   }
 
   const std::string& name() const { return name_; }
-  const std::string& summary() const { return summary_; }
-  const std::vector<std::string>& examples() const { return examples_; }
+  std::string_view summary() const { return summary_; }
+  const std::vector<std::string_view>& examples() const { return examples_; }
   const std::vector<OptionSpec>& options() const { return options_; }
   const std::vector<ArgumentSpec>& arguments() const { return arguments_; }
   std::vector<std::string>* child_target() const { return child_; }
   bool child_required() const { return child_required_; }
   bool gives_metrics() const { return metrics_; }
-  const std::vector<std::string>& answers() const { return answers_; }
-  const std::vector<std::string>& own_fields() const { return own_fields_; }
+  const std::vector<std::string_view>& answers() const { return answers_; }
+  const std::vector<std::string_view>& own_fields() const { return own_fields_; }
   const Action& run() const { return action_; }
 
  private:
   std::string name_;
-  std::string summary_;
-  std::vector<std::string> examples_;
+  std::string_view summary_;
+  std::vector<std::string_view> examples_;
   std::vector<OptionSpec> options_;
   std::vector<ArgumentSpec> arguments_;
   std::vector<std::string>* child_ = nullptr;
   bool child_required_ = false;
   bool metrics_ = false;
-  std::vector<std::string> answers_, own_fields_;
+  std::vector<std::string_view> answers_, own_fields_;
   Action action_;
 };
 
@@ -126,19 +137,19 @@ class Verb {
 // has the empty name, declared by `itself()`. `key`, `where` and `ring` may have both.
 class Command {
  public:
-  Command(std::string name, std::string summary) : name_(std::move(name)), summary_(std::move(summary)) {}
-  Verb& verb(std::string name, std::string summary);
+  Command(std::string name, Wording summary) : name_(std::move(name)), summary_(summary) {}
+  Verb& verb(std::string name, Wording summary);
   Verb& itself();
   // nullptr: no such verb. The empty name finds itself().
   const Verb* find(std::string_view name) const;
 
   const std::string& name() const { return name_; }
-  const std::string& summary() const { return summary_; }
+  Wording summary() const { return summary_; }
   const std::vector<std::unique_ptr<Verb>>& verbs() const { return verbs_; }
 
  private:
   std::string name_;
-  std::string summary_;
+  Wording summary_;
   std::vector<std::unique_ptr<Verb>> verbs_;
 };
 

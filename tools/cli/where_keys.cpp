@@ -1,6 +1,8 @@
 #include "tools/cli/where_keys.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 
 #include "common/primitives/parts.hpp"
 #include "common/primitives/several/copies.hpp"
@@ -9,22 +11,33 @@
 
 namespace mcds {
 
-JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
-                       const Placement::Place& place) {
-  JsonObject line = JsonObject("key", key)
-                        .bytes("server", session.server_address(place.server))
-                        .number("index", place.server);
-  return line.bytes("hash", std::to_string(place.hash)).bytes("profile", placement.profile());
+JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& place) {
+  if (place.server >= servers_.size()) servers_.resize(place.server + 1);
+  OfServer& server = servers_[place.server];
+  if (server.before_hash.empty()) {
+    JsonObject before, behind;
+    before.bytes("server", session_.server_address(place.server)).number("index", place.server);
+    server.before_hash = before.text().substr(1);
+    server.before_hash.back() = ',';
+    server.before_hash += "\"hash\":\"";
+    server.behind_hash = "\"," + behind.bytes("profile", placement_.profile()).text().substr(1);
+    server.behind_hash.pop_back();
+  }
+  std::array<char, 20> digits;
+  const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), place.hash).ptr;
+  line_.cut(0);
+  return line_.bytes("key", key).fields(
+      {server.before_hash, std::string_view(digits.data(), end), server.behind_hash});
 }
 
-JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
-                      const Placement::Place& place, std::optional<std::size_t> copies) {
-  JsonObject line = placed_line(session, placement, key.key, place);
-  const std::size_t number = copies.value_or(session.copies());
-  if (number == 1 || (placement.replicates() && !session.options().copies)) return line;
+JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& place,
+                              std::optional<std::size_t> copies) {
+  JsonObject& line = this->line(key.key, place);
+  const std::size_t number = copies ? *copies : session_.copies();
+  if (number == 1 || (placement_.replicates() && !session_.options().copies)) return line;
   std::vector<JsonObject> list;
-  for (const std::size_t server : copy_servers(placement, number, key.placed_by())) {
-    list.push_back(JsonObject("server", session.server_address(server)).number("index", server));
+  for (const std::size_t server : copy_servers(placement_, number, key.placed_by())) {
+    list.push_back(JsonObject("server", session_.server_address(server)).number("index", server));
   }
   return line.objects("copies", list);
 }
@@ -59,10 +72,10 @@ Owners key_owners(Session& session, const Placement& placement, const PlacedKey&
 
 ExitStatus print_where(Session& session, std::span<const PlacedKey> keys, std::optional<std::size_t> copies) {
   const Placement& placement = *session.placement();
+  PlacedLines lines(session, placement);
   for (const PlacedKey& key : keys) {
     const Placement::Place place = placement.place_of(key.placed_by());
-    session.output().answer(where_line(session, placement, key, place, copies),
-                            session.server_address(place.server));
+    session.output().answer(lines.line(key, place, copies), session.server_address(place.server));
   }
   return ExitStatus::ok;
 }

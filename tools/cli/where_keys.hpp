@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/json.hpp"
 #include "common/placement/placement.hpp"
@@ -17,12 +18,23 @@ class Session;
 
 // {"key":"price:44","server":"10.0.0.1:11211","index":0,"hash":"2876543210","profile":"ketama"}
 // With several copies also "copies":[{"server":…,"index":…},…], the owner first.
-JsonObject placed_line(Session& session, const Placement& placement, std::string_view key,
-                       const Placement::Place& place);
+// What is the same for all keys of a server is made once. A line is there until the next is made.
+class PlacedLines {
+ public:
+  PlacedLines(Session& session, const Placement& placement) : session_(session), placement_(placement) {}
+  JsonObject& line(std::string_view key, const Placement::Place& place);
+  // With several copies also where they are; without a number, as many as the session says.
+  JsonObject& line(const PlacedKey& key, const Placement::Place& place, std::optional<std::size_t> copies);
 
-// With several copies also where they are; without a number, as many as the session says.
-JsonObject where_line(Session& session, const Placement& placement, const PlacedKey& key,
-                      const Placement::Place& place, std::optional<std::size_t> copies = {});
+ private:
+  struct OfServer {
+    std::string before_hash, behind_hash;
+  };
+  Session& session_;
+  const Placement& placement_;
+  std::vector<OfServer> servers_;
+  JsonObject line_;
+};
 
 // "servers" and "policy" where the client itself keeps the key on several; "wire_key" where it goes by
 // another name.

@@ -336,7 +336,7 @@ Verb& declare(Command& command, const Options& options, ExitStatus (*run)(Sessio
 }
 
 void with_encoding(Verb& verb, const Options& options) {
-  verb.choice("--encoding", {"journal", "json"},
+  verb.choice("--encoding", "journal|json",
               "how the array is stored; default: as it is, journal for a new one", &options->encoding);
 }
 

@@ -152,7 +152,7 @@ void declare_counter_limit(Command& counter) {
       .option("--cost", "K", "how much this use counts; default 1", &options->cost)
       .flag("--sliding", "never more than N in any period, wherever it begins", options->sliding)
       .flag("--peek", "only look: count nothing", options->peek)
-      .choice("--if-down", {"allow", "deny"}, "the answer when the server gives none; otherwise an error",
+      .choice("--if-down", "allow|deny", "the answer when the server gives none; otherwise an error",
               &options->if_down)
       .flag("--fail-fast", "stop a batch at the first failed line", options->fail_fast)
       .flag("--key", "NAME is a whole memcached key: an application's own counter", options->whole_key)

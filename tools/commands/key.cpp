@@ -53,7 +53,7 @@ void declare_key(Command& command) {
       .example("jq -c .query request.json | mcds key -o value -")
       .argument("JSON", "the parameters as one JSON value; - reads standard input, @FILE a file",
                 dash(&options->json))
-      .choice("--digest", {"md5", "sha256", "none"},
+      .choice("--digest", "md5|sha256|none",
               "digest of the canonical form, or none for the form itself; default md5", &options->digest)
       .option("--prefix", "TEXT", "put before the digest", &options->prefix)
       .action(print_key, options);

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 
 #include "common/base/descriptors.hpp"
 
@@ -147,10 +147,10 @@ std::ptrdiff_t Socket::send(const char* bytes, std::size_t size) {
 std::ptrdiff_t Socket::receive(std::string& into) {
   if (session_ != nullptr) return session_->receive(into);
   // Not straight into the string: growing it would write every byte twice, and touch pages a short reply
-  // never needs.
-  std::array<char, receive_size> buffer;
-  const ssize_t size = recv(descriptor_, buffer.data(), buffer.size(), 0);
-  if (size > 0) into.append(buffer.data(), static_cast<std::size_t>(size));
+  // never needs. Not on the stack either, whose pages are all touched, for a guard page may follow.
+  thread_local const auto buffer = std::make_unique_for_overwrite<char[]>(receive_size);
+  const ssize_t size = recv(descriptor_, buffer.get(), receive_size, 0);
+  if (size > 0) into.append(buffer.get(), static_cast<std::size_t>(size));
   const bool nothing_yet = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
   return nothing_yet ? 0 : size > 0 ? size : -1;
 }

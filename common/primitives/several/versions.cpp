@@ -78,6 +78,11 @@ CorruptData no_version_left(const std::string& key) {
 
 template <typename Has>
 std::optional<Failure> VersionedItem::failure_of(Part part, const Has& has) const {
+  // As it nearly always is.
+  const auto is_well = [&](const VersionedCopy& copy) {
+    return !copy.failure && (part == Part::reading || has(copy));
+  };
+  if (!copies.empty() && std::all_of(copies.begin(), copies.end(), is_well)) return std::nullopt;
   std::vector<CopyState> states;
   for (const VersionedCopy& copy : copies) states.push_back({.failure = copy.failure, .has = has(copy)});
   return mcds::failure_of(part, states);

@@ -34,6 +34,11 @@ class Elements {
   // do not, whatever was said before. Throws InvalidInput for a ttl of several copies, or of 0.
   std::vector<ElementResult> set(std::span<const Element> elements, bool relist = false,
                                  std::optional<Duration> ttl = {});
+  // The same in two steps: while the elements of one batch are on their way, the next one's can be listed.
+  // What is returned waits for the answers; it is called once, in the order of the batches, and the elements
+  // outlive it. Dropped uncalled, a batch may be applied.
+  using Answers = std::function<std::vector<ElementResult>()>;
+  Answers begin_set(std::span<const Element> elements, bool relist = false, std::optional<Duration> ttl = {});
   std::vector<ElementResult> get(std::span<const std::string> names) const;
   std::vector<ElementResult> remove(std::span<const std::string> names) const;
   // get, without a look for another number of copies if something is missing.
@@ -134,6 +139,7 @@ class Elements {
   mutable std::vector<std::unique_ptr<ElementIndex>> indexes_;  // per copy
   mutable bool began_ = false;                                  // listing has created the index
   bool were_new_ = false;  // all of the last batch: the next one's are taken for new
+  std::weak_ptr<Setting> on_its_way_;
 };
 
 }  // namespace mcds
@@ -155,6 +161,8 @@ class Elements {
 //     4 `add` the key                 stored: acknowledged, and listed since 2
 //                                     exists: a rival was first; back to 1
 //     5 if 4 was acknowledged more than 2 s after 2, list the name again before answering
+//   Of batches of one client the next is at 2 and 3 while this one is at 4: a crash there leaves names listed
+//   without keys, of two batches. Batches with a name in common, and those that do not begin at 2, wait.
 //   Removing deletes the key: one step, the linearization point. The line stays until compaction.
 //   Compaction drops a line only if it finds the element absent *after* it has read the shard, and only if
 //   the line is older than the grace of 60 s. A client between 2 and 4 has a younger line, or lists the name
@@ -168,7 +176,7 @@ class Elements {
 // Round trips, for any number of elements
 //   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
 //   the first); 2 if all of the batch before were new (then 3 if one of these exists; one copy only:
-//   set.cpp). fetch 2, one more per window of elements and per shard that has outgrown one item. The first
+//   set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of elements and per shard that has outgrown one item. The first
 //   missing element, part of the index or copy in a second costs one more, because the structure may be kept
 //   in another number of copies, or be on its way there; with several copies, so does the first removal.
 // When things fail

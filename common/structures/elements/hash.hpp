@@ -33,6 +33,11 @@ class Hash {
                                  std::optional<Duration> ttl = {}) {
     return elements_.set(fields, relist, ttl);
   }
+  // The same in two steps, see Elements::begin_set.
+  Elements::Answers begin_set(std::span<const Element> fields, bool relist = false,
+                              std::optional<Duration> ttl = {}) {
+    return elements_.begin_set(fields, relist, ttl);
+  }
   // yes: there is one, with the value.
   std::vector<ElementResult> get(std::span<const std::string> fields) const { return elements_.get(fields); }
   // remove, fetch, clear, compact, keys: as for tables.

@@ -1,5 +1,7 @@
 // Setting the elements of a table or hash: the steps that elements.hpp argues about, all copies side by side.
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "common/structures/elements/elements.hpp"
 
@@ -21,7 +23,6 @@ class Elements::Setting {
       : elements_(elements), batch_(batch), ttl_(ttl) {
     if (ttl_ && versioned()) throw InvalidInput("an element that expires has one copy");
     if (ttl_ && *ttl_ <= Duration::zero()) throw InvalidInput("the ttl must be longer than 0");
-    elements_.began_ = false;
     for (const Element& element : batch) {
       One one;
       one.element = &element;
@@ -29,26 +30,57 @@ class Elements::Setting {
     }
   }
 
-  std::vector<ElementResult> run(bool relist) {
+  // Whether the next batch may begin while this one is on its way.
+  bool leaves_alone(const Setting& next) const {
+    const auto has = [this](const One& one) {
+      return std::binary_search(hashes_.begin(), hashes_.end(), hash_of(one));
+    };
+    return next.guesses() && std::none_of(next.ones_.begin(), next.ones_.end(), has);
+  }
+
+  void begin(bool relist) {
     if (relist) static_cast<void>(elements_.elsewhere());
     if (relist) list(all([](const One&) { return true; }));
-    const bool guess = elements_.were_new_ && !versioned();
-    for (int round = 0; round < most_rounds && !open().empty(); ++round) {
-      if (guess && round == 0)
-        take_for_missing();
-      else
-        look();
-      if (any_missing() && elsewhere()) continue;
-      list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
-      // It may have taken long.
-      if (any_missing() && elsewhere()) continue;
-      write();
-      list(all([](const One& one) { return one.written_late(); }));
+    if (!guesses()) return run();
+    take_for_missing();
+    if (!list_missing()) return run();
+    asked_ = open();
+    if (!asked_.empty()) adding_ = elements_.context_.cluster.begin(additions());
+    for (const One& one : ones_) hashes_.push_back(hash_of(one));
+    std::sort(hashes_.begin(), hashes_.end());
+  }
+
+  void finish() {
+    const auto adding = std::exchange(adding_, nullptr);
+    if (adding == nullptr) return;
+    const auto finished = attempt([&] {
+      added(adding->finish());
+      run();
+    });
+    failure_ = finished.failure();
+  }
+
+  std::vector<ElementResult> results() {
+    if (failure_) raise(*failure_);
+    std::vector<ElementResult> results;
+    results.reserve(ones_.size());
+    for (One& one : ones_) {
+      if (one.open())
+        one.failure =
+            Contention("other clients keep creating and removing this element; it was not set, try again");
+      if (one.partly && one.failure)
+        one.failure = UnknownOutcome(std::string("it was perhaps set, and then: ") + one.failure->what(),
+                                     one.failure->server());
+      ElementResult& result = results.emplace_back();
+      result.yes = created(one);
+      if (!one.item.copies.empty()) result.server = one.item.copies.front().server;
+      result.failure = one.failure;
+      result.copies = one.item.outcomes();
+      for (std::size_t copy = 0; copy < result.copies.size() && copy < one.unlisted.size(); ++copy) {
+        if (!result.copies[copy].failure) result.copies[copy].failure = one.unlisted[copy];
+      }
     }
-    if (elements_.began_) confirm();
-    elements_.were_new_ =
-        !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
-    return results();
+    return results;
   }
 
  private:
@@ -105,11 +137,36 @@ class Elements::Setting {
   bool versioned() const { return elements_.versions_.in_use(); }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }
 
-  void look() { versioned() ? read() : replace(); }
-  void write() { versioned() ? write_copies() : add(); }
+  static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
 
   // Step 1 is left out when all of the last batch were new: to list one that exists is harmless, `add` finds
   // it there, and the next round replaces it.
+  bool guesses() const { return elements_.were_new_ && !versioned(); }
+
+  // What is left of the steps.
+  void run() {
+    list(all([](const One& one) { return one.written_late(); }));
+    for (int round = 0; round < most_rounds && !open().empty(); ++round) {
+      look();
+      if (!list_missing()) continue;
+      write();
+      list(all([](const One& one) { return one.written_late(); }));
+    }
+    if (began_) confirm();
+    elements_.were_new_ =
+        !ones_.empty() && all([this](const One& one) { return !one.done || !created(one); }).empty();
+  }
+
+  // False: the same again, perhaps under other keys.
+  bool list_missing() {
+    if (any_missing() && elsewhere()) return false;
+    list(all([](const One& one) { return one.open() && one.to_list && !one.listed_at; }));
+    return !(any_missing() && elsewhere());  // it may have taken long
+  }
+
+  void look() { versioned() ? read() : replace(); }
+  void write() { versioned() ? write_copies() : add(); }
+
   void take_for_missing() {
     for (One* one : open()) one->missing = one->to_list = true;
   }
@@ -127,20 +184,26 @@ class Elements::Setting {
     }
   }
 
-  // Done are all but those that exist by now.
   void add() {
+    asked_ = open();
+    if (!asked_.empty()) added(elements_.context_.cluster.execute(additions()));
+  }
+
+  std::vector<Request> additions() {
     std::vector<Request> batch;
-    const auto asked = open();
-    if (asked.empty()) return;
-    for (const One* one : asked)
+    for (const One* one : asked_)
       batch.push_back(Request::add(key_of(*one), one->element->value, Exptime::never()));
     batch = ending(std::move(batch));
     for (Request& mark : elements_.indexes_.front()->take_marks()) batch.push_back(std::move(mark));
-    const auto replies = elements_.context_.cluster.execute(batch);
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      settle(*asked[i], replies[i]);
-      asked[i]->missing = replies[i].outcome == Outcome::stored;
-      asked[i]->added_at = elements_.context_.clock.steady();
+    return batch;
+  }
+
+  // Done are all but those that exist by now.
+  void added(std::span<const Reply> replies) {
+    for (std::size_t i = 0; i < asked_.size(); ++i) {
+      settle(*asked_[i], replies[i]);
+      asked_[i]->missing = replies[i].outcome == Outcome::stored;
+      asked_[i]->added_at = elements_.context_.clock.steady();
     }
   }
 
@@ -214,7 +277,9 @@ class Elements::Setting {
     std::vector<const std::string*> names;
     for (const One* one : ones) names.push_back(&one->element->name);
     const SteadyTime before = elements_.context_.clock.steady();
+    elements_.began_ = false;
     const auto lists = elements_.list(names);
+    began_ = began_ || elements_.began_;
     for (std::size_t i = 0; i < ones.size(); ++i) {
       One& one = *ones[i];
       one.unlisted = lists[i];
@@ -260,37 +325,33 @@ class Elements::Setting {
     return one.missing && (!versioned() || (judge != one.item.copies.end() && judge->written));
   }
 
-  std::vector<ElementResult> results() {
-    std::vector<ElementResult> results;
-    results.reserve(ones_.size());
-    for (One& one : ones_) {
-      if (one.open())
-        one.failure =
-            Contention("other clients keep creating and removing this element; it was not set, try again");
-      if (one.partly && one.failure)
-        one.failure = UnknownOutcome(std::string("it was perhaps set, and then: ") + one.failure->what(),
-                                     one.failure->server());
-      ElementResult& result = results.emplace_back();
-      result.yes = created(one);
-      if (!one.item.copies.empty()) result.server = one.item.copies.front().server;
-      result.failure = one.failure;
-      result.copies = one.item.outcomes();
-      for (std::size_t copy = 0; copy < result.copies.size() && copy < one.unlisted.size(); ++copy) {
-        if (!result.copies[copy].failure) result.copies[copy].failure = one.unlisted[copy];
-      }
-    }
-    return results;
-  }
-
   Elements& elements_;
   std::span<const Element> batch_;
   std::optional<Duration> ttl_;
   std::vector<One> ones_;
+  bool began_ = false;  // listing has created the index
+  std::optional<Failure> failure_;
+  std::vector<One*> asked_;
+  std::unique_ptr<Pending> adding_;
+  std::vector<std::size_t> hashes_;  // sorted; of the names that are being added
 };
 
 std::vector<ElementResult> Elements::set(std::span<const Element> elements, bool relist,
                                          std::optional<Duration> ttl) {
-  return Setting(*this, elements, ttl).run(relist);
+  return begin_set(elements, relist, ttl)();
+}
+
+Elements::Answers Elements::begin_set(std::span<const Element> elements, bool relist,
+                                      std::optional<Duration> ttl) {
+  const auto setting = std::make_shared<Setting>(*this, elements, ttl);
+  if (const auto before = on_its_way_.lock(); before && (relist || !before->leaves_alone(*setting)))
+    before->finish();
+  setting->begin(relist);
+  on_its_way_ = setting;
+  return [setting] {
+    setting->finish();
+    return setting->results();
+  };
 }
 
 }  // namespace mcds

@@ -29,7 +29,12 @@ class Table {
 
   // yes: it was no member before.
   std::vector<ElementResult> add(std::span<const std::string> members, bool relist = false,
-                                 std::optional<Duration> ttl = {});
+                                 std::optional<Duration> ttl = {}) {
+    return begin_add(members, relist, ttl)();
+  }
+  // The same in two steps, see Elements::begin_set; the members need not outlive it.
+  Elements::Answers begin_add(std::span<const std::string> members, bool relist = false,
+                              std::optional<Duration> ttl = {});
   // yes: it is a member.
   std::vector<ElementResult> has(std::span<const std::string> members) const {
     return elements_.get(members);

@@ -118,7 +118,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .option("--rebuild-ttl", "D",
               "consider a caller dead that has not renewed its rebuild lock for this long; default 30s",
               &options->rebuild_ttl)
-      .choice("--on-busy", {"stale", "wait", "run", "fail"},
+      .choice("--on-busy", "stale|wait|run|fail",
               "while another caller rebuilds: wait and then replay stale output (stale), exit 75 (wait) or "
               "run the command (run); or do not wait (fail)",
               &options->on_busy)
@@ -129,7 +129,7 @@ void declare_run(Command& command, const std::shared_ptr<CacheOptions>& options)
       .option("--tag", "T",
               "what the output depends on: `cache expire --tag T` makes it stale; may be repeated",
               &options->tags)
-      .choice("--if-down", {"run", "fail"},
+      .choice("--if-down", "run|fail",
               "when no server answers: run the command without the cache, or fail; default run",
               &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report)

@@ -36,7 +36,7 @@ std::string loss_message(const ElementsOptions& options, const Elements::Listing
 ExitStatus remove(Session& session, const ElementsOptions& options) {
   const Elements elements = elements_of(session, options);
   const auto batch =
-      element_batch([&](std::span<const Element> window) { return elements.remove(names_of(window)); },
+      element_batch([&](std::span<const Element> window) { return known(elements.remove(names_of(window))); },
                     [&](const Element& element, const ElementResult& result) {
                       JsonObject answer = element_answer(options, element.name);
                       return answer_yes_from(session, answer.boolean("removed", result.yes),
@@ -258,8 +258,8 @@ Element bare_element(std::string name) {
 Batch<Element> element_batch(AskElements ask, AnswerElement answer) {
   Batch<Element> batch;
   batch.parse = bare_element;
-  batch.run = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) {
-    answer_each(window, ask(window.items), answer);
+  batch.begin = [ask = std::move(ask), answer = std::move(answer)](const Window<Element>& window) -> Answers {
+    return [&window, &answer, results = ask(window.items)] { answer_each(window, results(), answer); };
   };
   batch.bytes_of = [](const Element& element) { return element.name.size() + element.value.size(); };
   return batch;

@@ -27,8 +27,12 @@ Context context_for_setting(Session& session, const ElementsOptions& options);
 void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
                     const ElementResult& result);
 
-// A verb over many elements: what asks for a window of them, and what prints one answer.
-using AskElements = std::function<std::vector<ElementResult>(std::span<const Element>)>;
+// A verb over many elements: what asks for a window of them, and what prints one answer. The answers to one
+// window are waited for when the next has been asked for.
+using AskElements = std::function<Elements::Answers(std::span<const Element>)>;
+inline Elements::Answers known(std::vector<ElementResult> results) {
+  return [results = std::move(results)] { return results; };
+}
 using AnswerElement = std::function<ExitStatus(const Element&, const ElementResult&)>;
 Batch<Element> element_batch(AskElements ask, AnswerElement answer);
 // The words of the command line, which are all checked before anything is sent, or for `-` the lines of

@@ -33,7 +33,7 @@ Element of_json_line(const std::string& line) {
 ExitStatus set(Session& session, const ElementsOptions& options) {
   Hash hash(context_for_setting(session, options), options.name);
   auto batch = element_batch(
-      [&](std::span<const Element> window) { return hash.set(window, options.relist, options.ttl); },
+      [&](std::span<const Element> window) { return hash.begin_set(window, options.relist, options.ttl); },
       [&](const Element& field, const ElementResult& result) {
         JsonObject answer = element_answer(options, field.name);
         answer_setting(session, answer.boolean("created", result.yes), options, result);
@@ -65,7 +65,8 @@ ExitStatus get(Session& session, const ElementsOptions& options) {
   };
   return run_words(
       session, options,
-      element_batch([&](std::span<const Element> window) { return hash.get(names_of(window)); }, answer_one));
+      element_batch([&](std::span<const Element> window) { return known(hash.get(names_of(window))); },
+                    answer_one));
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace {
 
 // add and has differ in what they ask and the word they answer with. Only add has a ttl.
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
-                   std::vector<ElementResult> (*ask)(Table&, const std::vector<std::string>&,
-                                                     const ElementsOptions&)) {
+                   Elements::Answers (*ask)(Table&, const std::vector<std::string>&,
+                                             const ElementsOptions&)) {
   Table table(context_for_setting(session, options), options.name);
   const auto batch =
       element_batch([&](std::span<const Element> window) { return ask(table, names_of(window), options); },
@@ -25,14 +25,14 @@ ExitStatus members(Session& session, const ElementsOptions& options, const char*
 ExitStatus add(Session& session, const ElementsOptions& options) {
   return members(session, options, "added", ExitStatus::ok,
                  [](Table& table, const std::vector<std::string>& names, const ElementsOptions& how) {
-                   return table.add(names, how.relist, how.ttl);
+                   return table.begin_add(names, how.relist, how.ttl);
                  });
 }
 
 ExitStatus has(Session& session, const ElementsOptions& options) {
   return members(session, options, "has", ExitStatus::no,
                  [](Table& table, const std::vector<std::string>& names, const ElementsOptions&) {
-                   return table.has(names);
+                   return known(table.has(names));
                  });
 }
 

@@ -19,12 +19,12 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .option("--older-than", "D", "only keys that were neither read nor written for so long",
               &options->older_than)
       .option("--on", "SERVER", "only keys of this server", &options->on)
-      .choice("--sort", {"size", "idle", "ttl"},
+      .choice("--sort", "size|idle|ttl",
               "sort: largest first, longest unused first, or expiring first", &options->sort)
       .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
       .flag("--by-prefix", "sum keys and bytes by the text before the first separator", options->by_prefix)
       .option("--separator", "TEXT", "with --by-prefix: what ends a prefix; default :", &options->separator)
-      .choice("--names", {"lock", "counter", "visitors", "eventlog", "array", "table", "hash", "cache"},
+      .choice("--names", "lock|counter|visitors|eventlog|array|table|hash|cache",
               "print the names of these structures instead of keys", &options->names)
       .flag("--digest", "read the values and print their digests, by which item remove - tells changes",
             options->digest)
@@ -126,7 +126,7 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
       .option("-n,--count", "N", "at most N keys; default 20", &options->count)
       .option("--prefix", "P", "only keys that begin with this", &options->selected.prefix)
       .option("--on", "SERVER", "only this server", &options->on)
-      .choice("--sort", {"gets", "misses", "stores", "evictions"},
+      .choice("--sort", "gets|misses|stores|evictions",
               "the keys with the most of these; default: of all events", &options->sort)
       .action(item_hot, options);
 }

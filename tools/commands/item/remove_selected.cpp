@@ -1,7 +1,7 @@
 // mcds item remove by selection: what is removed, and how, stands in common/operations/removal.hpp.
 #include <unistd.h>
 
-#include <iostream>
+#include <cstdio>
 
 #include "common/operations/removal.hpp"
 #include "tools/cli/left_items.hpp"
@@ -99,9 +99,8 @@ bool confirmed(const ItemOptions& options) {
   if (options.yes || options.dry_run) return true;
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0)
     throw InvalidInput("add --dry-run to see what would be removed, or --yes to remove it");
-  std::cerr << "Remove all keys of this selection from the servers? [y/N] ";
-  std::string answer;
-  std::getline(std::cin, answer);
+  std::fputs("Remove all keys of this selection from the servers? [y/N] ", stderr);
+  const std::string answer = LineReader().next().value_or("");
   return answer == "y" || answer == "yes";
 }
 

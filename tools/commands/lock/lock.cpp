@@ -196,7 +196,7 @@ void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) 
       .example("mcds lock run deploy -w 10m --ttl 1m --note \"release 42\" -- make deploy")
       .example("mcds lock run report --once-per 23h -E 0 -- ./send-report")
       .example("mcds lock run encode --slots 3 -w inf -- encode film.mkv")
-      .choice("--on-lost", {"term", "warn"},
+      .choice("--on-lost", "term|warn",
               "when the lock is lost: stop the command, or only print a warning; default term",
               &options->on_lost)
       .option("--grace", "D", "time between TERM and KILL; default 5s, or a quarter of a ttl below 20s",
@@ -205,7 +205,7 @@ void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) 
       .option("--min-hold", "D", "hold the lock for at least this long after the start", &options->min_hold)
       .option("--once-per", "D", "after success, hold the lock until this long after the start",
               &options->once_per)
-      .choice("--if-down", {"fail", "run"},
+      .choice("--if-down", "fail|run",
               "when no server answers: fail, or run without the lock; default fail", &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report)
       .child(options->command, true)

@@ -32,7 +32,7 @@ class Foretelling {
   bool print(const Placement& placement, const std::string& key) {
     const Placement::Place place = placement.place_of(key);
     const auto then = placement.server_of_when_down(key, down_);
-    JsonObject line = placed_line(session_, placement, key, place);
+    JsonObject line = PlacedLines(session_, placement).line(key, place);
     line.boolean("down", down_[place.server]);
     add_then(line, then);
     session_.output().answer(line, then ? session_.server_address(*then) : "-");

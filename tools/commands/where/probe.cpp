@@ -1,6 +1,10 @@
 // mcds where --probe: which servers hold a key.
 #include "tools/commands/where/probe.hpp"
 
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
 #include "common/primitives/parts.hpp"
 #include "common/primitives/structure_names.hpp"
 
@@ -27,8 +31,10 @@ namespace {
 // sizes let fit.
 constexpr std::size_t first_trip = 16, longest_trip = 512;
 constexpr std::size_t bytes_per_trip = std::size_t{4} << 20;
-// Those that are looked at again together, and answered in their order.
+// Those that are answered together, in their order.
 constexpr std::size_t window_keys = 2048;
+// Those with --live that are looked at again together: of them only names are in memory.
+constexpr std::size_t most_doubtful = 32768;
 using std::chrono_literals::operator""ms;
 
 ExitStatus status_of(Verdict verdict) {
@@ -130,7 +136,7 @@ void print_rows(Session& session, const Findings& findings, const char* verdict)
 void print(Session& session, const Findings& findings, bool names) {
   const char* verdict = name_of(verdict_of(findings.copies, findings.owners, findings.compares));
   if (session.output().mode() == OutputMode::text) return print_rows(session, findings, verdict);
-  JsonObject line = placed_line(session, findings.placement, findings.key, findings.place);
+  JsonObject line = PlacedLines(session, findings.placement).line(findings.key, findings.place);
   std::vector<JsonObject> copies;
   for (const KeyCopy& copy : findings.copies) copies.push_back(describe(findings, copy));
   add_owners(session, line, findings.placement, findings.key);
@@ -161,7 +167,7 @@ Probe::Probe(Session& session, const WhereOptions& options, const Placements& pl
 
 ExitStatus Probe::add(const std::string& key) {
   keys_.push_back(key);
-  return keys_.size() == window_keys ? run() : ExitStatus::ok;
+  return keys_.size() == window_keys ? finish_window() : ExitStatus::ok;
 }
 
 std::vector<KeyCopies> Probe::ask(std::span<const std::string> keys) {
@@ -187,33 +193,71 @@ std::vector<KeyCopies> Probe::ask_once(std::span<const std::string> keys) {
   return probe_keys(*cluster_, wire_keys);
 }
 
+bool Probe::is_doubtful(const std::string& key, const KeyCopies& copies) const {
+  return copies_differ(copies) && !differ_by_nature(key);
+}
+
 // Copies that are rewritten one after the other differ for a moment: those that still do after a while are
-// divergent.
-void Probe::look_again(std::vector<KeyCopies>& copies) {
+// divergent. `answer` is given each key's place in `keys`, and its copies.
+template <typename Answer>
+void Probe::look_again(std::span<const std::string> keys, const Answer& answer) {
+  std::vector<std::size_t> left(keys.size());
+  std::iota(left.begin(), left.end(), std::size_t{0});
   for (const std::chrono::milliseconds pause : {2ms, 10ms, 50ms}) {
-    std::vector<std::size_t> differing;
-    std::vector<std::string> keys;
-    for (std::size_t i = 0; i < copies.size(); ++i) {
-      if (!copies_differ(copies[i]) || differ_by_nature(keys_[i])) continue;
-      differing.push_back(i);
-      keys.push_back(keys_[i]);
-    }
-    if (keys.empty()) return;
+    if (left.empty()) return;
     session_.clock().sleep_for(pause);
-    std::vector<KeyCopies> again = ask(keys);
-    for (std::size_t i = 0; i < keys.size(); ++i) copies[differing[i]] = std::move(again[i]);
+    std::vector<std::size_t> differing;
+    for (std::size_t from = 0; from < left.size(); from += window_keys) {
+      const auto places = std::span(left).subspan(from, std::min(window_keys, left.size() - from));
+      std::vector<std::string> some;
+      for (const std::size_t place : places) some.push_back(keys[place]);
+      std::vector<KeyCopies> copies = ask(some);
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        if (pause < 50ms && is_doubtful(some[i], copies[i]))
+          differing.push_back(places[i]);
+        else
+          answer(places[i], std::move(copies[i]));
+      }
+    }
+    left = std::move(differing);
   }
 }
 
-ExitStatus Probe::run() {
-  if (keys_.empty()) return ExitStatus::ok;
+ExitStatus Probe::finish_window() {
   ExitStatus status = ExitStatus::ok;
   std::vector<KeyCopies> copies = ask(keys_);
-  look_again(copies);
+  std::vector<std::size_t> places;  // of those that are looked at again now
+  std::vector<std::string> doubtful;
   for (std::size_t i = 0; i < keys_.size(); ++i) {
-    for (const auto& placement : placements_) status = worse(status, finish(*placement, keys_[i], copies[i]));
+    const bool doubted = is_doubtful(keys_[i], copies[i]);
+    if (doubted) (options_.live ? doubtful_ : doubtful).push_back(keys_[i]);
+    if (doubted && !options_.live) places.push_back(i);
+    if (options_.live && !doubted) status = worse(status, finish(keys_[i], copies[i]));
   }
+  look_again(doubtful, [&](std::size_t i, KeyCopies again) { copies[places[i]] = std::move(again); });
+  for (std::size_t i = 0; i < keys_.size() && !options_.live; ++i)
+    status = worse(status, finish(keys_[i], copies[i]));
   keys_.clear();
+  return doubtful_.size() < most_doubtful ? status : worse(status, finish_doubtful());
+}
+
+ExitStatus Probe::finish_doubtful() {
+  ExitStatus status = ExitStatus::ok;
+  const std::vector<std::string> keys = std::exchange(doubtful_, {});
+  look_again(keys, [&](std::size_t i, const KeyCopies& copies) {
+    status = worse(status, finish(keys[i], copies));
+  });
+  return status;
+}
+
+ExitStatus Probe::run() {
+  const ExitStatus status = finish_window();
+  return worse(status, finish_doubtful());
+}
+
+ExitStatus Probe::finish(const std::string& key, const KeyCopies& copies) {
+  ExitStatus status = ExitStatus::ok;
+  for (const auto& placement : placements_) status = worse(status, finish(*placement, key, copies));
   return status;
 }
 

@@ -15,7 +15,8 @@ class Probe {
  public:
   Probe(Session& session, const WhereOptions& options, const Placements& placements);
 
-  // Keys are asked for in trips: `run` finishes what is left.
+  // Keys are asked for in trips: `run` finishes what is left. With --live copies that differ are looked at
+  // again together, at the end or when there are many; otherwise answers keep the order of the keys.
   ExitStatus add(const std::string& key);
   ExitStatus run();
   // What these keys say of the first profile; nothing is printed or removed.
@@ -40,7 +41,12 @@ class Probe {
  private:
   std::vector<KeyCopies> ask(std::span<const std::string> keys);
   std::vector<KeyCopies> ask_once(std::span<const std::string> keys);
-  void look_again(std::vector<KeyCopies>& copies);
+  template <typename Answer>
+  void look_again(std::span<const std::string> keys, const Answer& answer);
+  bool is_doubtful(const std::string& key, const KeyCopies& copies) const;
+  ExitStatus finish_window();
+  ExitStatus finish_doubtful();
+  ExitStatus finish(const std::string& key, const KeyCopies& copies);
   ExitStatus finish(const Placement& placement, const std::string& key, const KeyCopies& copies);
   ExitStatus count(const Findings& findings);
 
@@ -49,6 +55,7 @@ class Probe {
   const Placements& placements_;
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
+  std::vector<std::string> doubtful_;  // with --live
   std::size_t trip_;  // keys
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;

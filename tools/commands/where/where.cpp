@@ -65,19 +65,22 @@ JsonObject explanation(const Placement& placement, const PlacementOptions& optio
 }
 
 void print_key(Session& session, const WhereOptions& options, const Placements& placements,
-               const std::string& key) {
-  for (const auto& placement : placements) {
-    const PlacedKey part = placed(key, session.key_prefix());
+               std::vector<PlacedLines>& lines, const std::string& key) {
+  const PlacedKey part = placed(key, session.key_prefix());
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const auto& placement = placements[i];
     const Placement::Place place = placement->place_of(part.placed_by());
-    JsonObject line;
-    if (session.output().mode() != OutputMode::value) {
-      line = where_line(session, *placement, part, place);
-      add_owners(session, line, *placement, part.placed_by());
-      if (options.explain)
-        line.object("explain", explanation(*placement, session.placement_options(), session.pool().pool,
-                                           part.placed_by()));
+    const std::string& address = session.server_address(place.server);
+    if (session.output().mode() == OutputMode::value) {
+      session.output().answer({}, address);
+      continue;
     }
-    session.output().answer(line, session.server_address(place.server));
+    JsonObject& line = lines[i].line(part, place, {});
+    add_owners(session, line, *placement, part.placed_by());
+    if (options.explain)
+      line.object("explain", explanation(*placement, session.placement_options(), session.pool().pool,
+                                         part.placed_by()));
+    session.output().answer(line, address);
   }
 }
 
@@ -122,8 +125,10 @@ ExitStatus where(Session& session, const WhereOptions& options) {
   const Placements placements = placements_of(session);
   if (options.down) return where_down(session, options, placements);
   if (options.probe || options.prune) return where_probe(session, options, placements);
+  std::vector<PlacedLines> lines;
+  for (const auto& placement : placements) lines.emplace_back(session, *placement);
   const auto print = [&](const std::string& key) {
-    print_key(session, options, placements, key);
+    print_key(session, options, placements, lines, key);
     return ExitStatus::ok;
   };
   return for_each_key(session, placements, options, print, [] { return ExitStatus::ok; });
