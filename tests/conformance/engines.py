@@ -26,6 +26,7 @@ class Engine:
 
 ALL = "everything works"
 UNLISTED = "everything works, except listing live keys"
+AGELESS = UNLISTED + ", and locks in several copies: for that they would have to say how long they have run"
 ENGINES = [
     Engine("memcached 1.4.31, 1.4.39, 1.5.19, 1.5.22", ALL, ("memcached-1.4", "memcached-1.5.22")),
     Engine("memcached 1.6.0, 1.6.9, 1.6.10, 1.6.12, 1.6.14", ALL, ("memcached-1.6.0", "memcached-1.6.12", "memcached-1.6.14")),
@@ -38,12 +39,13 @@ ENGINES = [
            "everything works from 1.6.0 on; adding to an item on flash takes up to three more round trips. "
            "Before 1.6.0 such an item cannot be added to: a counter there is refused as no number, a journal or event log as full",
            ("ext_path",)),
-    Engine("memcached's own proxy 1.6.45, twemproxy 0.5", UNLISTED, ("twemproxy",)),
+    Engine("memcached's own proxy 1.6.45", UNLISTED),
+    Engine("twemproxy 0.5", AGELESS, ("twemproxy",)),  # what speaks as it does there has statistics
     Engine("fatcache", "everything works, except listing live keys, and item touch, on which it closes the connection: exit code 80",
            ("fatcache",), frozenset({"item touch"}), frozenset({"item touch"})),
     Engine("proxies that close the connection on a command they do not know, as mcrouter does", UNLISTED, ("mcrouter",)),
     Engine("ARCUS 1.15, pogocache 1.3.1 with --cas", UNLISTED, ("arcus", "pogocache")),
-    Engine("yrmcds 1.1", "everything works, except listing live keys, and locks in several copies: it does not say how long it has run"),
+    Engine("yrmcds 1.1", AGELESS),
     Engine("memcached -C, pogocache without --cas",
            "everything except locks, cached output, exact counters, counter set, clear, and tables, hashes and counters in several "
            "copies. An array, or the index of a table or hash, that has filled its item is refused more",

@@ -39,6 +39,9 @@ TEST_CASE("weights that the client ignores are found, and those it heeds are not
   CHECK(words("gomemcache", "10.0.0.1/?3,10.0.0.2/?1") == "+weights_ignored -order_dependent");
   CHECK(words("gomemcache", "10.0.0.1/?3,10.0.0.2/?3") == "-order_dependent");
   CHECK(words("ketama", "10.0.0.1:1/?3,10.0.0.2:1/?1") == "");
+  // Where copies fill the pool, that is no fault of the client's.
+  CHECK(words("ketama:copies=2", "10.0.0.1:1/?3,10.0.0.2:1/?1").find("weights_ignored") == std::string::npos);
+  CHECK(words("bmemcached", "10.0.0.1:1/?3,10.0.0.2:1/?1").find("weights_ignored") == std::string::npos);
 }
 
 TEST_CASE("the default port: as this client hashes it, and a name that says it otherwise") {

@@ -1,10 +1,8 @@
 // Clients written in C, C++, C#, Go and Rust.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace compiled_clients {
+namespace mcds::families::compiled_clients {
 
 namespace {
 
@@ -99,10 +97,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace compiled_clients
+}  // namespace mcds::families::compiled_clients
 
-std::span<const Profile> compiled() {
+std::span<const mcds::Profile> mcds::families::compiled() {
   return compiled_clients::profiles;
 }
-
-}  // namespace mcds::families

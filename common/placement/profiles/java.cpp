@@ -1,10 +1,8 @@
 // Clients for the JVM. They hash UTF-16 code units where they have a hash of their own, UTF-8 elsewhere.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace java_clients {
+namespace mcds::families::java_clients {
 
 namespace {
 
@@ -113,10 +111,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace java_clients
+}  // namespace mcds::families::java_clients
 
-std::span<const Profile> java() {
+std::span<const mcds::Profile> mcds::families::java() {
   return java_clients::profiles;
 }
-
-}  // namespace mcds::families

@@ -3,10 +3,8 @@
 // server that weighs more is added.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace libmemcached_clients {
+namespace mcds::families::libmemcached_clients {
 
 namespace {
 
@@ -186,10 +184,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace libmemcached_clients
+}  // namespace mcds::families::libmemcached_clients
 
-std::span<const Profile> libmemcached() {
+std::span<const mcds::Profile> mcds::families::libmemcached() {
   return libmemcached_clients::profiles;
 }
-
-}  // namespace mcds::families

@@ -1,10 +1,8 @@
 // Node's clients.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace node_clients {
+namespace mcds::families::node_clients {
 
 namespace {
 
@@ -74,10 +72,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace node_clients
+}  // namespace mcds::families::node_clients
 
-std::span<const Profile> node() {
+std::span<const mcds::Profile> mcds::families::node() {
   return node_clients::profiles;
 }
-
-}  // namespace mcds::families

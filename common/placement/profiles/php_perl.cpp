@@ -1,10 +1,8 @@
 // PHP's and Perl's own clients.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace php_perl_clients {
+namespace mcds::families::php_perl_clients {
 
 namespace {
 
@@ -96,10 +94,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace php_perl_clients
+}  // namespace mcds::families::php_perl_clients
 
-std::span<const Profile> php_and_perl() {
+std::span<const mcds::Profile> mcds::families::php_and_perl() {
   return php_perl_clients::profiles;
 }
-
-}  // namespace mcds::families

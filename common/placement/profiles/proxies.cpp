@@ -1,10 +1,8 @@
 // Proxies: twemproxy, mcrouter, nginx, memcached's own.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace proxies_clients {
+namespace mcds::families::proxies_clients {
 
 namespace {
 
@@ -114,10 +112,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace proxies_clients
+}  // namespace mcds::families::proxies_clients
 
-std::span<const Profile> proxies() {
+std::span<const mcds::Profile> mcds::families::proxies() {
   return proxies_clients::profiles;
 }
-
-}  // namespace mcds::families

@@ -1,10 +1,8 @@
 // Python's and Ruby's own clients.
 #include "common/placement/profiles/families.hpp"
 
-namespace mcds::families {
-
 // Families give the same name to different hashes: each has a namespace.
-namespace python_ruby_clients {
+namespace mcds::families::python_ruby_clients {
 
 namespace {
 
@@ -89,10 +87,8 @@ constexpr Profile profiles[] = {
 
 }  // namespace
 
-}  // namespace python_ruby_clients
+}  // namespace mcds::families::python_ruby_clients
 
-std::span<const Profile> python_and_ruby() {
+std::span<const mcds::Profile> mcds::families::python_and_ruby() {
   return python_ruby_clients::profiles;
 }
-
-}  // namespace mcds::families

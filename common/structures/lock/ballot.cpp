@@ -148,13 +148,21 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
   if (able < majority()) {
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
                           " servers can vote";
-    if (const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless); ageless != 0)
-      message += "; " + std::to_string(ageless) +
-                 " do not say for how long they have run, and may have forgotten locks: use --copies 1";
+    const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless);
+    if (context_.copies - ageless < majority() && !(by_vote() && taken))
+      throw NotApplied(ErrorCode::refused,
+                       std::to_string(ageless) +
+                           " servers do not say for how long they have run, and may have forgotten locks: "
+                           "use --copies 1, or servers whose stats have an uptime",
+                       address());
     if (const std::size_t young = ballot.number_of(&Ballot::Voter::young); young != 0) {
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
+    const auto silent =
+        std::find_if(ballot.voters.begin(), ballot.voters.end(),
+                     [](const Ballot::Voter& voter) { return voter.vote && !voter.vote->why().empty(); });
+    if (silent != ballot.voters.end()) message += "; " + silent->vote->why();
     if (by_vote() && taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);
   }

@@ -65,7 +65,9 @@ void LockVote::take_uptime(std::span<const Reply> replies) {
   const Reply& sentinel = replies[1];
   const Reply& stats = replies[2];
   step_ = Step::settled;
-  if (sentinel.outcome != Outcome::hit || stats.failed()) return;
+  const Reply& failed = sentinel.failed() ? sentinel : stats;
+  if (failed.failed()) why_ = failed.failure->message;
+  if (sentinel.outcome != Outcome::hit || (stats.failed() && stats.failure->late)) return;
   take_sentinel(sentinel.value);
   const auto uptime = uptime_in(stats.value);
   ageless_ = !votes_ && !uptime;

@@ -29,8 +29,10 @@ class LockVote final : public LockExchange {
   bool votes() const { return votes_; }
   // It answered, but started too recently to vote.
   bool young() const { return young_; }
-  // It answered, but its statistics have no uptime: it never votes.
+  // It answered, but has no statistics, as a proxy, or none of its uptime: it never votes.
   bool ageless() const { return ageless_; }
+  // It was asked, and did not answer: why.
+  const std::string& why() const { return why_; }
   // Votes: since when, in microseconds since 1970.
   std::uint64_t since() const { return since_; }
 
@@ -47,6 +49,7 @@ class LockVote final : public LockExchange {
   bool votes_ = false;
   bool young_ = false;
   bool ageless_ = false;
+  std::string why_;
   std::uint64_t since_ = 0;
 };
 
