@@ -125,11 +125,7 @@ class DistinctServers::Begun final : public Pending {
   Begun(DistinctServers& servers, std::unique_ptr<Pending> pending)
       : servers_(servers), pending_(std::move(pending)) {}
   std::span<const Request> batch() const override { return pending_->batch(); }
-  std::vector<Reply> finish() override {
-    std::vector<Reply> replies = pending_->finish();
-    servers_.expect_distinct();
-    return replies;
-  }
+  std::vector<Reply> finish() override { return servers_.noted(pending_->finish()); }
 
  private:
   DistinctServers& servers_;
@@ -138,8 +134,13 @@ class DistinctServers::Begun final : public Pending {
 
 std::vector<Reply> DistinctServers::execute(std::span<const Request> batch) {
   expect_distinct();
-  std::vector<Reply> replies = inner().execute(batch);
+  return noted(inner().execute(batch));
+}
+
+std::vector<Reply> DistinctServers::noted(std::vector<Reply> replies) {
   expect_distinct();
+  silent_ =
+      silent_ || std::any_of(replies.begin(), replies.end(), [](const Reply& one) { return one.failed(); });
   return replies;
 }
 

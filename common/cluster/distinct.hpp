@@ -51,7 +51,8 @@ class Peers {
   bool changed_ = false;
 };
 
-// Every batch fails, by Failure(configuration) with both names, once two servers are known to be one.
+// Every batch fails, by Failure(configuration) with both names, once two servers are known to be one. It also
+// knows whether a server did not answer.
 class DistinctServers final : public Decorator {
  public:
   DistinctServers(std::unique_ptr<Cluster> inner, std::shared_ptr<Peers> peers)
@@ -61,12 +62,16 @@ class DistinctServers final : public Decorator {
   std::unique_ptr<Pending> begin(std::vector<Request> batch) override;
   // Throws the same.
   void expect_distinct();
+  // Whether a request has stayed without a reply.
+  bool has_been_silent() const { return silent_; }
 
  private:
   class Begun;
+  std::vector<Reply> noted(std::vector<Reply> replies);
 
   std::shared_ptr<Peers> peers_;
   std::optional<std::pair<std::size_t, std::size_t>> same_;
+  bool silent_ = false;
 };
 
 }  // namespace mcds

@@ -117,11 +117,35 @@ def two_copies_say_so(world):
     world.flush()
     servers = [copy["server"].rsplit(".", 1)[1] for copy in world.run(0, ["hash", "set", "h", "f", "v"], copies=2).answer()["copies"]]
     check(len(servers) == 2, f"copies on {servers}")
-    for away, degraded in ((None, False), (servers[0], True), (servers[1], True)):
+    for away in (None, *servers):
         world.cut(1, [] if away is None else [int(away)])
         for words in (["hash", "get", "h", "f"], ["hash", "set", "h", "f", "v"]):
             op = world.run(1, words, copies=2)
-            check(op.exit == 0 and op.answer().get("degraded", False) == degraded, f"{words} without {away}: {op.exit} {op.out}")
+            check(op.exit == 0 and op.answer().get("degraded", False) == (away is not None), f"{words} without {away}: {op.exit} {op.out}")
+        world.reach_all(1)
+
+
+def every_answer_says_so(world):
+    """Whatever is read or changed while one server of a pool of two does not answer."""
+    made = (["table", "add", "t", "a"], ["hash", "set", "h", "f", "v"], ["array", "add", "a", "x"], ["eventlog", "put", "e", "hello"],
+            ["counter", "incr", "c"], ["visitors", "hit", "s"])
+    asked = (["table", "fetch", "t"], ["table", "count", "t"], ["table", "check", "t"], ["table", "has", "t", "a"], ["hash", "fetch", "h"],
+             ["array", "fetch", "a"], ["array", "count", "a"], ["eventlog", "fetch", "e"], ["eventlog", "tail", "e"],
+             ["counter", "get", "c"], ["visitors", "value", "s"])
+    changed = (["table", "add", "t", "new"], ["hash", "set", "h", "new", "v"], ["array", "add", "a", "y"], ["eventlog", "put", "e", "more"],
+               ["counter", "incr", "c"], ["table", "remove", "t", "a"], ["array", "clear", "a"], ["table", "clear", "t"])
+    for away in (None, 0, 1):
+        world.flush()
+        for words in made:
+            check(world.run(0, words).exit == 0, f"{words}")
+        world.cut(1, [] if away is None else [away])
+        for words in (*asked, *changed):
+            op = world.run(1, words)
+            lines = op.answers()
+            says = [line.get("degraded", False) for line in lines]
+            check(op.exit == 0 and says and set(says) == {away is not None}, f"{words} without {away}: {op.exit} {op.out} {op.err}")
+            lacking = [copy for line in lines for copy in line.get("copies", ()) if "error" in copy]
+            check(len(lacking) <= 1, f"{words} without {away}: the copy that answers is called lacking: {op.out}")
         world.reach_all(1)
 
 
@@ -130,4 +154,6 @@ with World(mcds) as all_servers:
     refused_below_most(all_servers)
     write_back_unseen(all_servers)
     one_remover(all_servers)
+with World(mcds, copies=2, servers=2) as two_servers:
+    every_answer_says_so(two_servers)
 finish()

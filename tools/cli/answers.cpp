@@ -33,6 +33,16 @@ void warn_of_copies(Session& session, std::span<const CopyOutcome> copies) {
   }
 }
 
+JsonObject& add_degraded(JsonObject& line, Session& session) {
+  if (session.is_degraded()) line.boolean("degraded", true);
+  return line;
+}
+
+void warn_if_degraded(Session& session) {
+  if (session.output().mode() == OutputMode::value && session.is_degraded())
+    session.output().warning("one of the two copies does not answer; the other alone was read");
+}
+
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {
   if (from.server) line.bytes("server", session.server_address(*from.server));
   add_copies(line, session, from);

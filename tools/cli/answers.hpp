@@ -25,8 +25,11 @@ struct AnswerFrom {
 // "copies":[{"server":…,"value":5},{"server":…,"error":{"code":…,"message":…}}]; nothing when there is one
 // copy. "degraded":true: the answer rests on one copy of two.
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from);
+// The same of an answer that lists no copies, and perhaps has many lines.
+JsonObject& add_degraded(JsonObject& line, Session& session);
 // Where the answer has no room for them (-o value), a failed copy is a warning, once for each server.
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies);
+void warn_if_degraded(Session& session);
 
 // Ends the line with "server" and the copies, and prints it.
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare);

@@ -308,6 +308,10 @@ void Session::expect_distinct_servers() {
   if (parts_->several) parts_->several->expect_distinct();
 }
 
+bool Session::is_degraded() {
+  return parts_->several && copies() == 2 && parts_->several->has_been_silent();
+}
+
 const std::string& Session::server_address(std::size_t server) {
   if (parts_->addresses.empty()) {
     for (const Server& one : without_repeats(pool().pool)) parts_->addresses.push_back(one.address());

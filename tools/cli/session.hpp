@@ -74,6 +74,9 @@ class Session {
   // For the "server" field of answers: `10.0.0.1:11211`.
   const std::string& server_address(std::size_t server);
 
+  // Whether one of the servers of two copies has not answered.
+  bool is_degraded();
+
   // True once for each server, so that a message about it is not repeated.
   bool first_failure_of(std::size_t server) { return failed_servers_.insert(server).second; }
 

@@ -230,6 +230,7 @@ void warn_of_loss(Session& session, const JournalLoss& loss) {
 Array::Contents read(Session& session, const ArrayOptions& options) {
   auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(session, options));
   if (!contents.complete()) warn_of_loss(session, contents.loss);
+  warn_if_degraded(session);
   return contents;
 }
 
@@ -239,7 +240,8 @@ ExitStatus finish(Session& session, const Array::Contents& contents, JsonObject&
   if (!contents.complete()) answer.boolean("complete", false);
   if (contents.loss.segments != 0) answer.number("lost_items", contents.loss.segments);
   if (contents.loss.lines != 0) answer.number("damaged_lines", contents.loss.lines);
-  answer_from(session, answer, {contents.server}, bare);
+  answer.bytes("server", session.server_address(contents.server));
+  session.output().answer(add_degraded(answer, session), bare);
   return contents.complete() ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -405,14 +407,14 @@ void declare_array(Command& command) {
   declare(command, options, fetch_partially, "fetch",
           "print all values, in the order in which they were added")
       .example("mcds array fetch jobs")
-      .answer("array values count complete? lost_items? damaged_lines? server")
+      .answer("array values count complete? lost_items? damaged_lines? server degraded?")
       .answer("array found server")
       .example("mcds array fetch jobs -o value | while read -r job; do run \"$job\"; done")
       .flag("--partial", "if a server does not answer, print the rest and exit with 2", options->partial)
       .with(with_encoding, options);
   declare(command, options, count, "count", "print the number of values")
       .example("mcds array count jobs -o value")
-      .answer("array count complete? lost_items? damaged_lines? server")
+      .answer("array count complete? lost_items? damaged_lines? server degraded?")
       .answer("array found server")
       .with(with_encoding, options);
   declare(command, options, compact, "compact",

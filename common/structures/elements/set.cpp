@@ -77,7 +77,7 @@ class Elements::Setting {
       result.failure = one.failure;
       result.copies = one.item.outcomes();
       for (std::size_t copy = 0; copy < result.copies.size() && copy < one.unlisted.size(); ++copy) {
-        if (!result.copies[copy].failure) result.copies[copy].failure = one.unlisted[copy];
+        if (one.unlisted[copy]) tell_unlisted(result.copies, copy, *one.unlisted[copy]);
       }
     }
     return results;
@@ -133,6 +133,15 @@ class Elements::Setting {
       one->listed_at.reset();
     }
     return true;
+  }
+  // The copies of the index and of an element are on servers of their own: what one server did not do is that
+  // server's copy, or if it has none, the copy of this number.
+  void tell_unlisted(std::vector<CopyOutcome>& copies, std::size_t number, const Failure& failure) const {
+    auto lags = std::find_if(copies.begin(), copies.end(), [&](const CopyOutcome& copy) {
+      return elements_.context_.cluster.address_of(copy.server) == failure.server();
+    });
+    if (lags == copies.end()) lags = copies.begin() + static_cast<std::ptrdiff_t>(number);
+    if (!lags->failure) lags->failure = failure;
   }
   bool versioned() const { return elements_.versions_.in_use(); }
   std::string key_of(const One& one) const { return elements_.key_of(one.element->name); }

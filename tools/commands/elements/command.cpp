@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "tools/cli/answers.hpp"
 #include "tools/cli/seconds.hpp"
 
 namespace mcds {
@@ -66,7 +67,8 @@ ExitStatus count(Session& session, const ElementsOptions& options) {
   if (!listing.complete()) add_losses(answer, listing);
   if (!listing.complete() && session.output().mode() == OutputMode::value)
     session.output().warning(loss_message(options, listing));
-  session.output().answer(answer, std::to_string(listing.present));
+  warn_if_degraded(session);
+  session.output().answer(add_degraded(answer, session), std::to_string(listing.present));
   return missing ? as_missing(options) : status_of(listing);
 }
 
@@ -85,7 +87,7 @@ ExitStatus check(Session& session, const ElementsOptions& options) {
     divergent.emplace_back(options.element, one.name).strings("values", one.values);
   }
   if (!divergent.empty()) answer.objects("divergent", divergent);
-  session.output().answer(answer, listing.complete() && divergent.empty() ? "1" : "0");
+  session.output().answer(add_degraded(answer, session), listing.complete() && divergent.empty() ? "1" : "0");
   return divergent.empty() ? status_of(listing) : ExitStatus::problem;
 }
 
@@ -104,7 +106,7 @@ ExitStatus clear(Session& session, const ElementsOptions& options) {
   JsonObject answer = start_answer(options);
   if (missing) answer.boolean("found", false);
   answer.number("removed", removed);
-  session.output().answer(answer, std::to_string(removed));
+  session.output().answer(add_degraded(answer, session), std::to_string(removed));
   return missing ? as_missing(options) : ExitStatus::ok;
 }
 
@@ -149,11 +151,12 @@ class Printer {
     answer_.bytes(options_.element, found.name);
     if (values_) answer_.stored_bytes("value", found.value);
     answer_.bytes("server", session_.server_address(found.server));
-    session_.output().answer(answer_, {});
+    session_.output().answer(add_degraded(answer_, session_), {});
   }
 
   ExitStatus end(const Elements::Listing& listing) {
     if (progress_) progress_->hide();
+    warn_if_degraded(session_);
     if (is_missing(listing)) return missing_name();
     if (listing.complete()) return ExitStatus::ok;
     if (options_.partial) {
@@ -290,7 +293,7 @@ Verb& declare_fetch(Command& command, const ElementsOptionsPtr& options, const c
                     const char* summary, bool values) {
   const std::string structure = options->structure;
   return command.verb(verb, summary)
-      .answer(structure + ' ' + options->element + (values ? " value server" : " server"))
+      .answer(structure + ' ' + options->element + (values ? " value server degraded?" : " server degraded?"))
       .answer(structure + " complete lost")
       .argument("NAME", "the " + structure, &options->name)
       .flag("--partial", "if servers do not answer, print what the others hold and exit with 2",
@@ -320,18 +323,19 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
       .flag("--fail-fast", "stop at the first line that fails", options->fail_fast);
   declare("count", "print the number of " + element + "s", count)
       .example("mcds " + structure + " count " + name)
-      .answer(structure + " found? count complete? lost?")
+      .answer(structure + " found? count complete? lost? degraded?")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("check", "print whether the index is complete, and its size", check)
       .example("mcds " + structure + " check " + name)
-      .answer(structure + " complete lost? count listed lines shards healed? copies_whole? divergent?")
+      .answer(structure +
+              " complete lost? count listed lines shards healed? copies_whole? divergent? degraded?")
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name)
       .answer(structure + " compacted");
   declare("clear", "remove all " + element + "s", clear)
       .example("mcds " + structure + " clear " + name)
-      .answer(structure + " found? removed")
+      .answer(structure + " found? removed degraded?")
       .field("removed integer how many were removed")
       .flag("--must-exist", "exit with 1 if there is no such " + structure, options->must_exist);
   declare("recopy", "from now on keep the " + structure + " in --copies copies; nothing is lost", recopy)

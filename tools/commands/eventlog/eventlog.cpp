@@ -204,8 +204,8 @@ void declare_put(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
   command.verb("fetch", "print events in the order of their time")
-      .answer("id at data")
-      .answer("gap from:time to:time reason")
+      .answer("id at data degraded?")
+      .answer("gap from:time to:time reason degraded?")
       .example("mcds eventlog fetch deploys --first 15m")
       .example("mcds eventlog fetch deploys --cursor deploys.seen -- mail -s deploys ops")
       .example("mcds eventlog fetch deploys --limit 100 -o value")
@@ -224,8 +224,8 @@ void declare_fetch(Command& command, const EventlogOptionsPtr& options) {
 
 void declare_tail(Command& command, const EventlogOptionsPtr& options) {
   command.verb("tail", "print the last events, and new ones with -f")
-      .answer("eventlog? id at data")
-      .answer("eventlog? gap from:time to:time reason")
+      .answer("eventlog? id at data degraded?")
+      .answer("eventlog? gap from:time to:time reason degraded?")
       .example("mcds eventlog tail deploys")
       .example("mcds eventlog tail deploys -f -o value")
       .example("mcds eventlog tail deploys -f -n 0 --cursor ~/.deploys")

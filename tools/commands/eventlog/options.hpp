@@ -52,7 +52,7 @@ class EventPrinter final : public LogSink {
   bool saw_damage() const { return damages_.any(); }
 
  private:
-  void print(const JsonObject& object, std::optional<std::string_view> bare);
+  void print(JsonObject object, std::optional<std::string_view> bare);
 
   Session& session_;
   std::string* lines_;

@@ -102,8 +102,9 @@ void EventPrinter::release() {
   for (const LogGap& one : held) gap(one);
 }
 
-void EventPrinter::print(const JsonObject& object, std::optional<std::string_view> bare) {
+void EventPrinter::print(JsonObject object, std::optional<std::string_view> bare) {
   printed_ = true;
+  add_degraded(object, session_);
   if (lines_ == nullptr) return session_.output().answer(object, bare.value_or(""));
   *lines_ += session_.output().mode() == OutputMode::value ? std::string(bare.value_or("")) : object.text();
   *lines_ += '\n';
