@@ -82,8 +82,8 @@ class Acts {
 
   // It may be done to the state at any time from now on, or not.
   void perhaps_from_now(ExploredClient& client, const std::function<void(State&)>& effect) {
-    acts_.push_back({.begun = client.run().steps(),
-                     .apply = [effect](State& state) { return effect(state), true; }});
+    acts_.push_back(
+        {.begun = client.run().steps(), .apply = [effect](State& state) { return effect(state), true; }});
   }
 
   // It may have been done to the state at any time, by nobody that was asked, once for each of two faults:

@@ -126,7 +126,7 @@ class User {
   int next_ = 0;
 };
 
-// What was there: nothing; a value; a value, and on the first copy another that a client set which was cut off.
+// What was there: nothing; a value; a value, and on the first copy another, whose writer was cut off.
 enum class Before { nothing, value, half_set };
 
 Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mistake = Mistake::none,
