@@ -18,7 +18,20 @@ using exhaustive::in_copies;
 
 enum class Kind { plain, exact };
 
-using Value = std::optional<std::uint64_t>;
+struct Value : std::optional<std::uint64_t> {
+  std::map<std::size_t, std::uint64_t> seen = {};  // by clients that will reset it
+
+  Value() = default;
+  Value(std::optional<std::uint64_t> value) : optional(value) {}
+  explicit Value(std::uint64_t value) : optional(value) {}
+  Value& operator=(std::optional<std::uint64_t> value) {
+    optional::operator=(value);
+    return *this;
+  }
+  bool operator==(const Value& other) const {
+    return has_value() == other.has_value() && (!*this || **this == *other);
+  }
+};
 using Acts = exhaustive::Acts<Value>;
 
 constexpr const char* key = "counter:n";
@@ -34,6 +47,7 @@ struct Setting {
   test::Spoiled::Spoil spoil = nullptr;
   bool one_removes = false;  // of several: what the others answer
   bool believes = false;     // that what failed was written
+  bool observes = false;     // sets and removals take away what they saw, and no more
 };
 
 IncrOptions options_of(const Setting& setting) {
@@ -130,8 +144,23 @@ class Teller {
     });
   }
 
+  // It becomes `to`, and keeps what was added since this client saw it.
+  std::function<void(Value&)> resetting(std::optional<std::uint64_t> to) {
+    if (!setting_.observes) return [=](Value& state) { state = to; };
+    const std::size_t me = client_.index();
+    acts_.perhaps_from_now(client_, [=](Value& state) { state.seen[me] = state.value_or(0); });
+    return [=](Value& state) {
+      const auto saw = state.seen.find(me);
+      const std::uint64_t since = saw == state.seen.end() ? 0 : state.value_or(0) - saw->second;
+      if (to || since != 0)
+        state = to.value_or(0) + since;
+      else
+        state = to;
+    };
+  }
+
   void set() {
-    const auto effect = [](Value& state) { state = 10; };
+    const auto effect = resetting(10);
     acts_.run(client_, "set", effect, [&](std::string& told) -> Answer {
       told = std::to_string(counter_.set("n", 10, std::nullopt, false).value);
       return [=](Value& state) { return effect(state), true; };
@@ -139,7 +168,7 @@ class Teller {
   }
 
   void remove() {
-    const auto effect = [](Value& state) { state.reset(); };
+    const auto effect = resetting(std::nullopt);
     acts_.run(client_, "remove", effect, [&](std::string& told) -> Answer {
       const CounterRemoval removal = counter_.remove(names).front();
       if (removal.failure && removal.failure->code() == ErrorCode::unknown_outcome)
@@ -341,6 +370,22 @@ TEST_CASE("exhaustive counter: two and three copies") {
   }
   for (const char* lives : {"r | ri", "r | ir", "ir | gg", "is | i", "i | sg"}) pair(lives, 2, 5, 0);
   for (const char* lives : {"s | i", "r | i", "i | g", "s | g"}) pair(lives, 3, 5, 0);
+  // One client does not reach one server once.
+  const auto cut = [](std::vector<std::string> lives, const auto& holds_so) {
+    std::string name = "counter, 3 copies, a cut: " + lives.front();
+    for (std::size_t i = 1; i < lives.size(); ++i) name += " | " + lives[i];
+    const Setting setting{.kind = Kind::exact, .before = 5, .copies = 3, .observes = true};
+    holds_so(name, tellers(std::move(lives), setting),
+             {.faults = 1, .kinds = only_cuts(), .hasty_attempts = 0, .servers = 3});
+  };
+  const auto in_short = [](const std::string& name, const Scenario& scenario, const Bounds& bounds) {
+    holds(name, scenario, bounds, 0);
+  };
+  for (const char* reset : {"s", "r"}) {
+    cut({reset, "i"}, in_short);
+    cut({reset, "ig"}, in_short);
+    cut({reset, "i", "g"}, exhaustive::holds_for_three);
+  }
 }
 
 TEST_CASE("exhaustive counter: caught when broken") {

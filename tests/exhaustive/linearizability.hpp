@@ -80,6 +80,12 @@ class Acts {
     one.apply = std::move(apply);
   }
 
+  // It may be done to the state at any time from now on, or not.
+  void perhaps_from_now(ExploredClient& client, const std::function<void(State&)>& effect) {
+    acts_.push_back(
+        {.begun = client.run().steps(), .apply = [effect](State& state) { return effect(state), true; }});
+  }
+
   // It may have been done to the state at any time, by nobody that was asked, once for each of two faults:
   // what servers lose.
   void perhaps(const std::function<void(State&)>& effect) {

@@ -22,6 +22,10 @@ constexpr Duration old_enough = 10s;
 // deadline.
 using exhaustive::Tenures;
 
+std::optional<std::string> violation_of_holders(const Tenures& tenures) {
+  return tenures.two_at_a_time() ? std::optional<std::string>("two holders") : std::nullopt;
+}
+
 std::optional<std::string> violation(const Tenures& tenures, bool exclusive) {
   if (exclusive && tenures.two_at_a_time()) return "two holders";
   if (exclusive ? !tenures.fences_grow() : !tenures.fences_grow_apart(1s)) return "the fence did not grow";
@@ -114,7 +118,8 @@ struct Setting {
   test::Spoiled::Spoil spoil = nullptr;
   bool exclusive = true;
   std::size_t copies = 1;
-  bool held = false;  // with several copies: by another, who did not reach the last one
+  bool held = false;                      // with several copies: by another, who did not reach the last one
+  std::vector<std::size_t> numbers = {};  // of copies that each client gives, where they differ
 };
 
 Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
@@ -136,12 +141,17 @@ Scenario lives(std::vector<std::string> letters, Setting setting = {}) {
     for (const std::string& life : letters) {
       run.client([&life, tenures, &setting](Context& honest, ExploredClient& client) {
         test::Spoiled spoiled(honest.cluster, setting.spoil);
-        Context context{spoiled, honest.clock, honest.random, honest.key_prefix, setting.copies};
+        const std::size_t copies = setting.numbers.empty()
+                                       ? setting.copies
+                                       : setting.numbers[client.index() % setting.numbers.size()];
+        Context context{spoiled, honest.clock, honest.random, honest.key_prefix, copies};
         Holder(context, client, *tenures).live(life);
       });
     }
     run.check([tenures, &setting](Context&) -> std::optional<std::string> {
       if (setting.held && tenures->any()) return "two holders";
+      // Fences are a number's own.
+      if (!setting.numbers.empty()) return violation_of_holders(*tenures);
       return violation(*tenures, setting.exclusive);
     });
   };
@@ -222,6 +232,20 @@ TEST_CASE("exhaustive lock: two copies") {
   for (const char* one : {"a", "aa", "w"})
     holds(std::string("lock, 3 copies, held on two, a server restarts: ") + one,
           lives({one}, {.copies = 3, .held = true}), restarting, 0);  // with a second one, no majority knows
+}
+
+// Whoever meets a holder of another number is refused. A cut may hide it (lock.hpp): none happens here.
+TEST_CASE("exhaustive lock: two clients that give different numbers of copies") {
+  for (const std::vector<std::size_t>& numbers :
+       std::vector<std::vector<std::size_t>>{{1, 2}, {1, 3}, {2, 3}}) {
+    for (const std::vector<std::string>& both :
+         std::vector<std::vector<std::string>>{{"a", "a"}, {"af", "a"}, {"ar", "af"}}) {
+      exhaustive::holds("lock, " + std::to_string(numbers[0]) + " and " + std::to_string(numbers[1]) +
+                            " copies: " + both[0] + " | " + both[1],
+                        lives(both, {.copies = 3, .numbers = numbers}), {.hasty_attempts = 0, .servers = 3},
+                        0);
+    }
+  }
 }
 
 TEST_CASE("exhaustive lock: caught when broken") {

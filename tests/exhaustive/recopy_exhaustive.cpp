@@ -54,7 +54,7 @@ test::Spoiled::Spoil spoil(bool mover, Mistake mistake) {
   };
 }
 
-// A hash with the field n.
+// A hash with the field n; a batch adds the field p.
 struct Hashes {
   using State = std::optional<std::string>;
 
@@ -68,28 +68,37 @@ struct Hashes {
   }
   static bool recopy(const Context& context) { return Hashes::open(context).recopy().found; }
   static State read(const Context& context) {
-    State state;
-    const auto listing = open(context).fetch([&](Elements::Found& found) {
-      if (found.name == "n") state = found.value;
-    });
+    std::map<std::string, std::string> found;
+    const auto listing = open(context).fetch([&](Elements::Found& one) { found[one.name] = one.value; });
     if (!listing.complete()) throw Contention("incomplete");
+    State state = found.contains("n") ? State(found["n"]) : State();
+    if (found.contains("p")) state = state.value_or("") + "+p";
     return state;
   }
   static State get(const Context& context) {
-    const std::string name = "n";
-    const auto result = open(context).get(std::span(&name, 1)).front();
-    if (result.failure) raise(*result.failure);
-    return result.yes ? State(result.value) : State();
+    const std::vector<std::string> names{"n", "p"};
+    const auto results = open(context).get(names);
+    for (const auto& result : results) {
+      if (result.failure) raise(*result.failure);
+    }
+    State state = results[0].yes ? State(results[0].value) : State();
+    if (results[1].yes) state = state.value_or("") + "+p";
+    return state;
   }
   static void write(const Context& context, char letter) {
     const std::string name = "n";
     const Element element{name, "2"};
     Elements elements = open(context);
-    const auto result = letter == 'w' ? elements.set(std::span(&element, 1)).front()
-                                      : elements.remove(std::span(&name, 1)).front();
-    if (result.failure) raise(*result.failure);
+    const std::vector<Element> batch{element, {"p", "1"}};
+    const auto results = letter == 'd' ? elements.remove(std::span(&name, 1))
+                                       : elements.set(std::span(batch).first(letter == 'b' ? 2 : 1));
+    for (const auto& result : results) {
+      if (result.failure) raise(*result.failure);
+    }
   }
-  static void apply(State& state, char letter) { state = letter == 'w' ? State("2") : State(); }
+  static void apply(State& state, char letter) {
+    state = letter == 'b' ? State("2+p") : letter == 'w' ? State("2") : State();
+  }
   static std::string told(const State& state) { return state.value_or("absent"); }
   [[noreturn]] static void raise(const Failure& failure) {
     if (failure.code() == ErrorCode::unknown_outcome) throw UnknownOutcome(failure.what());
@@ -139,8 +148,8 @@ struct Arrays {
   }
 };
 
-// One client's operations, as letters: w writes, d removes what is there, g gets it, f fetches. It gives
-// whatever number it was told last.
+// One client's operations, as letters: w writes, b writes a batch, d removes what is there, g gets it, f
+// fetches. It gives whatever number it was told last.
 template <typename Kind>
 class User {
  public:
@@ -149,9 +158,9 @@ class User {
       : context_(std::move(context)), client_(client), acts_(acts) {}
 
   void act(char letter) {
-    if (letter == 'w' || letter == 'd') {
+    if (letter != 'g' && letter != 'f') {
       const auto effect = [letter](State& state) { Kind::apply(state, letter); };
-      acts_.run(client_, letter == 'w' ? "write" : "remove", effect, [&](std::string&) {
+      acts_.run(client_, letter == 'd' ? "remove" : "write", effect, [&](std::string&) {
         test::follow_refusals(context_, [&] { Kind::write(context_, letter); });
         return [effect](State& state) { return effect(state), true; };
       });
@@ -243,6 +252,7 @@ TEST_CASE("exhaustive recopy: an array, and who writes or reads it meanwhile") {
 
 TEST_CASE("exhaustive recopy: a hash, and who writes or reads it meanwhile") {
   all_pairs<Hashes>("hash", "wdgf", "wdgf", "d");
+  all_pairs<Hashes>("hash, a batch", "b", "b");
   all_pairs<OtherHashes>("hash, another field", "wg", "wg");
 }
 

@@ -126,8 +126,11 @@ class User {
   int next_ = 0;
 };
 
+// What was there: nothing; a value; a value, and on the first copy another, whose writer was cut off.
+enum class Before { nothing, value, half_set };
+
 Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mistake = Mistake::none,
-               bool before = true) {
+               Before before = Before::value) {
   return [=](Exploration& run) {
     auto acts = std::make_shared<Acts>();
     const auto in_copies = [copies](Context context) {
@@ -135,12 +138,15 @@ Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mista
       return context;
     };
     const std::string key = "n";
-    if (before) {
+    const auto put = [&](std::uint32_t number, const std::string& value, bool only_first) {
       const Versions versions(in_copies(run.observer()));
       auto items = versions.read(std::span(&key, 1));
-      VersionedWrite write{.item = &items.front(), .number = 1, .value = "before"};
+      VersionedWrite write{
+          .item = &items.front(), .number = number, .value = value, .only_first = only_first};
       versions.write(std::span(&write, 1));
-    }
+    };
+    if (before != Before::nothing) put(1, "before", false);
+    if (before == Before::half_set) put(2, "half set", true);
     for (const std::string& life : lives) {
       run.client([=](Context& context, ExploredClient& client) {
         Context in = in_copies(context);
@@ -152,8 +158,9 @@ Scenario users(std::vector<std::string> lives, std::size_t copies, Mistake mista
       const Versions versions(in_copies(observer));
       const auto items = versions.read(std::span(&key, 1));
       const Value value = items.front().live() ? Value(items.front().newest()->value) : Value();
-      if (acts->explained(before ? Value("before") : Value(), [&](Value& state) { return state == value; }))
-        return std::nullopt;
+      if (before == Before::half_set) acts->perhaps([](Value& state) { state = "half set"; });
+      const Value first = before == Before::nothing ? Value() : Value("before");
+      if (acts->explained(first, [&](Value& state) { return state == value; })) return std::nullopt;
       return "no order of the operations explains their answers, and what is left: " +
              value.value_or("nothing");
     });
@@ -190,7 +197,8 @@ TEST_CASE("exhaustive versions: two copies, any writer against any, and a reader
     for (const std::string& life : lives) name += (name.empty() ? "" : " | ") + life;
     // Two faults may take both copies, or keep one from each of two clients.
     holds("versions, 2 copies: " + name, users(lives, 2), copies_on(2, 1), 0);
-    holds("versions, 2 copies, new: " + name, users(lives, 2, Mistake::none, false), copies_on(2, 1), 0);
+    holds("versions, 2 copies, new: " + name, users(lives, 2, Mistake::none, Before::nothing),
+          copies_on(2, 1), 0);
   }
   holds("versions, 2 copies: s | s | g", users({"s", "s", "g"}, 2), copies_on(2, 0), 0);
   holds("versions, 2 copies: s | r | g", users({"s", "r", "g"}, 2), copies_on(2, 0), 0);
@@ -212,6 +220,15 @@ TEST_CASE("exhaustive versions: three copies") {
   holds("versions, 3 copies: r | g", users({"r", "g"}, 3), copies_on(3, 1), 0);
   holds("versions, 3 copies: r | r", users({"r", "r"}, 3), copies_on(3, 0), 0);
   holds("versions, 3 copies: s | gg", users({"s", "gg"}, 3), cut_off(1), 0);
+  // A write-back that is cut off, and readers of other majorities.
+  holds("versions, 3 copies, half set: g | g", users({"g", "g"}, 3, Mistake::none, Before::half_set),
+        cut_off(2), 0);
+  holds("versions, 3 copies, half set: gg | g", users({"gg", "g"}, 3, Mistake::none, Before::half_set),
+        cut_off(1), 0);
+  Bounds patient = cut_off(0);
+  patient.hasty_attempts = 0;
+  holds("versions, 3 copies: s | s | s", users({"s", "s", "s"}, 3), patient, 0);
+  exhaustive::holds_for_three("versions, 3 copies: s | s | r", users({"s", "s", "r"}, 3), patient);
 }
 
 TEST_CASE("exhaustive versions: caught when broken") {
@@ -222,6 +239,8 @@ TEST_CASE("exhaustive versions: caught when broken") {
          copies_on(2, 1));
   caught("versions, broken: a reader that does not write back",
          users({"s", "gg"}, 2, Mistake::reader_keeps_it), copies_on(2, 1));
+  caught("versions, 3 copies, half set, broken: a reader that does not write back",
+         users({"g", "g"}, 3, Mistake::reader_keeps_it, Before::half_set), cut_off(2));
   caught("versions, broken: one who knows of one copy only", users({"s", "g"}, 2, Mistake::other_number),
          copies_on(2, 0));
   caught("versions, broken: a removal without a trace", users({"r", "g"}, 2, Mistake::removal_forgets),

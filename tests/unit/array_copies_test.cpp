@@ -48,6 +48,23 @@ Texts united(const Texts& first, const Texts& second, Newer newer = Newer::neith
 
 }  // namespace
 
+TEST_CASE("array copies: a JSON array that is created beside a journal in several copies is taken back") {
+  for (std::size_t trip = 0; trip < 6; ++trip) {
+    CAPTURE(trip);
+    test::World world(5);
+    Context others = world.others;
+    others.copies = 2;
+    std::optional<bool> theirs;
+    world.rival.before(trip,
+                       [&] { theirs = !attempt([&] { Array(others, "jobs").change(a, {}); }).failure(); });
+    Array mine(world.with(1), "jobs");
+    const bool done = !attempt([&] { mine.change(b, {}, ArrayEncoding::json); }).failure();
+    if (!theirs) continue;
+    CHECK(done != *theirs);
+    CHECK(test::left_in(world.memory).size() == (done ? 1 : 2));
+  }
+}
+
 TEST_CASE("array copies: united, what only one copy has stands behind all that it follows there") {
   CHECK(united({"+1a", "+2b"}, {"+1a", "+3c", "+2b"}) == Texts{"+1a", "+3c", "+2b"});
   CHECK(united({"+1a", "+2b"}, {"+2b", "+1a", "+3c"}) == Texts{"+1a", "+2b", "+3c"});

@@ -51,6 +51,16 @@ struct Cut {
   bool cut = true;
 };
 
+// By a client that reaches one server only.
+void set_alone(test::World& world, std::size_t copies, std::uint64_t value, std::size_t reached) {
+  std::vector<std::size_t> away;
+  for (const std::size_t server : copy_servers(world.with(copies), key_in(copies))) {
+    if (server != reached) away.push_back(server);
+  }
+  Cut cut(world, away);
+  Counter(cut.in(world, copies)).set("c", value, std::nullopt, false);
+}
+
 }  // namespace
 
 TEST_CASE("counter copies: always exact; trips") {
@@ -239,6 +249,50 @@ TEST_CASE("counter copies: a server that restarted empty does not vote while ano
   CHECK(code_of([&] { value_of(slow.in(world, 3)); }) == ErrorCode::unavailable);
   CHECK(code_of([&] { Counter(slow.in(world, 3)).incr("c", 1); }) == ErrorCode::unavailable);
   CHECK(value_of(world.context) == 2);
+}
+
+TEST_CASE(
+    "counter copies: a set of a copy that forgot may count less than one before; of three it is refused") {
+  test::World world(3, 2);
+  const auto servers = copy_servers(world.context, key_in(2));
+  set_alone(world, 2, 1500, servers[1]);
+  Counter(world.context).set("c", 2500, std::nullopt, false);
+  world.memory.restart(servers[1]);
+  set_alone(world, 2, 3500, servers[1]);
+  // Nothing that it could have seen tells that its number is to be higher.
+  CHECK(value_of(world.context) == 2500);
+  // Once it sees both, it counts.
+  Counter(world.context).set("c", 3500, std::nullopt, false);
+  CHECK(value_of(world.others) == 3500);
+
+  test::World three(3, 3);
+  const auto all = copy_servers(three.context, key_in(3));
+  Counter(three.context).set("c", 2500, std::nullopt, false);
+  three.memory.restart(all[1]);
+  Cut cut(three, {all[0]});
+  CHECK(code_of([&] { Counter(cut.in(three, 3)).set("c", 3500, std::nullopt, false); }) ==
+        ErrorCode::unavailable);
+  CHECK(value_of(three.context) == 2500);
+}
+
+TEST_CASE(
+    "counter copies: a set that had to guess its number, and then meets a higher one, is not called done") {
+  test::World world(3, 2);
+  const auto servers = copy_servers(world.context, key_in(2));
+  set_alone(world, 2, 1500, servers[1]);
+  Counter(world.context).set("c", 2500, std::nullopt, false);
+  world.memory.restart(servers[1]);
+  // The other copy is silent until this one was perhaps written.
+  bool wrote = false;
+  world.faults.choose([&](const Request& request) -> std::optional<test::Mishap> {
+    const bool lost = request.op == Op::add && !std::exchange(wrote, true);
+    if (lost) return test::Mishap::lost_reply;
+    return !wrote && request.server == servers[0] ? std::optional(test::Mishap::unreachable) : std::nullopt;
+  });
+  CHECK(code_of([&] { Counter(world.context).set("c", 3500, std::nullopt, false); }) ==
+        ErrorCode::unknown_outcome);
+  world.faults.none();
+  CHECK(value_of(world.context) == 2500);
 }
 
 TEST_CASE("counter copies: a lost reply to an increment is counted once") {

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "common/primitives/several/versions.hpp"
 #include "common/structures/elements/hash.hpp"
 #include "tests/support/world.hpp"
 
@@ -124,6 +125,28 @@ TEST_CASE("elements, copies: what is removed does not come back from a copy, nor
   CHECK(world.set({{"f7", "again"}}) == std::vector{true});
   CHECK(world.get("f7").value == "again");
   CHECK(world.fetched().size() == 50);
+}
+
+TEST_CASE("elements, copies: a removal replaces an older one that a copy is late with") {
+  test::World world(3, 2);
+  const std::string key = "hash2:cfg:v:a";
+  const Versions versions(world.context);
+  const auto write = [&](std::uint32_t number, const std::string& value) {
+    auto items = versions.read(std::span(&key, 1));
+    VersionedWrite write{.item = &items.front(), .number = number, .value = value};
+    versions.write(std::span(&write, 1));
+  };
+  write(1, "one");
+  auto items = versions.read(std::span(&key, 1));
+  // What was on its way to the second copy arrives after that was read.
+  const std::size_t late = items.front().copies[1].server;
+  Request word = Request::set(key, "removed by 00000000000000a1", Exptime::never()).on(late);
+  word.flags = 0x80000002;
+  world.memory.execute(word);
+  VersionedRemoval removal{.item = &items.front(), .number = 4, .only_over_live = true};
+  versions.remove(std::span(&removal, 1));
+  CHECK_FALSE(removal.failure);
+  CHECK(world.memory.server(late).peek(key)->flags == 0x80000004);
 }
 
 TEST_CASE("elements, copies: what is set over a tombstone is listed, though nobody had listed it") {

@@ -40,13 +40,6 @@ CopyReplies execute_copies(const Context& context, std::span<const Request> requ
   return {context.cluster.execute(for_copies(context, {requests.begin(), requests.end()})), context.copies};
 }
 
-CopiesOnTheWay::CopiesOnTheWay(const Context& context, std::vector<Request> requests)
-    : copies_(context.copies), pending_(context.cluster.begin(for_copies(context, std::move(requests)))) {}
-
-CopyReplies CopiesOnTheWay::finish() {
-  return {pending_->finish(), copies_};
-}
-
 std::vector<Reply> execute_copies(const Context& context, const Request& request) {
   return execute_copies(context, std::span(&request, 1)).take_all();
 }
@@ -99,10 +92,6 @@ void expect_all(std::span<const std::optional<Failure>> copies) {
   for (const auto& failure : copies) {
     if (failure) raise(*failure);
   }
-}
-
-bool enough_written(std::size_t done, std::size_t copies) {
-  return done != 0 && (copies < 3 || 2 * done > copies);
 }
 
 }  // namespace mcds

@@ -55,18 +55,6 @@ class CopyReplies {
 CopyReplies execute_copies(const Context& context, std::span<const Request> requests);
 std::vector<Reply> execute_copies(const Context& context, const Request& request);
 
-// The same, in flight (Pending): other requests may be begun before its replies are waited for.
-class CopiesOnTheWay {
- public:
-  CopiesOnTheWay(const Context& context, std::vector<Request> requests);
-  // Once.
-  CopyReplies finish();
-
- private:
-  std::size_t copies_;
-  std::unique_ptr<Pending> pending_;
-};
-
 // The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
 // Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
@@ -85,9 +73,5 @@ std::optional<Failure> failure_of_all(std::span<const std::optional<Failure>> co
 
 // Throws the first failure: where every copy must have been written, or read.
 void expect_all(std::span<const std::optional<Failure>> copies);
-
-// Whether a write that `done` of so many copies have counts as done: with three and more most of them, so
-// that who reads most finds it; with two, one: those that are away are told by the answer.
-bool enough_written(std::size_t done, std::size_t copies);
 
 }  // namespace mcds

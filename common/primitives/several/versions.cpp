@@ -230,7 +230,8 @@ Request Versions::request_for(const VersionedWrite& write, const VersionedCopy& 
 // What a copy is to be sent now; nullopt: nothing, or its failure says why.
 std::optional<Request> Versions::due(VersionedWrite& write, VersionedCopy& copy, bool too_often) const {
   if (!write.lacks(copy)) return std::nullopt;
-  if (write.only_over_live && !copy.live()) {
+  // An older word that it was removed is no less a place for a removal.
+  if (write.only_over_live && !(write.removed ? copy.found : copy.live())) {
     write.blocked = true;
     return std::nullopt;
   }

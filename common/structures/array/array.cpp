@@ -401,6 +401,7 @@ void Array::expect_no_journal() const {
 // one.
 Array::Changed Array::cas_json(const Step& step) {
   Changed changed{.encoding = ArrayEncoding::json};
+  std::string written;
   const auto decide = [&](const Observed& observed) -> std::optional<Write> {
     changed.found = observed.found || step.creates;
     changed.created = !observed.found;
@@ -419,13 +420,25 @@ Array::Changed Array::cas_json(const Step& step) {
     if (write.value.size() > max_value_size)
       throw Failure(ErrorCode::bad_data,
                     "the JSON array would be larger than one item; use the journal encoding");
+    written = write.value;
     return write;
   };
   const CasUpdateResult result =
       cas_update(context_, json_key(), unless_applied(decide, "change of the array"));
   changed.created = changed.created && changed.found;
   changed.server = result.server;
+  if (changed.created) kept_.confirm([&] { return take_back_json(written); });
   return changed;
+}
+
+// As long as nobody has changed it.
+bool Array::take_back_json(const std::string& created) const {
+  Cluster& cluster = context_.cluster;
+  const Reply there = expect_read(cluster, cluster.execute(Request::gets(json_key())));
+  if (there.outcome != Outcome::hit) return true;
+  if (there.value != created || there.cas.value == 0) return false;
+  const Reply removed = cluster.execute(Request::remove_if(json_key(), there.cas));
+  return expect(cluster, removed).outcome == Outcome::deleted;
 }
 
 Array::Contents Array::fetch(std::optional<ArrayEncoding> encoding) const {

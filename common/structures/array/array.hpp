@@ -119,6 +119,7 @@ class Array {
   std::optional<Compacted> compact_copies();
   Changed update_json(const Step& step, bool lock);
   Changed cas_json(const Step& step);
+  bool take_back_json(const std::string& created) const;
   void expect_no_journal() const;
   std::string json_key() const { return json_key_; }
   // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for,
@@ -182,7 +183,7 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
 //            journal.hpp. A replacement of more than 256 KiB 2, plus 1 per half MiB. fetch 1, with segments
 //            2; a missing journal 3.
 //            To be told what was deleted 1 more, with segments 2.
-//   json     a change 2 per attempt, 4 to create, 2 more unless the encoding is given, 4 more with a lock;
+//   json     a change 2 per attempt, 5 to create, 2 more unless the encoding is given, 4 more with a lock;
 //            fetch 2, or 1 if the encoding is given; a missing array 1 more.
 // With several copies
 //   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says

@@ -138,11 +138,11 @@ void CounterCopies::expect_no_others() {
   if (!places.empty() && places.front().unmarked) kept()->refuse_unmarked();
 }
 
-// Nobody is putting it elsewhere: who did has died.
+// Nobody is putting it elsewhere: who did has died. What was read without a cas unique is read again.
 void CounterCopies::thaw() {
   std::vector<Request> batch;
   for (const Copy& copy : copies_) {
-    if (copy.held) batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
+    if (copy.held && copy.cas.value != 0) batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
   }
   context_.cluster.execute(batch);
 }

@@ -164,8 +164,8 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
   return begun;
 }
 
-// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what is
-// there is counted. `checked`: never on a text that begins with a number.
+// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what
+// is there is counted. `checked`: never on a text that begins with a number.
 std::optional<Request> Counter::first_request(const Increment& increment, const IncrOptions& options,
                                               bool checked) const {
   std::string key = key_of(increment.name);
@@ -233,7 +233,9 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   std::vector<CounterReading> readings(names.size());
   std::vector<Request> requests;
-  for (const std::string& name : names) requests.push_back(Request::gets(key_of(name)));
+  // Some servers of other makers know no gets; a single copy is not written by who reads it.
+  for (const std::string& name : names)
+    requests.push_back(is_single() ? Request::get(key_of(name)) : Request::gets(key_of(name)));
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {

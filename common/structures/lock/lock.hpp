@@ -198,7 +198,7 @@ class Lock {
 //   no lock.
 //   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
 //   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
-//   lock beside its holder.
+//   lock beside its holder. The fences of one number need not be above those of another.
 //   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
 //   longest ttl, and the holder counts its whole ttl.
 //
