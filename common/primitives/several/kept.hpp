@@ -78,7 +78,8 @@ class Kept {
   std::optional<Place> only(const std::vector<Place>& places) const;
 
   // Puts it, wherever it is, into as many copies as the context says; nothing is lost, whatever others do
-  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by anyone.
+  // meanwhile: see recopying.hpp. Throws Contention, NotApplied, UnknownOutcome: it can be repeated, by
+  // anyone.
   struct Recopied {
     bool found = false;
     std::size_t from = 1;  // as it was; the same: there was nothing to do

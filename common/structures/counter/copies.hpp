@@ -1,5 +1,5 @@
-// One operation on a counter in all its copies, of which there may be one: records that merge (record.hpp), by
-// the rule of primitives/several/quorum.hpp. Its contract stands at the end of this file.
+// One operation on a counter in all its copies, of which there may be one: records that merge (record.hpp),
+// by the rule of primitives/several/quorum.hpp. Its contract stands at the end of this file.
 #pragma once
 
 #include <functional>

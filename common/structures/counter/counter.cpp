@@ -164,8 +164,8 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
   return begun;
 }
 
-// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what is
-// there is counted. `checked`: never on a text that begins with a number.
+// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what
+// is there is counted. `checked`: never on a text that begins with a number.
 std::optional<Request> Counter::first_request(const Increment& increment, const IncrOptions& options,
                                               bool checked) const {
   std::string key = key_of(increment.name);

@@ -226,9 +226,9 @@ class Counter::Incrementing {
 // Round trips (steady / worst)
 //   incr plain 1; exact 2 / 2 per rival; incr of an exact counter without `exact` 3; decr 1; get 1; set 2 (1
 //   if if_absent finds one); take 2; limit 1, or 2 if denied with a cost above 1, 1 more in a new window;
-//   sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as much as one.
-//   Where there are several servers, a counter that is missing is looked for under other numbers of copies: 1
-//   more, and to create it 3.
+//   sliding 2, denied 1; remove 2, 1 if there is one server. A batch of plain increments costs as much as
+//   one. Where there are several servers, a counter that is missing is looked for under other numbers of
+//   copies: 1 more, and to create it 3.
 // With several copies (copies.hpp; a trip asks all copies at once)
 //   Always exact. incr, decr 3, set 2, get 1, remove and set with if_absent 3; 128 names of a batch cost as
 //   much as one.

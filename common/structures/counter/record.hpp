@@ -91,7 +91,7 @@ std::optional<std::uint64_t> plain_number(std::string_view value);
 }  // namespace mcds
 
 // The value of a counter:
-//   42                                                         plain, in one copy; decr leaves spaces behind it
+//   42                                                         plain, one copy; decr leaves spaces behind it
 //   C1 <changes> <sum> <ids> [@<expiry>] *<checksum>           with one copy
 //   C3 <life> <base> <lives> <ids> [@<expiry>] *<checksum>     of one of several copies
 //   C3 9f0c6a5be1d27348 3s100:b7c1e0f2a94d4f6e 51ab22c0de7f1a90:17:40-12:31,9f0c6a5be1d27348:2:2 51ab…,b7c1…
