@@ -17,8 +17,8 @@ using moving::Spool;
 using moving::Spooled;
 
 constexpr std::size_t batches_in_flight = 3;
-constexpr int rounds = 3;          // for structures that change
-constexpr std::size_t parts = 16;  // of their keys, one in memory at a time
+constexpr int rounds = 3;                // for structures that change
+constexpr std::size_t spool_count = 16;  // of their keys, one in memory at a time
 constexpr std::size_t most_named = 100;
 
 std::string full_name(const SavedAs& as) {
@@ -225,7 +225,7 @@ void Save::write_structures(const Watch& watch) {
   std::map<std::uint64_t, std::string> names;
   for (int round = 0; round < rounds && !groups_.empty(); ++round) {
     Groups now;
-    std::vector<Spool> spools(parts);
+    std::vector<Spool> spools(spool_count);
     names.clear();
     const auto again = read_([&](const LiveKey& key) {
       if (!options_.selection.has(key.key)) return true;
@@ -235,7 +235,7 @@ void Save::write_structures(const Watch& watch) {
       const std::uint64_t structure = key_hash::xxh3(name);
       if (!groups_.contains(structure)) return true;
       add_to(now, structure, key);
-      spools[structure % parts].add(spooled(key));
+      spools[structure % spool_count].add(spooled(key));
       return true;
     });
     const bool complete =

@@ -121,54 +121,41 @@ class Completion {
   }
 
   void offer_value(const OptionSpec& option, const std::string& typed, const std::string& before) {
-    for (const std::string& choice : option.choices()) {
-      offer(choice, typed, "", before);
-    }
+    for (const std::string& choice : option.choices()) offer(choice, typed, "", before);
+    // The last of PROFILE[,PROFILE…] and SERVER[,SERVER…].
+    const std::size_t last = typed.rfind(',') + 1;
     if (option.value == "PROFILE" || option.names == "--as-to" || option.names == "--as-from") {
-      offer_profiles(typed, before);
+      offer_profiles(typed.substr(last), before + typed.substr(0, last));
     } else if (option.names.ends_with("--pool") || option.names.ends_with("-pool")) {
       offer_pools(typed, before);
     } else if (option.names.ends_with("servers-from")) {
       for (const char* kind : {"nutcracker:", "mcrouter:", "php-ini:", "django:", "oslo:", "file:", "dns:",
-                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:", "libmemcached:"}) {
+                               "dnssrv:", "elasticache:", "dsn:", "dalli:", "env:", "libmemcached:"})
         offer(kind, typed, "", before);
-      }
     } else if (option.names == "--down" || option.names == "--on") {
-      offer_servers(typed, before);
+      offer_servers(typed.substr(last), before + typed.substr(0, last));
     } else if (option.value == "FILE") {
       found_.emplace_back("!files");
     }
   }
 
-  // The last of PROFILE[,PROFILE…].
-  void offer_profiles(const std::string& typed, std::string before) {
-    const std::size_t from = typed.rfind(',') + 1;
-    before += typed.substr(0, from);
-    const std::string started = typed.substr(from);
-    for (const Alias& alias : all_aliases()) {
-      offer(std::string(alias.name), started, std::string(alias.profile), before);
-    }
-    for (const Profile& profile : all_profiles()) {
-      offer(std::string(profile.name), started, std::string(profile.client->name), before);
-    }
+  void offer_profiles(const std::string& typed, const std::string& before) {
+    for (const Alias& alias : all_aliases())
+      offer(std::string(alias.name), typed, std::string(alias.profile), before);
+    for (const Profile& profile : all_profiles())
+      offer(std::string(profile.name), typed, std::string(profile.client->name), before);
   }
 
-  // The last of SERVER[,SERVER…], of the list that is given or set; nothing is asked for one that must be
-  // fetched.
-  void offer_servers(const std::string& typed, std::string before) {
-    const std::size_t from = typed.rfind(',') + 1;
-    before += typed.substr(0, from);
-    const std::string started = typed.substr(from);
+  // Of the list that is given or set; nothing is asked for one that must be fetched.
+  void offer_servers(const std::string& typed, const std::string& before) {
     for (const char* variable : {"MCDS_SERVERS", "MEMCACHED_SERVERS"}) {
       if (!globals_.servers) globals_.servers = environment(variable);
     }
     try {
       if (!globals_.servers) globals_.servers = load_config(globals_.config).defaults.servers;
       if (!globals_.servers) return;
-      for (const Server& server : parse_pool(*globals_.servers)) {
-        const std::string name = server.name.empty() ? server.address() : server.name;
-        offer(name, started, server.address(), before);
-      }
+      for (const Server& server : parse_pool(*globals_.servers))
+        offer(server.label(), typed, server.address(), before);
     } catch (const Failure&) {
       // The command itself will say what is wrong with the list.
     }
@@ -176,9 +163,8 @@ class Completion {
 
   void offer_pools(const std::string& typed, const std::string& before) {
     try {
-      for (const auto& [name, pool] : load_config(globals_.config).pools) {
+      for (const auto& [name, pool] : load_config(globals_.config).pools)
         offer(name, typed, pool.servers.value_or(""), before);
-      }
     } catch (const Failure&) {
       // A broken config has no pools to offer; the command itself will say what is wrong with it.
     }

@@ -111,14 +111,14 @@ short Socket::connecting_events() const {
 
 // To the server; with TLS the handshake follows.
 Socket::State Socket::connected() {
-  using Step = tls::Connection::Step;
+  using Handshake = tls::Connection::Step;
   error_.clear();
   if (tls_ == nullptr) return state_ = State::open;
   if (session_ == nullptr) session_ = std::make_unique<tls::Connection>(*tls_, server_, descriptor_);
-  const Step step = session_->handshake();
-  wants_to_read_ = step == Step::wants_to_read;
-  if (step == Step::done) state_ = State::open;
-  if (step == Step::failed) close();
+  const Handshake step = session_->handshake();
+  wants_to_read_ = step == Handshake::wants_to_read;
+  if (step == Handshake::done) state_ = State::open;
+  if (step == Handshake::failed) close();
   return state_;
 }
 

@@ -11,8 +11,6 @@ namespace mcds::doctor {
 
 namespace {
 
-using enum Severity;
-
 // Findings of `ring check` need no server.
 constexpr Check of_ring(const char* name, Severity severity, const char* sentence) {
   return {name, severity, "placement", Needs::nothing, ring_finding, sentence, "mcds ring check -o text"};

@@ -78,6 +78,9 @@ struct Patient {
   // What a counter of `stats` rose by; nullopt: unknown, set back, or restarted.
   std::optional<std::uint64_t> grown(std::string_view name) const;
   std::optional<std::uint64_t> number(std::string_view name) const { return second.stats.number(name); }
+  // The same two, and 0 if they are unknown.
+  std::uint64_t rise(std::string_view name) const { return grown(name).value_or(0); }
+  std::uint64_t count(std::string_view name) const { return number(name).value_or(0); }
   // The same of a counter of one slab class.
   std::uint64_t class_grown(std::uint64_t number, std::string_view name) const;
   bool is_proxy() const { return number("proxy_conn_requests").has_value(); }

@@ -33,8 +33,8 @@ void add_structures(const Examination& seen, Diagnosis& diagnosis, Severity seve
 }
 
 Severity by_share(double part) {
-  if (part >= many) return Severity::problem;
-  return part >= some ? Severity::warning : Severity::note;
+  if (part >= many) return problem;
+  return part >= some ? warning : note;
 }
 
 std::vector<std::size_t> most_first(const std::map<std::size_t, std::uint64_t>& counts) {
@@ -72,7 +72,7 @@ void duplicated(const Examination& seen, Diagnosis& diagnosis) {
 // The root of a journal or index is rewritten long before it is so large; what is larger cannot take a change
 // any more.
 void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, Severity::warning, [&](const StructureSeen& one) {
+  add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
     const auto largest = seen.patients[one.largest_on].first.settings.number("item_size_max");
     return is_listed(one, {"array", "table", "hash", "eventlog"}) && largest &&
            one.largest_bytes * 10 > *largest * 9;
@@ -80,11 +80,11 @@ void near_size_limit(const Examination& seen, Diagnosis& diagnosis) {
 }
 
 void lost_parts(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, Severity::problem, [](const StructureSeen& one) { return one.lost_parts; });
+  add_structures(seen, diagnosis, problem, [](const StructureSeen& one) { return one.lost_parts; });
 }
 
 void recopy_left(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, Severity::warning, [](const StructureSeen& one) { return one.of_recopy; });
+  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) { return one.of_recopy; });
 }
 
 void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
@@ -95,13 +95,13 @@ void two_numbers_of_copies(const Examination& seen, Diagnosis& diagnosis) {
     if (one.of_recopy) on_their_way.insert({one.structure, one.name});
     copies[{one.structure, one.name}].insert(one.copies);
   }
-  add_structures(seen, diagnosis, Severity::warning, [&](const StructureSeen& one) {
+  add_structures(seen, diagnosis, warning, [&](const StructureSeen& one) {
     return copies[{one.structure, one.name}].size() > 1 && !on_their_way.contains({one.structure, one.name});
   });
 }
 
 void endless_lock(const Examination& seen, Diagnosis& diagnosis) {
-  add_structures(seen, diagnosis, Severity::warning, [](const StructureSeen& one) {
+  add_structures(seen, diagnosis, warning, [](const StructureSeen& one) {
     return one.structure == "lock" && one.ends_in && *one.ends_in < 0;
   });
 }
@@ -115,7 +115,7 @@ void evicts_structures(const Examination& seen, Diagnosis& diagnosis) {
         idle[i] = std::min(idle[i].value_or(UINT64_MAX), figure_of(one, "evicted_time"));
     }
   }
-  add_structures(seen, diagnosis, Severity::problem, [&](const StructureSeen& one) {
+  add_structures(seen, diagnosis, problem, [&](const StructureSeen& one) {
     return std::any_of(one.servers.begin(), one.servers.end(), [&](std::size_t server) {
       return one.ends_in && idle[server] &&
              (*one.ends_in < 0 || static_cast<std::uint64_t>(*one.ends_in) > *idle[server]);
@@ -128,7 +128,7 @@ void watch_off(const Examination& seen, Diagnosis& diagnosis) {
   for (const std::size_t server : seen.live->unwatched) {
     const Patient& patient = seen.patients[server];
     if (patient.told() && !patient.is_proxy() && release_of(patient) >= 10426)
-      diagnosis.add(server, {}, Severity::warning);
+      diagnosis.add(server, {}, warning);
   }
 }
 
@@ -136,7 +136,7 @@ void unlisted(const Examination& seen, Diagnosis& diagnosis) {
   if (!seen.live || seen.live->unlisted.empty()) return;
   for (const std::size_t server : seen.live->unlisted) {
     if (seen.patients[server].up() && seen.patients[server].first.settings.on("dump_enabled") != false)
-      diagnosis.add(server, {}, Severity::note);
+      diagnosis.add(server, {}, note);
   }
 }
 

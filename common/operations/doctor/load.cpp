@@ -60,55 +60,51 @@ void connections_high(const Patient& patient, Diagnosis& diagnosis) {
   const auto open = patient.number("curr_connections"), most = patient.number("max_connections");
   if (!open || !most || *most == 0) return;
   // What the server keeps for itself counts too.
-  const std::uint64_t taken = *open + patient.number("reserved_fds").value_or(0);
+  const std::uint64_t taken = *open + patient.count("reserved_fds");
   if (taken * 10 <= *most * 8) return;
-  JsonObject evidence = JsonObject().number("connections", *open).number("max_connections", *most);
-  diagnosis.add(evidence, Severity::warning, ratio_of(*open, *most));
+  diagnosis.add(JsonObject().number("connections", *open).number("max_connections", *most), warning,
+                ratio_of(*open, *most));
 }
 
 void connections_ran_out(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.told()) return;
-  const std::uint64_t stops = patient.number("listen_disabled_num").value_or(0);
-  const std::uint64_t rejected = patient.number("rejected_connections").value_or(0);
-  const bool now =
-      patient.grown("listen_disabled_num").value_or(0) + patient.grown("rejected_connections").value_or(0) >
-      0;
+  const std::uint64_t stops = patient.count("listen_disabled_num");
+  const std::uint64_t rejected = patient.count("rejected_connections");
+  const bool now = patient.rise("listen_disabled_num") + patient.rise("rejected_connections") > 0;
   if (stops + rejected == 0 || now) return;
-  const std::uint64_t uptime = patient.number("uptime").value_or(0);
-  JsonObject evidence =
-      JsonObject().number("listen_disabled", stops).number("rejected", rejected).number("uptime_s", uptime);
-  diagnosis.add(evidence, uptime < day_s ? Severity::warning : Severity::note);
+  const std::uint64_t uptime = patient.count("uptime");
+  diagnosis.add(
+      JsonObject().number("listen_disabled", stops).number("rejected", rejected).number("uptime_s", uptime),
+      uptime < day_s ? warning : note);
 }
 
 void yields(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint64_t yielded = patient.grown("conn_yields").value_or(0);
+  const std::uint64_t yielded = patient.rise("conn_yields");
   if (yielded == 0) return;
   JsonObject evidence = JsonObject().raw("yields_per_s", per_second(yielded, patient));
   const auto often = patient.first.settings.number("reqs_per_event");
   if (often) evidence.number("reqs_per_event", *often);
-  diagnosis.add(evidence, often && *often < 10 ? Severity::warning : Severity::note,
-                static_cast<double>(yielded));
+  diagnosis.add(evidence, often && *often < 10 ? warning : note, static_cast<double>(yielded));
 }
 
 void idle_connections(const Patient& patient, Diagnosis& diagnosis) {
-  constexpr std::size_t many = 100;
+  constexpr std::size_t many_idle = 100;
   const auto& idle = patient.idle_connections;
-  if (idle && *idle >= many)
-    diagnosis.add(JsonObject().number("idle", *idle), Severity::warning, static_cast<double>(*idle));
+  if (idle && *idle >= many_idle)
+    diagnosis.add(JsonObject().number("idle", *idle), warning, static_cast<double>(*idle));
 }
 
 void logins_fail(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint64_t ever = patient.number("auth_errors").value_or(0);
-  const std::uint64_t now = patient.grown("auth_errors").value_or(0);
+  const std::uint64_t ever = patient.count("auth_errors");
+  const std::uint64_t now = patient.rise("auth_errors");
   if (ever == 0) return;
   diagnosis.add(JsonObject().number("refused", ever).number("refused_meanwhile", now),
-                now > 0 ? Severity::warning : Severity::note);
+                now > 0 ? warning : note);
 }
 
 void handshakes_fail(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint64_t now =
-      patient.grown("ssl_handshake_errors").value_or(0) + patient.grown("ssl_proto_errors").value_or(0);
-  if (now > 0) diagnosis.add(JsonObject().number("failed_meanwhile", now), Severity::warning);
+  const std::uint64_t now = patient.rise("ssl_handshake_errors") + patient.rise("ssl_proto_errors");
+  if (now > 0) diagnosis.add(JsonObject().number("failed_meanwhile", now), warning);
 }
 
 void connects_per_request(const Patient& patient, Diagnosis& diagnosis) {
@@ -116,8 +112,10 @@ void connects_per_request(const Patient& patient, Diagnosis& diagnosis) {
   if (!opened || !requests || patient.seconds() <= 0) return;
   const double rate = static_cast<double>(*opened) / patient.seconds();
   if (rate < 50 || *opened * 4 < *requests) return;
-  JsonObject evidence = JsonObject().raw("connections_per_s", per_second(*opened, patient));
-  diagnosis.add(evidence.raw("requests_per_s", per_second(*requests, patient)), Severity::warning, rate);
+  diagnosis.add(JsonObject()
+                    .raw("connections_per_s", per_second(*opened, patient))
+                    .raw("requests_per_s", per_second(*requests, patient)),
+                warning, rate);
 }
 
 void busy(const Patient& patient, Diagnosis& diagnosis) {
@@ -128,8 +126,8 @@ void busy(const Patient& patient, Diagnosis& diagnosis) {
     return;
   const double used = (*is - *was) / patient.seconds(), part = used / static_cast<double>(*threads);
   if (part < 0.7) return;
-  JsonObject evidence = JsonObject().raw("processors", three_digits(used)).number("threads", *threads);
-  diagnosis.add(evidence, Severity::warning, part);
+  diagnosis.add(JsonObject().raw("processors", three_digits(used)).number("threads", *threads), warning,
+                part);
 }
 
 // A hot key brings a server more, a client with another list brings it less, or more. Chance, and a few keys
@@ -146,10 +144,11 @@ void load_uneven(const Examination& seen, Diagnosis& diagnosis) {
   }
   if (all < enough_requests) return;
   const auto add = [&](std::size_t server) {
-    JsonObject evidence = JsonObject()
-                              .raw("share_of_requests", three_digits(parts[server] / all))
-                              .raw("share_of_keys", three_digits(seen.shares[server]));
-    diagnosis.add(server, evidence, Severity::warning, parts[server] / all / seen.shares[server]);
+    diagnosis.add(server,
+                  JsonObject()
+                      .raw("share_of_requests", three_digits(parts[server] / all))
+                      .raw("share_of_keys", three_digits(seen.shares[server])),
+                  warning, parts[server] / all / seen.shares[server]);
   };
   double others = all, due_to_others = 1;
   std::vector<bool> has_more(seen.size());
@@ -169,20 +168,18 @@ void load_uneven(const Examination& seen, Diagnosis& diagnosis) {
 void hit_ratio_falls(const Patient& patient, Diagnosis& diagnosis) {
   const auto before = hit_ratio_before(patient), now = hit_ratio_now(patient);
   if (!before || !now || *before - *now < 0.2) return;
-  JsonObject evidence =
-      JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_before", three_digits(*before));
-  diagnosis.add(evidence, Severity::warning, *before - *now);
+  diagnosis.add(
+      JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_before", three_digits(*before)),
+      warning, *before - *now);
 }
 
 // From the start, unlike what hit_ratio_falls tells.
 void nothing_hits(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint64_t stores = patient.grown("cmd_set").value_or(0);
+  const std::uint64_t stores = patient.rise("cmd_set");
   if (hit_ratio_now(patient) != 0.0 || hit_ratio_before(patient).value_or(0) > 0.01 || stores < 10) return;
-  JsonObject evidence =
-      JsonObject().raw("misses_per_s", per_second(patient.grown("get_misses").value_or(0), patient));
-  evidence.raw("stores_per_s", per_second(stores, patient))
-      .number("items", patient.number("curr_items").value_or(0));
-  diagnosis.add(evidence, Severity::warning, static_cast<double>(stores));
+  JsonObject evidence = JsonObject().raw("misses_per_s", per_second(patient.rise("get_misses"), patient));
+  evidence.raw("stores_per_s", per_second(stores, patient)).number("items", patient.count("curr_items"));
+  diagnosis.add(evidence, warning, static_cast<double>(stores));
 }
 
 void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
@@ -196,9 +193,10 @@ void hit_ratio_differs(const Examination& seen, Diagnosis& diagnosis) {
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const auto now = hit_ratio_now(seen.patients[i]);
     if (!now || usual - *now < 0.25) continue;
-    JsonObject evidence =
-        JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_of_the_pool", three_digits(usual));
-    diagnosis.add(i, evidence, Severity::warning, usual - *now);
+    diagnosis.add(
+        i,
+        JsonObject().raw("hit_ratio", three_digits(*now)).raw("hit_ratio_of_the_pool", three_digits(usual)),
+        warning, usual - *now);
   }
 }
 

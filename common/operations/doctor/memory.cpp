@@ -51,13 +51,13 @@ std::optional<std::uint64_t> hungriest(const Patient& patient) {
 std::uint64_t refused_now(const Patient& patient) {
   std::uint64_t refused = 0;
   for (const auto& [number, one] : patient.second.classes) refused += refused_in(patient, number);
-  return std::max(refused, patient.grown("store_no_memory").value_or(0));
+  return std::max(refused, patient.rise("store_no_memory"));
 }
 
 std::uint64_t refused_ever(const Patient& patient) {
   std::uint64_t refused = 0;
   for (const auto& [number, one] : patient.second.classes) refused += figure_of(one, "outofmemory");
-  return std::max(refused, patient.number("store_no_memory").value_or(0));
+  return std::max(refused, patient.count("store_no_memory"));
 }
 
 bool evicts(const Patient& patient) {
@@ -95,7 +95,7 @@ void weights_against_memory(const Examination& seen, Diagnosis& diagnosis) {
   JsonObject evidence = JsonObject().number("limit_bytes", static_cast<std::uint64_t>(all.front().memory));
   evidence.raw("memory_share", three_digits(all.front().memory / memory));
   evidence.raw("weight_share", three_digits(all.front().weight / weights));
-  diagnosis.add_one(off, evidence, Severity::warning);
+  diagnosis.add_one(off, evidence, warning);
 }
 
 void class_starves(const Patient& patient, Diagnosis& diagnosis) {
@@ -113,9 +113,7 @@ void class_starves(const Patient& patient, Diagnosis& diagnosis) {
   evidence.raw("evicted_per_s", per_second(patient.class_grown(*hungry, "evicted"), patient));
   evidence.raw("refused_per_s", per_second(refused_in(patient, *hungry), patient));
   if (automove) evidence.number("slab_automove", *automove);
-  const Severity severity = moves               ? Severity::note
-                            : idle * 4 >= pages ? Severity::problem
-                                                : Severity::warning;
+  const Severity severity = moves ? note : idle * 4 >= pages ? problem : warning;
   diagnosis.add(evidence, severity, static_cast<double>(idle) / static_cast<double>(pages));
 }
 
@@ -130,35 +128,34 @@ void evicts_young(const Patient& patient, Diagnosis& diagnosis) {
     least = std::min(least.value_or(UINT64_MAX), figure_of(one, "evicted_time"));
   }
   if (!least || *least >= young_s) return;
-  JsonObject evidence =
-      JsonObject().number("idle_s", *least).raw("evicted_per_s", per_second(evicted, patient));
-  diagnosis.add(evidence, Severity::warning, static_cast<double>(evicted));
+  diagnosis.add(JsonObject().number("idle_s", *least).raw("evicted_per_s", per_second(evicted, patient)),
+                warning, static_cast<double>(evicted));
 }
 
 void evicts_unfetched(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::uint64_t few = 100;
-  const std::uint64_t evicted = patient.grown("evictions").value_or(0);
-  const std::uint64_t unfetched = patient.grown("evicted_unfetched").value_or(0);
+  const std::uint64_t evicted = patient.rise("evictions");
+  const std::uint64_t unfetched = patient.rise("evicted_unfetched");
   if (evicted < few || unfetched * 2 < evicted) return;
   JsonObject evidence = JsonObject().raw("evicted_per_s", per_second(evicted, patient));
   evidence.raw("unfetched", three_digits(static_cast<double>(unfetched) / static_cast<double>(evicted)));
-  diagnosis.add(evidence, Severity::warning, static_cast<double>(unfetched));
+  diagnosis.add(evidence, warning, static_cast<double>(unfetched));
 }
 
 void evicting(const Patient& patient, Diagnosis& diagnosis) {
-  const std::uint64_t evicted = patient.grown("evictions").value_or(0);
+  const std::uint64_t evicted = patient.rise("evictions");
   if (evicted == 0) return;
   JsonObject evidence;
-  diagnosis.add(evidence.raw("evicted_per_s", per_second(evicted, patient)), Severity::note,
+  diagnosis.add(evidence.raw("evicted_per_s", per_second(evicted, patient)), note,
                 static_cast<double>(evicted));
 }
 
 void refuses_stores(const Patient& patient, Diagnosis& diagnosis) {
   const std::uint64_t refused = refused_now(patient);
   if (refused == 0) return;
-  JsonObject evidence =
-      JsonObject().raw("refused_per_s", per_second(refused, patient)).boolean("evicts", evicts(patient));
-  diagnosis.add(evidence, Severity::problem, static_cast<double>(refused));
+  diagnosis.add(
+      JsonObject().raw("refused_per_s", per_second(refused, patient)).boolean("evicts", evicts(patient)),
+      problem, static_cast<double>(refused));
 }
 
 // A server that evicts refuses a few stores while it fills.
@@ -166,43 +163,44 @@ void refused_before(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.comparable()) return;
   const std::uint64_t refused = refused_ever(patient);
   if (refused == 0 || refused_now(patient) > 0) return;
-  const bool lately = patient.number("uptime").value_or(0) < day_s;
-  diagnosis.add(
-      JsonObject().number("refused", refused).number("uptime_s", patient.number("uptime").value_or(0)),
-      lately && !evicts(patient) ? Severity::warning : Severity::note, static_cast<double>(refused));
+  const bool lately = patient.count("uptime") < day_s;
+  diagnosis.add(JsonObject().number("refused", refused).number("uptime_s", patient.count("uptime")),
+                lately && !evicts(patient) ? warning : note, static_cast<double>(refused));
 }
 
 void full(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.comparable()) return;
   const auto limit = patient.number("limit_maxbytes");
   if (evicts(patient) || !limit || !patient.second.knows_slabs) return;
-  std::uint64_t free = patient.number("slab_global_page_pool").value_or(0) * page_bytes;
+  std::uint64_t free = patient.count("slab_global_page_pool") * page_bytes;
   for (const auto& [number, one] : patient.second.classes)
     free += figure_of(one, "free_chunks") * figure_of(one, "chunk_size");
   const std::uint64_t taken = pages_of(patient.second.classes) * page_bytes;
   free += taken < *limit ? *limit - taken : 0;
   if (free * 10 > *limit) return;
-  JsonObject evidence =
-      JsonObject().number("limit_bytes", *limit).number("used_bytes", patient.number("bytes").value_or(0));
-  diagnosis.add(evidence.number("free_bytes", free), Severity::warning);
+  diagnosis.add(JsonObject()
+                    .number("limit_bytes", *limit)
+                    .number("used_bytes", patient.count("bytes"))
+                    .number("free_bytes", free),
+                warning);
 }
 
 void too_large(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.comparable()) return;
-  const std::uint64_t ever = patient.number("store_too_large").value_or(0);
-  const std::uint64_t now = patient.grown("store_too_large").value_or(0);
+  const std::uint64_t ever = patient.count("store_too_large");
+  const std::uint64_t now = patient.rise("store_too_large");
   if (ever == 0) return;
   JsonObject evidence = JsonObject().number("refused", ever).number("refused_meanwhile", now);
   if (const auto largest = patient.first.settings.number("item_size_max"))
     evidence.number("item_size_max", *largest);
-  const bool often = ever * 100 >= patient.number("cmd_set").value_or(0);
-  diagnosis.add(evidence, now > 0 || often ? Severity::warning : Severity::note, static_cast<double>(now));
+  const bool often = ever * 100 >= patient.count("cmd_set");
+  diagnosis.add(evidence, now > 0 || often ? warning : note, static_cast<double>(now));
 }
 
 void hash_growing(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.comparable()) return;
   if (patient.second.stats.on("hash_is_expanding") != true) return;
-  diagnosis.add(JsonObject().number("items", patient.number("curr_items").value_or(0)), Severity::note);
+  diagnosis.add(JsonObject().number("items", patient.count("curr_items")), note);
 }
 
 void hash_crowded(const Patient& patient, Diagnosis& diagnosis) {
@@ -210,7 +208,7 @@ void hash_crowded(const Patient& patient, Diagnosis& diagnosis) {
   const auto power = patient.number("hash_power_level"), items = patient.number("curr_items");
   if (!power || !items || *power > 40 || patient.second.stats.on("hash_is_expanding") == true) return;
   if (*items < std::uint64_t{3} << *power) return;
-  diagnosis.add(JsonObject().number("items", *items).number("hash_power_level", *power), Severity::warning);
+  diagnosis.add(JsonObject().number("items", *items).number("hash_power_level", *power), warning);
 }
 
 void allocation_fails(const Patient& patient, Diagnosis& diagnosis) {
@@ -223,8 +221,7 @@ void allocation_fails(const Patient& patient, Diagnosis& diagnosis) {
     evidence.number(name, count);
     ever += count, now += patient.grown(name).value_or(0);
   }
-  if (ever > 0)
-    diagnosis.add(evidence.number("meanwhile", now), now > 0 ? Severity::problem : Severity::warning);
+  if (ever > 0) diagnosis.add(evidence.number("meanwhile", now), now > 0 ? problem : warning);
 }
 
 }  // namespace mcds::doctor

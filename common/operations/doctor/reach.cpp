@@ -42,7 +42,7 @@ void failed(const Patient& patient, Diagnosis& diagnosis) {
   JsonObject evidence("error", failure->message);
   if (patient.first.up) evidence.bytes("since", "between the looks");
   if (patient.second.up) evidence.bytes("until", "between the looks");
-  diagnosis.add(evidence, Severity::problem);
+  diagnosis.add(evidence, problem);
 }
 template void failed<Cause::down>(const Patient&, Diagnosis&);
 template void failed<Cause::foreign>(const Patient&, Diagnosis&);
@@ -52,26 +52,25 @@ template void failed<Cause::certificate>(const Patient&, Diagnosis&);
 void silent(const Patient& patient, Diagnosis& diagnosis) {
   failed<Cause::silent>(patient, diagnosis);
   if (patient.up() && patient.lost_probe)
-    diagnosis.add(JsonObject("error", "a request in between got no reply"), Severity::problem);
+    diagnosis.add(JsonObject("error", "a request in between got no reply"), problem);
 }
 
 void login_unused(const Patient& patient, Diagnosis& diagnosis) {
   const Figures& settings = patient.first.settings;
   const bool open = settings.word("auth_enabled_ascii") == "no" && settings.on("auth_enabled_sasl") != true;
-  if (open && credentials_of(diagnosis.seen().pool()[diagnosis.server()]).login)
-    diagnosis.add({}, Severity::problem);
+  if (open && credentials_of(diagnosis.seen().pool()[diagnosis.server()]).login) diagnosis.add({}, problem);
   failed<Cause::no_login>(patient, diagnosis);
 }
 
 void connections_full(const Patient& patient, Diagnosis& diagnosis) {
   failed<Cause::full>(patient, diagnosis);
-  const std::uint64_t turned_away = patient.grown("rejected_connections").value_or(0);
-  const std::uint64_t stops = patient.grown("listen_disabled_num").value_or(0);
+  const std::uint64_t turned_away = patient.rise("rejected_connections");
+  const std::uint64_t stops = patient.rise("listen_disabled_num");
   const bool stopped = patient.told() && patient.number("accepting_conns") == 0;
   if (turned_away + stops == 0 && !stopped) return;
   JsonObject evidence = JsonObject().number("rejected", turned_away).number("listen_disabled", stops);
   if (const auto most = patient.number("max_connections")) evidence.number("max_connections", *most);
-  diagnosis.add(evidence, Severity::problem, static_cast<double>(turned_away + stops));
+  diagnosis.add(evidence, problem, static_cast<double>(turned_away + stops));
 }
 
 void certificate_ends(const Patient& patient, Diagnosis& diagnosis) {
@@ -79,7 +78,7 @@ void certificate_ends(const Patient& patient, Diagnosis& diagnosis) {
   const WallTime now = diagnosis.seen().now;
   if (!end || *end - now >= std::chrono::days(14)) return;
   const double days = std::chrono::duration<double, std::ratio<86400>>(*end - now).count();
-  diagnosis.add(JsonObject().time("ends_at", *end), days < 2 ? Severity::problem : Severity::warning, -days);
+  diagnosis.add(JsonObject().time("ends_at", *end), days < 2 ? problem : warning, -days);
 }
 
 // The median of the probes: one that met another load on the way says nothing of the server.
@@ -100,7 +99,7 @@ void slow(const Examination& seen, Diagnosis& diagnosis) {
     if (time <= least || time <= 5 * middle) continue;
     JsonObject evidence = JsonObject().number("rtt_us", static_cast<std::uint64_t>(time.count()));
     evidence.number("rtt_us_of_the_pool", static_cast<std::uint64_t>(middle.count()));
-    diagnosis.add(server, evidence, Severity::warning, static_cast<double>(time.count()));
+    diagnosis.add(server, evidence, warning, static_cast<double>(time.count()));
   }
 }
 
@@ -108,7 +107,7 @@ void same_server(const Examination& seen, Diagnosis& diagnosis) {
   for (const auto& group : seen.same) {
     JsonObject evidence;
     if (const auto pid = seen.patients[group.front()].first.stats.number("pid")) evidence.number("pid", *pid);
-    diagnosis.add_one(group, evidence.number("entries", group.size()), Severity::problem);
+    diagnosis.add_one(group, evidence.number("entries", group.size()), problem);
   }
   if (seen.same.empty()) ring_finding(seen, diagnosis);
 }
@@ -120,12 +119,12 @@ void balancer(const Patient& patient, Diagnosis& diagnosis) {
     evidence.object(name, JsonObject()
                               .number("pid", look->stats.number("pid").value_or(0))
                               .number("uptime_s", look->stats.number("uptime").value_or(0)));
-  diagnosis.add(evidence, Severity::problem);
+  diagnosis.add(evidence, problem);
 }
 
 void several_addresses(const Patient& patient, Diagnosis& diagnosis) {
   const auto& addresses = patient.addresses;
-  if (addresses.size() > 1) diagnosis.add(JsonObject().strings("addresses", addresses), Severity::warning);
+  if (addresses.size() > 1) diagnosis.add(JsonObject().strings("addresses", addresses), warning);
 }
 
 }  // namespace mcds::doctor

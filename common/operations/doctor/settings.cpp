@@ -70,7 +70,7 @@ void compare(const Setting& setting, const Examination& seen, const std::vector<
   JsonObject evidence =
       JsonObject("setting", setting.name).bytes("option", setting.option).object("values", counts);
   if (!tie) evidence.bytes("usual", usual->first);
-  diagnosis.add_one(odd, evidence, Severity::warning);
+  diagnosis.add_one(odd, evidence, warning);
 }
 
 bool any_on(const Examination& seen, const char* setting) {
@@ -109,25 +109,24 @@ void limits_low(const Patient& patient, Diagnosis& diagnosis) {
   if (memory && *memory < default_memory) evidence.number("maxbytes", *memory);
   if (few) evidence.number("maxconns", *connections);
   const bool very_few = few && *connections < very_few_connections;
-  diagnosis.add(evidence, very_few ? Severity::warning : Severity::note);
+  diagnosis.add(evidence, very_few ? warning : note);
 }
 
 void small_items_only(const Patient& patient, Diagnosis& diagnosis) {
   const auto largest = patient.first.settings.number("item_size_max");
   if (largest && *largest < mebibyte)
-    diagnosis.add(JsonObject().number("item_size_max", *largest), Severity::warning,
-                  -static_cast<double>(*largest));
+    diagnosis.add(JsonObject().number("item_size_max", *largest), warning, -static_cast<double>(*largest));
 }
 
 void no_cas(const Patient& patient, Diagnosis& diagnosis) {
-  if (patient.first.settings.on("cas_enabled") == false) diagnosis.add({}, Severity::note);
+  if (patient.first.settings.on("cas_enabled") == false) diagnosis.add({}, note);
 }
 
 void dump_off(const Examination& seen, Diagnosis& diagnosis) {
   const bool elsewhere = any_on(seen, "dump_enabled");
   for (std::size_t i = 0; i < seen.size(); ++i) {
     if (seen.patients[i].first.settings.on("dump_enabled") == false)
-      diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), Severity::warning);
+      diagnosis.add(i, JsonObject().boolean("on_for_others", elsewhere), warning);
   }
 }
 
@@ -139,7 +138,7 @@ void stats_off(const Examination& seen, Diagnosis& diagnosis) {
     if (!patient.first.up || patient.first.stats.known() || !elsewhere || patient.first.silence.empty())
       continue;
     if (!patient.second.up) continue;
-    diagnosis.add(i, JsonObject("error", patient.first.silence), Severity::warning);
+    diagnosis.add(i, JsonObject("error", patient.first.silence), warning);
   }
 }
 
@@ -160,45 +159,42 @@ void flush_scheduled(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::int64_t inexact = 5;
   const auto in = flush_in(patient);
   if (in && *in > inexact)
-    diagnosis.add(JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), Severity::problem);
+    diagnosis.add(JsonObject().number("in_s", static_cast<std::uint64_t>(*in)), problem);
 }
 
 void flushed(const Patient& patient, Diagnosis& diagnosis) {
-  if (const std::uint64_t times = patient.grown("cmd_flush").value_or(0); times > 0) {
-    diagnosis.add(JsonObject().number("flushes", times), Severity::warning);
+  if (const std::uint64_t times = patient.rise("cmd_flush"); times > 0) {
+    diagnosis.add(JsonObject().number("flushes", times), warning);
     return;
   }
   const auto in = flush_in(patient);
   if (!in || *in > 0 || -*in >= static_cast<std::int64_t>(hour_s)) return;
-  diagnosis.add(JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), Severity::note);
+  diagnosis.add(JsonObject().number("flushed_ago_s", static_cast<std::uint64_t>(-*in)), note);
 }
 
 void udp_open(const Patient& patient, Diagnosis& diagnosis) {
   const Figures& set = patient.first.settings;
   const auto port = set.number("udpport");
   if (!port || *port == 0 || set.word("domain_socket").value_or("NULL") != "NULL") return;
-  diagnosis.add(JsonObject().number("udpport", *port),
-                listens_here_only(set) ? Severity::note : Severity::warning);
+  diagnosis.add(JsonObject().number("udpport", *port), listens_here_only(set) ? note : warning);
 }
 
 void detail_on(const Patient& patient, Diagnosis& diagnosis) {
-  if (patient.first.settings.on("detail_enabled") == true) diagnosis.add({}, Severity::warning);
+  if (patient.first.settings.on("detail_enabled") == true) diagnosis.add({}, warning);
 }
 
 void verbose(const Patient& patient, Diagnosis& diagnosis) {
   const auto level = patient.first.settings.number("verbosity");
   if (level && *level > 0)
-    diagnosis.add(JsonObject().number("verbosity", *level), *level > 1 ? Severity::warning : Severity::note);
+    diagnosis.add(JsonObject().number("verbosity", *level), *level > 1 ? warning : note);
 }
 
 void no_crawler(const Patient& patient, Diagnosis& diagnosis) {
   constexpr std::uint32_t on_by_default = 10500;
   if (patient.first.settings.on("lru_crawler") != false) return;
-  const std::uint64_t expired =
-      patient.number("reclaimed").value_or(0) + patient.number("expired_unfetched").value_or(0);
+  const std::uint64_t expired = patient.count("reclaimed") + patient.count("expired_unfetched");
   const bool switched_off = release_of(patient) >= on_by_default;
-  diagnosis.add(JsonObject().number("reclaimed_late", expired),
-                switched_off ? Severity::warning : Severity::note);
+  diagnosis.add(JsonObject().number("reclaimed_late", expired), switched_off ? warning : note);
 }
 
 void proxy_among_servers(const Examination& seen, Diagnosis& diagnosis) {
@@ -211,7 +207,7 @@ void proxy_among_servers(const Examination& seen, Diagnosis& diagnosis) {
   }
   if (proxies.empty()) return;
   diagnosis.add_one(proxies, JsonObject().number("proxies", proxies.size()).number("servers", servers.size()),
-                    servers.empty() ? Severity::note : Severity::warning);
+                    servers.empty() ? note : warning);
 }
 
 }  // namespace mcds::doctor

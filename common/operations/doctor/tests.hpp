@@ -5,6 +5,8 @@
 
 namespace mcds::doctor {
 
+using enum Severity;
+
 // reach.cpp
 // Why a server does not answer: one test for each cause.
 enum class Cause { none, down, silent, full, login, no_login, certificate, foreign };

@@ -20,24 +20,24 @@ struct KnownFault {
 
 // From memcached's release notes, as of 2026-11-23.
 constexpr std::array known_faults{
-    KnownFault{10000, 10433, Severity::problem, KnownFault::Where::anywhere,
+    KnownFault{10000, 10433, problem, KnownFault::Where::anywhere,
                "a client can run code in it by the binary protocol (CVE-2016-8704 to 8706)"},
-    KnownFault{10433, 10437, Severity::warning, KnownFault::Where::anywhere,
+    KnownFault{10433, 10437, warning, KnownFault::Where::anywhere,
                "items can be freed twice, which blocks or crashes it (CVE-2018-1000127)"},
-    KnownFault{10500, 10514, Severity::warning, KnownFault::Where::anywhere,
+    KnownFault{10500, 10514, warning, KnownFault::Where::anywhere,
                "a client can crash it by an `lru` command (CVE-2019-11596)"},
-    KnownFault{10515, 10516, Severity::problem, KnownFault::Where::anywhere,
+    KnownFault{10515, 10516, problem, KnownFault::Where::anywhere,
                "storing items whose flags are 0 overwrites memory"},
-    KnownFault{10600, 10602, Severity::problem, KnownFault::Where::anywhere,
+    KnownFault{10600, 10602, problem, KnownFault::Where::anywhere,
                "a client can crash it by a header of the binary protocol (CVE-2020-10931)"},
-    KnownFault{10600, 10603, Severity::problem, KnownFault::Where::anywhere, "a meta get can crash it"},
-    KnownFault{10600, 10608, Severity::problem, KnownFault::Where::udp,
+    KnownFault{10600, 10603, problem, KnownFault::Where::anywhere, "a meta get can crash it"},
+    KnownFault{10600, 10608, problem, KnownFault::Where::udp,
                "an upload in several UDP packets crashes it (CVE-2022-48571)"},
-    KnownFault{10600, 10622, Severity::warning, KnownFault::Where::proxy,
+    KnownFault{10600, 10622, warning, KnownFault::Where::proxy,
                "requests to its proxy can overflow a buffer (CVE-2023-46852, 46853)"},
-    KnownFault{10609, 10619, Severity::note, KnownFault::Where::anywhere,
+    KnownFault{10609, 10619, note, KnownFault::Where::anywhere,
                "a client that reads `lru_crawler metadump hash` slowly stops it for all clients"},
-    KnownFault{10609, 10626, Severity::note, KnownFault::Where::anywhere,
+    KnownFault{10609, 10626, note, KnownFault::Where::anywhere,
                "a client that leaves at the end of a dump of keys can crash it"},
 };
 
@@ -130,8 +130,10 @@ void known_fault(const Patient& patient, Diagnosis& diagnosis) {
       worst = &fault;
   }
   if (worst == nullptr) return;
-  JsonObject evidence = JsonObject("version", patient.version).bytes("fault", worst->what);
-  diagnosis.add(evidence.bytes("mended_in", release_text(worst->mended)), worst->severity);
+  diagnosis.add(JsonObject("version", patient.version)
+                    .bytes("fault", worst->what)
+                    .bytes("mended_in", release_text(worst->mended)),
+                worst->severity);
 }
 
 void mixed_abilities(const Examination& seen, Diagnosis& diagnosis) {
@@ -147,7 +149,7 @@ void mixed_abilities(const Examination& seen, Diagnosis& diagnosis) {
     all.insert(all.end(), servers.begin(), servers.end());
     if (abilities.size() < most) poorer.insert(poorer.end(), servers.begin(), servers.end());
   }
-  diagnosis.add_one(poorer, JsonObject().object("versions", versions_in(seen, all)), Severity::warning);
+  diagnosis.add_one(poorer, JsonObject().object("versions", versions_in(seen, all)), warning);
 }
 
 void mixed_versions(const Examination& seen, Diagnosis& diagnosis) {
@@ -155,28 +157,27 @@ void mixed_versions(const Examination& seen, Diagnosis& diagnosis) {
   if (groups.size() < 2) return;
   std::vector<std::size_t> all;
   for (const auto& [release, servers] : groups) all.insert(all.end(), servers.begin(), servers.end());
-  diagnosis.add_one(all, JsonObject().object("versions", versions_in(seen, all)), Severity::note);
+  diagnosis.add_one(all, JsonObject().object("versions", versions_in(seen, all)), note);
 }
 
 void restarted(const Patient& patient, Diagnosis& diagnosis) {
   if (!patient.restarted() || patient.is_balanced()) return;
   JsonObject evidence;
   if (const auto uptime = patient.number("uptime")) evidence.number("uptime_s", *uptime);
-  diagnosis.add(evidence.number("items", patient.number("curr_items").value_or(0)), Severity::problem);
+  diagnosis.add(evidence.number("items", patient.count("curr_items")), problem);
 }
 
 void restarted_lately(const Patient& patient, Diagnosis& diagnosis) {
   const auto uptime = patient.first.stats.number("uptime");
   if (!uptime || *uptime >= hour_s || patient.restarted()) return;
-  diagnosis.add(JsonObject().number("uptime_s", *uptime), Severity::note, -static_cast<double>(*uptime));
+  diagnosis.add(JsonObject().number("uptime_s", *uptime), note, -static_cast<double>(*uptime));
 }
 
 void clock_off(const Examination& seen, Diagnosis& diagnosis) {
   if (all_agree(seen)) return;
   for (std::size_t i = 0; i < seen.size(); ++i) {
     const double off = ahead(seen.patients[i]);
-    if (off != 0)
-      diagnosis.add(i, JsonObject().raw("ahead_s", format_fixed(off, 0)), Severity::warning, std::abs(off));
+    if (off != 0) diagnosis.add(i, JsonObject().raw("ahead_s", format_fixed(off, 0)), warning, std::abs(off));
   }
 }
 
@@ -184,7 +185,7 @@ void clock_here(const Examination& seen, Diagnosis& diagnosis) {
   if (!all_agree(seen)) return;
   const auto first = std::find_if(seen.patients.begin(), seen.patients.end(),
                                   [](const Patient& patient) { return patient.told(); });
-  diagnosis.add_one({}, JsonObject().raw("behind_s", format_fixed(ahead(*first), 0)), Severity::warning);
+  diagnosis.add_one({}, JsonObject().raw("behind_s", format_fixed(ahead(*first), 0)), warning);
 }
 
 void clock_stands(const Patient& patient, Diagnosis& diagnosis) {
@@ -194,9 +195,9 @@ void clock_stands(const Patient& patient, Diagnosis& diagnosis) {
   if (!was || !is) return;
   const double went = static_cast<double>(*is) - static_cast<double>(*was);
   if (std::abs(patient.seconds() - went) <= allowed) return;
-  JsonObject evidence =
-      JsonObject().raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(patient.seconds(), 1));
-  diagnosis.add(evidence, Severity::warning, std::abs(patient.seconds() - went));
+  diagnosis.add(
+      JsonObject().raw("went_s", format_fixed(went, 0)).raw("real_s", format_fixed(patient.seconds(), 1)),
+      warning, std::abs(patient.seconds() - went));
 }
 
 }  // namespace mcds::doctor

@@ -30,6 +30,8 @@ struct Server {
   // As shown to people and accepted by parse_pool: `10.0.0.1:11211`, `[::1]:11211`, `unix:/run/m.sock`.
   // Without the scheme: a server stays the same one when it is reached by TLS.
   std::string address() const;
+  // What people call it: its name, if it has one.
+  std::string label() const { return name.empty() ? address() : name; }
 
   bool operator==(const Server&) const = default;
 };

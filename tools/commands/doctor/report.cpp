@@ -145,7 +145,7 @@ void DoctorReport::compare_with(const std::string& file) {
 
 std::string DoctorReport::label(std::size_t server, bool for_people) const {
   const Server& one = seen_.pool()[server];
-  return for_people && !one.name.empty() ? one.name : one.address();
+  return for_people ? one.label() : one.address();
 }
 
 std::vector<std::string> DoctorReport::labels(const Symptom& symptom, bool for_people) const {

@@ -133,6 +133,11 @@ void declare_hot(Command& command, const ItemOptionsPtr& options) {
 
 }  // namespace
 
+std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
+  if (!options.on) return {};
+  return {server_named(session.placement()->pool(), *options.on, "--on")};
+}
+
 void declare_item(Command& command) {
   const auto options = std::make_shared<ItemOptions>();
   command.verb("get", "print items with their values, flags and ttl")

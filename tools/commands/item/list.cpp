@@ -50,7 +50,7 @@ class Lister {
     times_ = server_times(session_.cluster(), session_.clock(), on_);
     session_.output().buffered(true);
     const bool waits = options_.by_prefix || first_ || isatty(STDOUT_FILENO) == 0;
-    const LiveDump dump(session_, on_ ? std::vector{*on_} : std::vector<std::size_t>{}, waits);
+    const LiveDump dump(session_, servers_of(session_, options_), waits);
     const ExitStatus status = dump.read([this](const LiveKey& key) { return take(key); });
     print_rest();
     session_.output().tell_errors();

@@ -32,12 +32,11 @@ class SelectionRemover {
 
   ExitStatus run() {
     session_.output().buffered(true);
-    std::vector<std::size_t> servers;
-    if (options_.on) servers.push_back(server_named(session_.placement()->pool(), *options_.on, "--on"));
-    status_ = worse(status_, LiveDump(session_, servers, false).read([this](const LiveKey& key) {
-      removal_.take(key);
-      return true;
-    }));
+    status_ = worse(
+        status_, LiveDump(session_, servers_of(session_, options_), false).read([this](const LiveKey& key) {
+          removal_.take(key);
+          return true;
+        }));
     const RemovalReport& report = removal_.finish();
     progress_.hide();
     session_.output().tell_errors();

@@ -9,11 +9,6 @@ namespace mcds {
 
 namespace {
 
-std::vector<std::size_t> servers_of(Session& session, const ItemOptions& options) {
-  if (!options.on) return {};
-  return {server_named(session.placement()->pool(), *options.on, "--on")};
-}
-
 // All items may be as large as the memory that they use. A selection may be anything.
 void check_room(Session& session, const ItemOptions& options, const SavingFile& file) {
   if (options.selected.any()) return;

@@ -341,8 +341,7 @@ UnitVector unit_vector(double turn) {
 RingDrawing draw_ring(const Placement& placement, const RingShares& shares) {
   const Pool& pool = placement.pool();
   RingDrawing drawing{std::string(placement.profile()), subtitle_of(shares), {}, shares, {}, {}, {}, {}, {}};
-  for (const Server& server : pool)
-    drawing.labels.push_back(server.name.empty() ? server.address() : server.name);
+  for (const Server& server : pool) drawing.labels.push_back(server.label());
   double from = 0;
   if (const Continuum* ring = placement.continuum()) {
     for (const Arc& arc : arcs_of(*ring)) {

@@ -93,7 +93,7 @@ class Observer {
       all.add(rates);
     }
     if (!condition.error.empty()) line.bytes("error", condition.error);
-    return {pool_[index].name.empty() ? pool_[index].address() : pool_[index].name, line};
+    return {pool_[index].label(), line};
   }
 
   ServerRow row_of_pool(std::size_t up, const Rates& all) {
@@ -163,8 +163,7 @@ class Observer {
   std::vector<std::string> names_of(const doctor::Symptom& symptom, bool for_people) const {
     std::vector<std::string> names;
     for (const std::size_t server : symptom.servers)
-      names.push_back(for_people && !pool_[server].name.empty() ? pool_[server].name
-                                                                : pool_[server].address());
+      names.push_back(for_people ? pool_[server].label() : pool_[server].address());
     return names;
   }
 

@@ -39,9 +39,7 @@ std::vector<HotLine> watch_hottest(Session& session, Duration longest, std::size
     for (const HotKey& hot : from.hottest(KeyFigure::events, count)) {
       const std::uint64_t events = hot.counts.events();
       lines.push_back({hot.key, is_prefix, events, seconds > 0 ? static_cast<double>(events) / seconds : 0,
-                       is_prefix                       ? std::string()
-                       : pool[hot.server].name.empty() ? pool[hot.server].address()
-                                                       : pool[hot.server].name});
+                       is_prefix ? std::string() : pool[hot.server].label()});
     }
   };
   take(keys, false);

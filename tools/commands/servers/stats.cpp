@@ -72,15 +72,12 @@ void print_table(Session& session, const std::vector<Condition>& conditions) {
       if (known.insert(statistic.name).second) names.push_back(statistic.name);
     }
   }
-  const auto column_name = [&](std::size_t i) {
-    return pool[i].name.empty() ? pool[i].address() : pool[i].name;
-  };
   for (const std::string_view name : names) {
     JsonObject row("statistic", name);
     for (std::size_t i = 0; i < columns.size(); ++i) {
       const auto found = std::find_if(columns[i].begin(), columns[i].end(),
                                       [&](const Statistic& statistic) { return statistic.name == name; });
-      if (found != columns[i].end()) row.bytes(column_name(i), found->value);
+      if (found != columns[i].end()) row.bytes(pool[i].label(), found->value);
     }
     session.output().answer(row, {});
   }
