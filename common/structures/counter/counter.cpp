@@ -233,7 +233,9 @@ std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t
 std::vector<CounterReading> Counter::get(std::span<const std::string> names) {
   std::vector<CounterReading> readings(names.size());
   std::vector<Request> requests;
-  for (const std::string& name : names) requests.push_back(Request::gets(key_of(name)));
+  // A single server may know no gets.
+  for (const std::string& name : names)
+    requests.push_back(context_.copies == 1 ? Request::get(key_of(name)) : Request::gets(key_of(name)));
   const CopyReplies replies = execute_copies(context_, requests);
   std::vector<std::size_t> open;
   for (std::size_t i = 0; i < names.size(); ++i) {
