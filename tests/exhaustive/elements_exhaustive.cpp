@@ -173,10 +173,10 @@ class User {
           }
           const bool to_end = ends(value) || mistake_ == Mistake::end_kept;
           const auto ttl = to_end ? std::optional<Duration>(short_life) : std::nullopt;
-          const bool created = answer(behind_another
-                                          ? set_behind_another(element)
-                                          : elements_.set(std::span(&element, 1), false, ttl).front())
-                                   .yes;
+          const bool created =
+              answer(behind_another ? set_behind_another(element)
+                                    : elements_.set(std::span(&element, 1), false, ttl).front())
+                  .yes;
           told = created ? "created" : "was there";
           return [value, created, tells = tells()](Value& state) {
             const bool missing = !state;

@@ -121,7 +121,8 @@ TEST_CASE("elements: behind a batch of new ones one trip is saved, and one that 
 TEST_CASE("elements: while one batch is on its way the next is listed, and of one name the last one stays") {
   World world;
   world.set({"new"});
-  const std::vector<Element> b{{"b", "1"}}, c{{"c", "1"}}, other_b{{"b", "2"}}, again{{"new", "3"}, {"d", "3"}};
+  const std::vector<Element> b{{"b", "1"}}, c{{"c", "1"}}, other_b{{"b", "2"}},
+      again{{"new", "3"}, {"d", "3"}};
   const auto first = world.cfg.begin_set(b);
   const auto second = world.cfg.begin_set(c);
   const auto third = world.cfg.begin_set(other_b);
@@ -133,9 +134,8 @@ TEST_CASE("elements: while one batch is on its way the next is listed, and of on
   const auto fifth = world.cfg.begin_set(other_b);
   CHECK(world.answers(fourth()) == std::vector{false, true});
   CHECK(world.answers(fifth()) == std::vector{false});
-  CHECK(world.fetched() ==
-        std::map<std::string, std::string>{
-            {"b", "2"}, {"c", "1"}, {"d", "3"}, {"new", "3"}, {"newest", "v"}});
+  CHECK(world.fetched() == std::map<std::string, std::string>{
+                               {"b", "2"}, {"c", "1"}, {"d", "3"}, {"new", "3"}, {"newest", "v"}});
 }
 
 TEST_CASE("elements: the same name twice in a batch ends with the last value") {

@@ -41,8 +41,9 @@ std::vector<JsonObject> describe_all(const std::vector<Spec>& specs) {
 }
 
 JsonObject describe(const Command& command, const Verb& verb) {
-  JsonObject object =
-      JsonObject("name", verb.name()).bytes("summary", verb.summary()).strings("examples", {verb.examples().begin(), verb.examples().end()});
+  JsonObject object = JsonObject("name", verb.name())
+                          .bytes("summary", verb.summary())
+                          .strings("examples", {verb.examples().begin(), verb.examples().end()});
   object.objects("arguments", describe_all(verb.arguments()))
       .objects("options", describe_all(verb.options()));
   object.boolean("child", verb.child_target() != nullptr);

@@ -1,7 +1,7 @@
 #include "tools/cli/parse.hpp"
 
-// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of the
-// standard streams: they are declared instead.
+// CLI11 includes <iostream> for what nothing here calls, and with it every start would make the locales of
+// the standard streams: they are declared instead.
 #include <istream>
 #include <ostream>
 #ifdef __GLIBCXX__
@@ -78,8 +78,8 @@ struct Assign {
 void check_choice(const OptionSpec& option, const std::string& word) {
   const Words choices = option.choices();
   if (choices.empty() || std::find(choices.begin(), choices.end(), word) != choices.end()) return;
-  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " +
-                     std::string(option.value) + did_you_mean(word, choices));
+  throw InvalidInput(long_name(option) + ": " + quoted(word) + " is not one of " + std::string(option.value) +
+                     did_you_mean(word, choices));
 }
 
 void check_dash(bool takes_dash, const Words& words, const std::string& what) {
@@ -124,8 +124,9 @@ std::ptrdiff_t times_given(const Words& words, const std::vector<OptionSpec>& op
 bool may_name(const std::string& word, const OptionSpec& option) {
   if (word.size() < 2 || word[0] != '-') return false;
   if (word[1] == '-') return names_it(option, std::string_view(word).substr(0, word.find('=')));
-  return std::any_of(word.begin() + 1, word.end(),
-                     [&](char letter) { return names_it(option, std::string{'-', letter}); });
+  return std::any_of(word.begin() + 1, word.end(), [&](char letter) {
+    return names_it(option, std::string{'-', letter});
+  });
 }
 
 // Parses the options of `words` into their targets; returns the other words in order.
@@ -145,7 +146,8 @@ Words parse_options(const Words& words, const std::vector<OptionSpec>& all, cons
     if (option.value.empty()) {
       declared_options.push_back(app.add_flag(std::string(option.names)));
     } else {
-      CLI::Option* added = app.add_option(std::string(option.names))->expected(1)->type_size(1)->allow_extra_args(false);
+      CLI::Option* added =
+          app.add_option(std::string(option.names))->expected(1)->type_size(1)->allow_extra_args(false);
       if (std::holds_alternative<Words*>(option.target)) added->take_all();
       declared_options.push_back(added);
     }
@@ -226,7 +228,8 @@ void assign_arguments(const Verb& verb, const Words& words, const std::string& h
   for (const ArgumentSpec& argument : verb.arguments()) {
     const bool rest = std::holds_alternative<Words*>(argument.target);
     if (next == words.size()) {
-      if (argument.required) throw InvalidInput("no " + std::string(argument.name) + " given; see " + help_of);
+      if (argument.required)
+        throw InvalidInput("no " + std::string(argument.name) + " given; see " + help_of);
       return;
     }
     const auto from = words.begin() + static_cast<std::ptrdiff_t>(next);
@@ -338,8 +341,7 @@ std::vector<OptionSpec> global_options(GlobalOptions& into) {
               &into.connect_timeout)
       .option("--deadline", "D",
               "longest time for the whole command, except for a child command; then exit 75", &into.deadline)
-      .choice("--protocol", "auto|classic|meta|binary", "the protocol to use; default auto",
-              &into.protocol)
+      .choice("--protocol", "auto|classic|meta|binary", "the protocol to use; default auto", &into.protocol)
       .flag("--tls", "use TLS for every server, as tls://HOST:PORT does for one", into.tls)
       .option("--tls-ca", "FILE", "the CA of the servers' certificates; default: the CAs of the system",
               &into.access.tls_ca)

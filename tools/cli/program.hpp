@@ -47,8 +47,8 @@ inline WordTarget dash(Target target) {
   return {target, true};
 }
 
-// Words of a declaration: a literal is used where it is, for every start of the program passes by all of them;
-// what is put together is kept until the program ends.
+// Words of a declaration: a literal is used where it is, for every start of the program passes by all of
+// them; what is put together is kept until the program ends.
 class Wording : public std::string_view {
  public:
   Wording(const char* literal) : std::string_view(literal) {}

@@ -26,8 +26,8 @@ JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& plac
   std::array<char, 20> digits;
   const char* end = std::to_chars(digits.data(), digits.data() + digits.size(), place.hash).ptr;
   line_.cut(0);
-  return line_.bytes("key", key).fields(
-      {server.before_hash, std::string_view(digits.data(), end), server.behind_hash});
+  return line_.bytes("key", key)
+      .fields({server.before_hash, std::string_view(digits.data(), end), server.behind_hash});
 }
 
 JsonObject& PlacedLines::line(const PlacedKey& key, const Placement::Place& place,

@@ -176,9 +176,10 @@ class Elements {
 // Round trips, for any number of elements
 //   get, remove 1; set, with a ttl or without, of existing ones 1, else 3 (4 if a shard is new, 5 if it is
 //   the first); 2 if all of the batch before were new (then 3 if one of these exists; one copy only:
-//   set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of elements and per shard that has outgrown one item. The first
-//   missing element, part of the index or copy in a second costs one more, because the structure may be kept
-//   in another number of copies, or be on its way there; with several copies, so does the first removal.
+//   set.cpp), of which the second overlaps the first of the next batch. fetch 2, one more per window of
+//   elements and per shard that has outgrown one item. The first missing element, part of the index or copy
+//   in a second costs one more, because the structure may be kept in another number of copies, or be on its
+//   way there; with several copies, so does the first removal.
 // When things fail
 //   crash          see the steps; remove is one step.
 //   lost reply     set and remove: UnknownOutcome if it may have been applied. Repeating either is harmless.

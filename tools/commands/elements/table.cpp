@@ -10,7 +10,7 @@ namespace {
 // add and has differ in what they ask and the word they answer with. Only add has a ttl.
 ExitStatus members(Session& session, const ElementsOptions& options, const char* word, ExitStatus otherwise,
                    Elements::Answers (*ask)(Table&, const std::vector<std::string>&,
-                                             const ElementsOptions&)) {
+                                            const ElementsOptions&)) {
   Table table(context_for_setting(session, options), options.name);
   const auto batch =
       element_batch([&](std::span<const Element> window) { return ask(table, names_of(window), options); },

@@ -19,8 +19,8 @@ void declare_list(Command& command, const ItemOptionsPtr& options) {
       .option("--older-than", "D", "only keys that were neither read nor written for so long",
               &options->older_than)
       .option("--on", "SERVER", "only keys of this server", &options->on)
-      .choice("--sort", "size|idle|ttl",
-              "sort: largest first, longest unused first, or expiring first", &options->sort)
+      .choice("--sort", "size|idle|ttl", "sort: largest first, longest unused first, or expiring first",
+              &options->sort)
       .option("-n,--count", "N", "at most N lines; default 20 with --sort", &options->count)
       .flag("--by-prefix", "sum keys and bytes by the text before the first separator", options->by_prefix)
       .option("--separator", "TEXT", "with --by-prefix: what ends a prefix; default :", &options->separator)

@@ -205,8 +205,8 @@ void declare_run(Command& command, const std::shared_ptr<LockOptions>& options) 
       .option("--min-hold", "D", "hold the lock for at least this long after the start", &options->min_hold)
       .option("--once-per", "D", "after success, hold the lock until this long after the start",
               &options->once_per)
-      .choice("--if-down", "fail|run",
-              "when no server answers: fail, or run without the lock; default fail", &options->if_down)
+      .choice("--if-down", "fail|run", "when no server answers: fail, or run without the lock; default fail",
+              &options->if_down)
       .option("--report", "FILE", "write the result to this file as JSON", &options->report)
       .child(options->command, true)
       .action(run_locked, options);

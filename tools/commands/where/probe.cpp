@@ -244,9 +244,8 @@ ExitStatus Probe::finish_window() {
 ExitStatus Probe::finish_doubtful() {
   ExitStatus status = ExitStatus::ok;
   const std::vector<std::string> keys = std::exchange(doubtful_, {});
-  look_again(keys, [&](std::size_t i, const KeyCopies& copies) {
-    status = worse(status, finish(keys[i], copies));
-  });
+  look_again(
+      keys, [&](std::size_t i, const KeyCopies& copies) { status = worse(status, finish(keys[i], copies)); });
   return status;
 }
 

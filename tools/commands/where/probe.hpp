@@ -56,7 +56,7 @@ class Probe {
   std::unique_ptr<Cluster> cluster_;
   std::vector<std::string> keys_;
   std::vector<std::string> doubtful_;  // with --live
-  std::size_t trip_;  // keys
+  std::size_t trip_;                   // keys
   std::map<Verdict, std::uint64_t> counts_;
   std::map<Removal, std::uint64_t> removals_;
   std::uint64_t strays_ = 0;
