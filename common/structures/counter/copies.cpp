@@ -142,7 +142,8 @@ void CounterCopies::expect_no_others() {
 void CounterCopies::thaw() {
   std::vector<Request> batch;
   for (const Copy& copy : copies_) {
-    if (copy.held && copy.cas.value != 0) batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
+    if (copy.held && copy.cas.value != 0)
+      batch.push_back(copy.held->thaw(context_, key_, copy.cas).on(copy.server));
   }
   context_.cluster.execute(batch);
 }
