@@ -104,7 +104,7 @@ class Verb {
   Verb& action(Action action);
   // Of options that live as long as the verb.
   template <typename Options>
-  Verb& action(ExitStatus (*run)(Session&, const Options&), std::shared_ptr<Options> options) {
+  Verb& action(ExitStatus (*run)(Session&, const Options&), const std::shared_ptr<Options>& options) {
     return action([run, options](Session& session) { return run(session, *options); });
   }
 
