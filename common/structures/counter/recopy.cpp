@@ -148,6 +148,11 @@ class CounterMove {
     return all;
   }
 
+  // A record of a single copy in which nothing was counted is none.
+  void count_value(CounterRecord& single) const {
+    single.count(std::exchange(single.base.value, 0), context_.random.token());
+  }
+
   // What is there already was published by a mover before this one.
   void publish() {
     const std::size_t copies = recopying_.mark().to;
@@ -166,6 +171,7 @@ class CounterMove {
     for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
       CounterRecord copy = with_life(begun, copies);
       copy.base.plain = is_plain_ && copy.is_single();
+      if (copy.is_single()) count_value(copy);
       batch.push_back(Request::add(key, copy.text(), exptime).on(server));
     }
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
