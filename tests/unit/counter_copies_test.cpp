@@ -516,7 +516,9 @@ TEST_CASE("counter copies: recopy, killed at any trip, loses nothing; who comes 
 TEST_CASE("counter copies: what recopy has put into one copy goes into several again") {
   for (const bool exact : {false, true}) {
     test::World world(5, 1);
-    Counter(world.context).incr("c", 7, {.exact = exact});
+    IncrOptions options;
+    options.exact = exact;
+    Counter(world.context).incr("c", 7, options);
     for (const std::size_t to : {2U, 3U, 1U, 2U, 1U, 3U}) {
       CAPTURE(to);
       CHECK(Counter::recopy(world.with(to), "c").found);
