@@ -46,7 +46,8 @@ JsonObject& add_value(JsonObject& object, std::string_view name, std::uint64_t v
 
 JsonObject value_line(const std::string& name, const CounterValue& value) {
   JsonObject line("counter", name);
-  return add_value(line, "value", value.value);
+  add_value(line, "value", value.value);
+  return line;  // not what add_value returns, which would be copied
 }
 
 ExitStatus answer_value(Session& session, JsonObject& line, const CounterValue& value) {

@@ -155,29 +155,32 @@ Counter::Incrementing Counter::begin_incr(std::span<const Increment> batch, cons
     IncrementResult& result = names[i];
     if (result.failure) continue;
     keep_failure(result, [&] {
-      auto request = first_request({result.name, result.delta}, options, checked);
-      (request ? begun.sent_ : begun.unsent_).push_back(i);
-      if (request) requests.push_back(std::move(*request));
+      const bool asks = add_first_request(result, options, checked, requests);
+      (asks ? begun.sent_ : begun.unsent_).push_back(i);
     });
   }
   if (!requests.empty()) begun.pending_ = context_.cluster.begin(std::move(requests));
   return begun;
 }
 
-// What its server counts by itself; nullopt: the copies are to be read. Where it may be elsewhere, only what
-// is there is counted. `checked`: never on a text that begins with a number.
-std::optional<Request> Counter::first_request(const Increment& increment, const IncrOptions& options,
-                                              bool checked) const {
+// What its server counts by itself; false: the copies are to be read. Where it may be elsewhere, only what is
+// there is counted. `checked`: never on a text that begins with a number.
+bool Counter::add_first_request(const IncrementResult& increment, const IncrOptions& options, bool checked,
+                                std::vector<Request>& requests) const {
   std::string key = key_of(increment.name);
   const std::uint64_t created = checked_sum(options.initial, increment.delta, "the value");
-  if (!is_single() || options.exact) return std::nullopt;
-  if (may_be_elsewhere() && !checked) return Request::incr(std::move(key), increment.delta);
+  if (!is_single() || options.exact) return false;
+  if (may_be_elsewhere() && !checked) {
+    requests.push_back(Request::incr(std::move(key), increment.delta));
+    return true;
+  }
   const Exptime exptime = expiry_in(context_, options.ttl);
-  Request request = Request::incr_or_create(std::move(key), increment.delta, created, exptime);
+  Request& request =
+      requests.emplace_back(Request::incr_or_create(std::move(key), increment.delta, created, exptime));
   request.must_expire = options.ttl.has_value();
   request.creates = !may_be_elsewhere();
   request.checked = checked;
-  return request;
+  return true;
 }
 
 IncrementResults Counter::Incrementing::finish() {

@@ -145,8 +145,8 @@ class Counter {
   bool is_single() const { return context_.copies == 1; }
   void expect_single(const char* what) const;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options, bool checked);
-  std::optional<Request> first_request(const Increment& increment, const IncrOptions& options,
-                                       bool checked) const;
+  bool add_first_request(const IncrementResult& increment, const IncrOptions& options, bool checked,
+                         std::vector<Request>& requests) const;
   CounterValue count_up(const IncrementResult& increment, const IncrOptions& options,
                         const Reply& first) const;
 

@@ -225,7 +225,8 @@ ExitStatus fetch(Session& session, const ElementsOptions& options) {
 
 JsonObject element_answer(const ElementsOptions& options, const std::string& element) {
   JsonObject answer = start_answer(options);
-  return answer.bytes(options.element, element);
+  answer.bytes(options.element, element);
+  return answer;  // not what bytes() returns, which would be copied
 }
 
 Context context_for_setting(Session& session, const ElementsOptions& options) {
