@@ -536,7 +536,17 @@ def ran_out_before(ward):
     clients = [Client(ward.paths[0]) for _ in range(30)]
     for client in clients:
         client.close()
+    wait_for_room(ward.paths[0])
     return pool(ward), {0}
+
+
+def wait_for_room(path):
+    """Until the server has seen that its clients have left."""
+    for _ in range(500):
+        with contextlib.suppress(OSError), contextlib.closing(Client(path)) as client:
+            client.ask("version\r\n")
+            return
+        time.sleep(0.01)
 
 
 @sick("connects_per_request")
