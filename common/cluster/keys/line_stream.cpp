@@ -29,7 +29,8 @@ short LineStream::events() const {
 }
 
 void LineStream::proceed(short happened, SteadyTime now) {
-  if (now >= deadline_) {
+  // What has come while this process stood still was not late.
+  if (happened == 0 && now >= deadline_) {
     if (socket_.state() == Socket::State::connecting) return fail(Kind::unreachable, socket_.complaint(true));
     return take_late();
   }

@@ -181,6 +181,10 @@ short Lane::events() const {
 
 void Lane::proceed(short happened, SteadyTime now) {
   now_ = now;
+  // What has come while this process stood still was not late.
+  const bool came = now >= deadline_ && socket_.state() == Socket::State::open && (happened & POLLIN) != 0;
+  if (came) read(now);
+  if (came && (!busy() || now < deadline_)) return;
   if (now >= deadline_) {
     if (!may_wait_for_a_header()) return abandon(socket_.complaint(true), Why::late);
     overdue_ = socket_.complaint(true);
