@@ -52,10 +52,11 @@ bool CounterCopies::elsewhere(bool certainly) {
 
 void CounterCopies::read() {
   auto replies = std::exchange(first_, {});
+  std::vector<Reply> asked;
   if (replies.empty()) {
     std::vector<Request> batch;
     for (const Copy& copy : copies_) batch.push_back(Request::probe(key_, copy.server));
-    replies = context_.cluster.execute(batch);
+    replies = asked = context_.cluster.execute(batch);
   }
   for (std::size_t i = 0; i < copies_.size(); ++i) take(copies_[i], replies[i]);
   end_those_before();

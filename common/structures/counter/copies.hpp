@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,8 +23,9 @@ class CounterCopies {
   // `window`: of a limit, what follows the counter's key. The counter outlives this.
   CounterCopies(const Counter& counter, std::string name, std::string window = {});
 
-  // What was read just now, one reply per copy: it is not asked for again.
-  void begin_with(std::span<const Reply> replies) { first_.assign(replies.begin(), replies.end()); }
+  // What was read just now, one reply per copy: it is not asked for again. It is looked at where it is, for it
+  // may be large, so it outlives the operation.
+  void begin_with(std::span<const Reply> replies) { first_ = replies; }
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
   // made.
@@ -118,7 +120,7 @@ class CounterCopies {
   const Context& context_;
   std::string name_, window_, key_;
   std::optional<Kept> kept_;
-  std::vector<Reply> first_;  // what was read, and not looked at
+  std::span<const Reply> first_;  // what was read, and not looked at
   std::vector<Copy> copies_;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was changed

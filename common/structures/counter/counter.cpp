@@ -218,8 +218,9 @@ CounterValue Counter::count_up(const IncrementResult& increment, const IncrOptio
 std::optional<CounterValue> Counter::decr(const std::string& name, std::uint64_t delta) {
   check_counter_value(delta, "the delta");
   CounterCopies copies(*this, name);
+  Reply reply;
   if (is_single()) {
-    const Reply reply = context_.cluster.execute(Request::decr(key_of(name), delta));
+    reply = context_.cluster.execute(Request::decr(key_of(name), delta));
     if (is_stored(reply)) return CounterValue{reply.number, false, false, reply.server};
     if (is_miss(reply))
       copies.begin_with(std::span(&reply, 1));
