@@ -23,8 +23,8 @@ class CounterCopies {
   // `window`: of a limit, what follows the counter's key. The counter outlives this.
   CounterCopies(const Counter& counter, std::string name, std::string window = {});
 
-  // What was read just now, one reply per copy: it is not asked for again. It is looked at where it is, for it
-  // may be large, so it outlives the operation.
+  // What was read just now, one reply per copy: it is not asked for again. It may be large and is looked at
+  // where it is, so it outlives the operation.
   void begin_with(std::span<const Reply> replies) { first_ = replies; }
 
   // What a change adds, modulo 2^64, to a counter that exists or not, of this value; nullopt: it is not to be
