@@ -66,10 +66,7 @@ def check_command(command, global_options):
     documented = long_options(text)
     check(declared <= documented, f"{page}: does not tell of {sorted(declared - documented)}")
     # Examples may use other commands' options: only option entries must be ours.
-    source = ""
-    for one in pages:
-        with open(one, encoding="utf-8") as file:
-            source += file.read()
+    source = "".join(map(source_of, pages))
     entries = set(re.findall(r"^\.It .*?Fl -([a-z][a-z0-9-]*)", source, re.M))
     check_sections(name, command["verbs"], source, section("man/mcds.1", "OUTPUT"))
     unknown = {f"--{entry}" for entry in entries} - declared - global_options
@@ -110,7 +107,7 @@ def check_sections(name, verbs, source, common):
         own += shared + "".join(text_of(other) for other in re.findall(r"\bthose of (\w+)", own))
         options = {option["names"].split(",")[-1].lstrip("-") for option in verb["options"]}
         missing = {option for option in options if not re.search(rf"Fl (?:\w , Fl )?(?:-[a-z-]+ , )*-{re.escape(option)}\b", own)}
-        missing |= {field["name"] for field in verb["fields"] if field["name"] != "*" and not names_field(own + common, field["name"])}
+        missing |= {field["name"] for field in verb["fields"] if field["name"] != "*" and not names_field(own + (common if field["shared"] else ""), field["name"])}
         check(not missing, f"man/mcds-{name}.1: the section of {verb['name'] or name} does not tell of {sorted(missing)}")
 
 
@@ -160,15 +157,31 @@ def elsewhere(word):
         yield from fields.split()
 
 
-def check_goldens(commands, wanted):
+def check_exit_status(name, verbs, cases, declared):
+    """The page's table has the codes with which golden cases of the command end, but for those of the whole program and of a child."""
+    tables = [(page, re.search(r"(?ms)^\.Sh EXIT STATUS\n(.*?)(?=^\.Sh |\Z)", body)) for page in pages_of(name) for body in [source_of(page)]]
+    check(all(table for _, table in tables), f"{[page for page, table in tables if not table]}: no EXIT STATUS")
+    told = {code for _, table in tables if table for entry in re.findall(r"(?m)^\.It (.*)", table[1]) for code in re.findall(r"\d+", entry)}
+    check(told - {"127", "128"} <= declared, f"man/mcds-{name}.1: no such exit codes: {sorted(told - declared)}")
+    with_child = {f"{name} {verb['name']}".strip() for verb in verbs if verb["child"]}
+    for path, words, command, said in cases:
+        ended = re.search(r"(?m)^\? (\d+)$", said)
+        if ended and words[-1].split()[0] == name and words[-1] not in with_child and not re.search(r" -E |\btimeout\b|\|", command):
+            check(ended[1] in told | {"77", "78"}, f"man/mcds-{name}.1: EXIT STATUS has no {ended[1]}, with which this ends: {path}: {command}")
+
+
+def check_goldens(commands, wanted, exit_codes):
     """Each verb has a golden case; what the cases print is declared, and what is declared is printed."""
     verbs = {f"{command['name']} {verb['name']}".strip(): verb for command in commands for verb in command["verbs"]}
     names = "|".join(command["name"] for command in commands)
     one = re.compile(rf"mcds (?:-\S+ (?:(?!(?:{names})\b)\S+ )?)*((?:{names})\b(?: [a-z]+)?)")
     printed = {word: set() for word in verbs}
     used = set()
+    cases = []
     for path, command, said in golden_cases():
-        of = {word if word in verbs else word.split()[0] for word in one.findall(command)} & set(verbs)
+        words = [word if word in verbs else word.split()[0] for word in one.findall(command)]
+        of = set(words) & set(verbs)
+        cases += [(path, words, command, said)] if of else []
         used |= of
         for answer in answers_in(said):
             printers = [word for word in of if fits(verbs[word]["schema"], answer)]
@@ -176,6 +189,9 @@ def check_goldens(commands, wanted):
             check(printers or not of or re.search("-o (?:value|text)", command), f"{path}: {sorted(of)} declare no such answer: {answer}")
             for word in printers:
                 printed[word] |= {name.removesuffix("_b64") for name in answer}
+    for command in commands:
+        if command["name"] in wanted:
+            check_exit_status(command["name"], command["verbs"], cases, exit_codes)
     for word, fields in printed.items():
         check(word in used or word.split()[0] not in wanted, f"tests/cli: no golden case of mcds {word}")
         # table and hash share all verbs but those that set and get.
@@ -185,6 +201,11 @@ def check_goldens(commands, wanted):
         never = {field["name"] for field in verb["fields"]} - {"*"} - printed[word]
         never -= anywhere & {field["name"] for field in verb["fields"] if field["shared"]}
         check(not never or word.split()[0] not in wanted, f"tests/cli: no golden case of mcds {word} prints {sorted(never)}")
+
+
+def source_of(page):
+    with open(page, encoding="utf-8") as file:
+        return file.read()
 
 
 def pages_of(name):
@@ -231,7 +252,7 @@ def main(wanted):
             continue
         check_command(command, global_options)
         check(re.search(rf"mcds-{command['name']}\(1\)", text) is not None, f"man/mcds.1: no word of {command['name']}")
-    check_goldens(description["commands"], wanted or names)
+    check_goldens(description["commands"], wanted or names, {str(code["code"]) for code in description["exit_codes"]})
     if wanted:
         finish()
     pages = {match[1] for page in glob.glob("man/mcds-*.1") if (match := re.search(r"mcds-(\w+)\.1", page))}

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a page or a golden file loses, the suite `docs` names: in a copy of them, for each command once, a verb's section, a
-verb's golden cases, and a field's name in the page are removed. Usage: removals_test.py BUILD_DIR"""
+verb's golden cases, a field's name in the page, and the exit status are removed. Usage: removals_test.py BUILD_DIR"""
 import os
 import re
 import shutil
@@ -76,16 +76,19 @@ def remove_cases(command):
           f"{words} without its golden cases: `docs` does not name it: {done.stdout[-500:]}")
 
 
-def remove_field(command):
-    """A field of its own: what groups print is told of on mcds(1), too."""
+def remove_exit_status(command):
     path = f"man/mcds-{command['name']}.1"
-    common = docs_test.section("man/mcds.1", "OUTPUT")
+    text = re.sub(r"(?ms)^\.Sh EXIT STATUS\n.*?(?=^\.Sh )", "", read(path))
+    fails(f"{command['name']} without its exit status", path, text, command["name"], path, "EXIT STATUS")
+
+
+def remove_field(command):
+    """A field of its own: of what groups print mcds(1) may tell."""
+    path = f"man/mcds-{command['name']}.1"
     for verb in command["verbs"]:
         for field in verb["fields"]:
             name = field["name"]
-            if name == "*" or field["shared"] or docs_test.names_field(common, name) or name == command["name"]:
-                continue
-            if docs_test.names_field(read(path), name):
+            if name != "*" and not field["shared"] and docs_test.names_field(read(path), name):
                 text = re.sub(rf"(\\\(dq|(?<![\w-])){name}(?:_b64)?(?=\\\(dq|(?![\w-]))", r"\1nothing", read(path))
                 return fails(f"{command['name']} without the field {name}", path, text, command["name"], name)
     check(not any(verb["fields"] for verb in command["verbs"]), f"{command['name']}: no field that its page alone tells of")
@@ -98,6 +101,7 @@ def main():
         remove_section(command)
         remove_cases(command)
         remove_field(command)
+        remove_exit_status(command)
     finish()
 
 
