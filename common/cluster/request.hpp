@@ -57,8 +57,9 @@ enum class Op {
   touch,
   remove,
   remove_if,  // compare-and-delete with Request::cas
-  add_and_get,  // add, then gets: hit (with what is there now; created: by this add, as far as the bytes are the
-                // same) or miss, for whatever reason: add alone says it
+  // add, then gets: hit (with what is there now; created: by this add, as far as the bytes are the same) or
+  // miss, for whatever reason: add alone says it
+  add_and_get,
   incr_or_create,    // incr by delta; missing: created as `initial` with exptime
   append_or_create,  // append value; missing: created as `prefix` + value with exptime
   version,           // of Request::server
@@ -79,8 +80,8 @@ struct Request {
   bool must_expire = false;                // refused if items do not expire on the server
   bool creates = true;                     // incr_or_create: false: what is missing stays so
   bool must_compare = false;  // add: later changes compare it; refused if the server does not support cas
-  bool checked =
-      false;  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol
+  // incr_or_create: leave a value that is not a number unchanged; costs a trip with the classic protocol.
+  bool checked = false;
   // The key on whose server it is stored, for a key that belongs to another: a journal's segment, a chunk's
   // part, a lock's fence.
   // Set by the code that names the part, for any number of copies. Empty: it is placed by its own bytes.

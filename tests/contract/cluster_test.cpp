@@ -241,7 +241,7 @@ TEST_CASE("contract: unsafe keys are refused and nothing of them reaches the ser
                                    std::string("a\0b", 3), std::string("\x7f"), std::string(251, 'k')}) {
       const bool in_base64 = !key.empty() && key.size() < 100 && (name == "meta" || name == "automatic");
       const Reply got = cluster.execute(Request::get(key));
-      CHECK(in_base64 ? got.outcome == Outcome::miss : got.is(ReplyFailure::Kind::refused));
+      CHECK((in_base64 ? got.outcome == Outcome::miss : got.is(ReplyFailure::Kind::refused)));
       for (const Request& store :
            {Request::set(key, "v\r\nflush_all", never), Request::add(key, "v", never)}) {
         const Reply stored = cluster.execute(store);

@@ -236,7 +236,7 @@ class Caller {
     CacheRecord record;
     record.out = std::to_string(world_.version);
     const std::uint64_t version = world_.version;
-    for (int renewals = 0; context_.random.below(3) != 0; ++renewals) {
+    while (context_.random.below(3) != 0) {
       context_.clock.sleep_for(some(context_.random, terms.rebuild_ttl / 2));
       if (rebuild.lease() && context_.random.below(3) != 0) renew(rebuild);
     }

@@ -122,8 +122,10 @@ def check_comments(path, text, names):
     gone = {word for comment in re.findall(r"//(.*)", text) for word in re.findall(r"[\w/]+\.[ch]pp\b", comment)
             if os.path.basename(word) not in names}
     check(not gone, f"{path}: comments name files that there are not: {sorted(gone)}")
-    wide = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > 110 and re.match(r" *//(?! sources:)", line)]
-    check(not wide, f"{path}: comments wider than 110 columns in the lines {wide}")
+    # Texts in tests are as wide as what they are compared with.
+    wide = [number for number, line in enumerate(text.split("\n"), 1) if len(line) > 110 and
+            (re.match(r" *//(?! sources:)", line) or not path.startswith("tests/"))]
+    check(not wide, f"{path}: wider than 110 columns in the lines {wide}")
 
 
 def long_functions(text):

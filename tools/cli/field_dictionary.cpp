@@ -17,7 +17,10 @@ constexpr std::string_view field_dictionary = R"(@placed key server index hash p
 @removal kept selection
 @owners servers? policy? wire_key? wire_keys?
 @events events_per_s gets_per_s misses_per_s stores_per_s deletes_per_s evictions_per_s
-@rates gets_per_s? hit_ratio? sets_per_s? evictions_per_s? expired_unfetched_per_s? @traffic @sizes listen_disabled? out_of_memory?
+@explain client selected_by distribution points:integer? point_index? point? step? order same_as? fragile?
+@copy server has? found? held? removed? expired? stored? value:integer? error:{code message}?
+@rates gets_per_s? hit_ratio? sets_per_s? evictions_per_s? expired_unfetched_per_s? @traffic @sizes @full
+@full listen_disabled? out_of_memory?
 @traffic received_bytes_per_s? sent_bytes_per_s?
 @sizes items? used_bytes? limit_bytes? connections? max_connections?
 about object what the last record of the file says
@@ -63,7 +66,7 @@ compared boolean false: the copies are not compared, since each has its own byte
 complete boolean whether nothing is missing
 connections integer open connections
 copied integer items that were copied
-copies {server has? found? held? removed? expired? stored? value:integer? error:{code message}?}[]|integer each copy's answer; 1: there is one copy, whatever --copies says
+copies {@copy}[]|integer each copy's answer; 1: there is one copy, whatever --copies says
 copies_before integer number of copies before
 copies_whole boolean whether every copy has the whole index now
 cost number share by which watching made a request slower
@@ -108,7 +111,7 @@ expired_tags bytes[] tags that were expired since
 expired_unfetched_per_s number items that expired unread
 expires boolean|null whether it will; null: this server does not report it
 expires_at time when it ends
-explain {client selected_by distribution points:integer? point_index? point? step? order same_as? fragile?} how the client finds the server
+explain {@explain} how the client finds the server
 explained integer keys that this client explains
 factor number the factor of the memory
 failed integer how many failed

@@ -131,8 +131,8 @@ class Cache {
   struct Invalidation {
     bool found = false;  // there was something
     std::vector<CopyOutcome> copies = {};
-    std::optional<Failure> failure =
-        {};  // a copy was not reached and may restore old output, and the others could store no record of the removal
+    // A copy was not reached and may restore old output, and the others could store no record of the removal.
+    std::optional<Failure> failure = {};
   };
   // No longer fresh from now on: output that is being rebuilt from older data will not be stored. The stale
   // value stays. Both throw when no copy was reached.
