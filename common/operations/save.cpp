@@ -222,7 +222,7 @@ void Save::keep(Spooled& record, const Reply& reply, const Watch& watch) {
 void Save::write_structures(const Watch& watch) {
   Groups before = groups_;
   const std::string& key_prefix = options_.selection.key_prefix;
-  std::map<std::uint64_t, std::string> names;
+  Names names;  // of those that could not be saved
   for (int round = 0; round < rounds && !groups_.empty(); ++round) {
     Groups now;
     std::vector<Spool> spools(spool_count);
@@ -255,7 +255,7 @@ void Save::write_structures(const Watch& watch) {
         const std::uint64_t structure = key_hash::xxh3(name);
         if (!unchanged.contains(structure)) names.emplace(structure, name);
       }
-      write_part(std::move(records), unchanged, saved, watch);
+      write_part(std::move(records), unchanged, saved, names, watch);
     }
     // What is in neither listing any more was removed.
     std::erase_if(groups_, [&](const auto& one) {
@@ -272,7 +272,8 @@ void Save::write_structures(const Watch& watch) {
 }
 
 // Of some structures all keys.
-void Save::write_part(Records records, const Groups& unchanged, Groups& saved, const Watch& watch) {
+void Save::write_part(Records records, const Groups& unchanged, Groups& saved, Names& names,
+                      const Watch& watch) {
   const std::string& key_prefix = options_.selection.key_prefix;
   struct Keyed {
     std::uint64_t structure;
@@ -313,6 +314,8 @@ void Save::write_part(Records records, const Groups& unchanged, Groups& saved, c
     for (const auto& [structure, end] : ends) {
       if (write_whole(left.subspan(from, end - from), left_replies.subspan(from, end - from)))
         saved.emplace(structure, Group{});
+      else
+        names.emplace(structure, full_name(saved_as(left[from].key, key_prefix, context_.copies)));
       from = end;
     }
     watch.progress(done_ += replies.size());

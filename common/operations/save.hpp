@@ -76,11 +76,12 @@ class Save {
     bool operator==(const Group&) const = default;
   };
   using Groups = std::unordered_map<std::uint64_t, Group>;
+  using Names = std::map<std::uint64_t, std::string>;
 
   bool take(const LiveKey& key);
   void add_to(Groups& groups, std::uint64_t structure, const LiveKey& key) const;
   void write_structures(const Watch& watch);
-  void write_part(Records records, const Groups& unchanged, Groups& saved, const Watch& watch);
+  void write_part(Records records, const Groups& unchanged, Groups& saved, Names& names, const Watch& watch);
   bool write_whole(std::span<moving::Spooled> records, std::span<Reply> replies);
   void write_items(const Watch& watch);
   void begin(Records records, std::deque<Reading>& reading);
