@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/primitives/record.hpp"
 #include "common/structures/array/array.hpp"
 #include "tests/support/world.hpp"
 
@@ -15,10 +16,11 @@ using namespace std::chrono_literals;
 using Texts = std::vector<std::string>;
 
 struct World : test::World {
-  World() : test::World(2, 2) {}
+  explicit World(std::size_t copies = 2) : test::World(copies, copies) {}
 
   Array jobs{context, "jobs"};
-  std::vector<std::size_t> servers = copy_servers(context, "array2:jobs");
+  std::string key = copied_key(context, "array", "jobs");
+  std::vector<std::size_t> servers = copy_servers(context, key);
 
   void without(std::size_t copy, test::Mishap mishap = test::Mishap::unreachable) {
     faults.choose([=, this](const Request& request) {
@@ -80,6 +82,59 @@ TEST_CASE(
   CHECK(united({"-3x", "+1a"}, {"-3x", "+1a", "+2x"}) == Texts{"-3x", "+1a", "+2x"});
   CHECK(united({"+0x", "-3x", "+1a"}, {"+0x", "+1a", "+2x"}) == Texts{"+0x", "-3x", "+1a", "+2x"});
   CHECK(united({"!3", "+1a"}, {"+1a", "+2x", "!3"}) == Texts{"+2x", "!3", "+1a"});
+}
+
+TEST_CASE(
+    "array copies: united, an addition that one copy has not is no older than a removal that only it has") {
+  CHECK(united({"+1x", "-2x"}, {"+1x", "+3x"}) == Texts{"+1x", "-2x", "+3x"});
+  CHECK(united({"+1x", "+3x"}, {"+1x", "-2x"}) == Texts{"+1x", "-2x", "+3x"});
+  CHECK(united({"+1x", "!2"}, {"+1x", "+3y"}) == Texts{"+1x", "!2", "+3y"});
+  CHECK(united({"+1x", "+3y"}, {"+1x", "!2"}) == Texts{"+1x", "!2", "+3y"});
+  CHECK(united({"+1x", "-2x", "-4x"}, {"+1x", "+3x", "-4x"}) == Texts{"+1x", "-2x", "+3x", "-4x"});
+}
+
+TEST_CASE("array copies: an addition after a removal stays, whichever servers are away at each") {
+  for (std::size_t first = 0; first < 3; ++first) {
+    for (std::size_t then = 0; then < 3; ++then) {
+      for (const bool clears : {false, true}) {
+        CAPTURE(first);
+        CAPTURE(then);
+        CAPTURE(clears);
+        World world(3);
+        static_cast<void>(world.jobs.change(a, {}));
+        world.without(first);
+        static_cast<void>(clears ? world.jobs.clear() : world.jobs.change({}, a));
+        world.without(then);
+        static_cast<void>(world.jobs.change(a, {}));
+        for (std::size_t away = 0; away < 3; ++away) {
+          world.without(away);
+          CHECK(world.jobs.fetch().elements == a);
+        }
+        world.faults.none();
+        CHECK(world.jobs.fetch().elements == a);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "array copies: of two replacements that reach the copies in different orders the same counts for all") {
+  World world(3);
+  static_cast<void>(world.jobs.replace(a));
+  for (std::size_t copy = 0; copy < 3; ++copy) {
+    std::vector<std::string> order{"! 1111111111111111.0", "+ 1111111111111111.1 \"a\"",
+                                   "! 2222222222222222.0", "+ 2222222222222222.1 \"b\""};
+    if (copy == 0) std::rotate(order.begin(), order.begin() + 2, order.end());
+    std::string text;
+    for (const std::string& line : order) text += seal(line) + '\n';
+    world.memory.execute(Request::append(world.key, text).on(world.servers[copy]));
+  }
+  const Texts counts = world.jobs.fetch().elements;
+  CHECK(counts == b);
+  for (std::size_t away = 0; away < 3; ++away) {
+    world.without(away);
+    CHECK(world.jobs.fetch().elements == counts);
+  }
 }
 
 TEST_CASE("array copies: united, what came since stands at the end") {

@@ -276,10 +276,27 @@ Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> enco
       one.appended = append_to(writing, copy, late && !step.replaces, {});
       if (one.appended.failure() && one.unanswered) one.appended = *one.unanswered;
     }));
-    // Created copies do not vouch for what came before, until they have it.
-    if (late && quorum(copies_.size()) > 1) static_cast<void>(attempt([&] { make_equal(); }));
   }
+  settle(writing);
   return written(writing);
+}
+
+// With three copies and more, what not every copy got is behind a removal that only some have, on all that
+// answer: else who reads the others would not know which was first. Created copies do not vouch for what came
+// before, until they have it.
+void Array::settle(Writing& writing) const {
+  const auto created = [](const Writing::Copy& one) { return one.has_it() && one.appended.value().created; };
+  const auto births = std::count_if(writing.copies.begin(), writing.copies.end(), created);
+  const bool whole = std::all_of(writing.copies.begin(), writing.copies.end(),
+                                 [](const Writing::Copy& one) { return one.has_it(); }) &&
+                     (births == 0 || births == std::ssize(writing.copies));
+  if (whole || quorum(copies_.size()) == 1 || !writing.any(&Writing::Copy::has_it)) return;
+  const auto behind = attempt([&] { return make_equal(); });
+  for (std::size_t copy = 0; copy < copies_.size(); ++copy) {
+    Writing::Copy& one = writing.copies[copy];
+    const auto failure = behind.failure() ? behind.failure() : behind.value()[copy];
+    if (one.has_it() && failure) one.appended = UnknownOutcome(failure->what(), failure->server());
+  }
 }
 
 // Kept::elsewhere(); what a copy has perhaps was perhaps taken along.

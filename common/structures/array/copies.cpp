@@ -31,13 +31,15 @@ std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
 namespace {
 
 // Where the lines that only `second` has go into `first`. Lines about the same element keep the order they
-// have in `second`, whatever else the two disagree about.
+// have in `second`, whatever else the two disagree about. Who removes gives each copy what it saw first: so an
+// addition that only one of the two has is behind a removal that only the other has.
 class Placing {
  public:
   Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
       : second_(second), size_(first.size()), newer_(newer), highest_(second.size(), first.size()) {
     for (std::size_t i = 0; i < first.size(); ++i) places_.emplace(first[i].id, i);
-    find_highest(newer == Newer::neither ? blind_removals(first) : Places());
+    if (newer == Newer::neither) look_at_own(first);
+    find_highest(blind_);
   }
 
   // Of second[i], if it is in `first` too.
@@ -53,7 +55,8 @@ class Placing {
     if (place) anchor_ = std::max(anchor_, *place + 1);
     // What removes an element that `second` does not have is about one of `first`.
     const bool blind = line.change == Change::remove && !lowest_.contains(line.element);
-    const std::size_t wanted = newer_ == Newer::second || blind ? size_ : anchor_;
+    const bool behind_all = newer_ == Newer::second || blind;
+    const std::size_t wanted = behind_all ? size_ : between_own(line);
     const std::size_t chosen = place ? *place + 1 : std::max(std::min(wanted, highest_[i]), lowest_for(line));
     keep_above(line, chosen);
     return chosen;
@@ -62,20 +65,45 @@ class Placing {
  private:
   using Places = std::unordered_map<std::string_view, std::size_t>;
 
-  // Those of `first` that `second` does not have, by element: what removes an element that `first` does not
-  // have is about one of `second`, which it lost.
-  Places blind_removals(const std::vector<JournalLine>& first) const {
+  // The lines of `first` that `second` does not have. What removes an element that `first` does not have is
+  // about one of `second`, which it lost.
+  void look_at_own(const std::vector<JournalLine>& first) {
     std::unordered_set<std::string_view> ids;
     for (const JournalLine& line : second_) ids.insert(line.id);
-    Places blind;
     std::unordered_set<std::string_view> known;
+    bool knows_any = false;
     for (std::size_t i = 0; i < first.size(); ++i) {
       const JournalLine& line = first[i];
-      if (line.change == Change::remove && !known.contains(line.element) && !ids.contains(line.id))
-        blind.emplace(line.element, i);
+      const bool own = !ids.contains(line.id);
+      if (own && line.change == Change::remove) {
+        if (known.contains(line.element))
+          removed_.insert_or_assign(line.element, i);
+        else
+          blind_.emplace(line.element, i);
+      }
+      if (own && line.change == Change::clear && knows_any) cleared_ = i + 1;
+      if (own && line.change == Change::add) {
+        added_.emplace(line.element, i);
+        any_added_ = std::min(any_added_, i);
+      }
       if (line.change != Change::forgotten) known.insert(line.element);
+      knows_any = knows_any || !own;
     }
-    return blind;
+  }
+
+  // Where the line goes among those that only `first` has.
+  std::size_t between_own(const JournalLine& line) const {
+    const auto removed = removed_.find(line.element), added = added_.find(line.element);
+    switch (line.change) {
+      case Change::add:
+        return std::max({anchor_, cleared_, removed == removed_.end() ? 0 : removed->second + 1});
+      case Change::remove:
+        return added == added_.end() ? anchor_ : std::min(anchor_, added->second);
+      case Change::clear:
+        return anchor_ == 0 ? anchor_ : std::min(anchor_, any_added_);
+      default:
+        return anchor_;
+    }
   }
 
   void find_highest(Places highest) {
@@ -107,7 +135,10 @@ class Placing {
   const std::vector<JournalLine>& second_;
   std::size_t size_;
   Newer newer_;
-  Places places_;                     // in `first`, by id
+  Places places_;                   // in `first`, by id
+  Places removed_, blind_, added_;  // only in `first`, by element: the last, those of what it lost, the first
+  std::size_t cleared_ = 0;         // behind the last clear that is only in `first`
+  std::size_t any_added_ = size_;   // the first addition that is only in `first`
   std::vector<std::size_t> highest_;  // of each line, from what follows it
   Places lowest_;                     // by element, from what came so far
   std::size_t lowest_of_all_ = 0;     // from the last clear
@@ -147,6 +178,47 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
 }
 
 namespace {
+
+// The lines that both have stand in one order.
+bool agree(const std::vector<JournalLine>& one, const std::vector<JournalLine>& other) {
+  if (std::ranges::equal(one, other, {}, &JournalLine::id, &JournalLine::id)) return true;
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < one.size(); ++i) places.emplace(one[i].id, i);
+  std::size_t last = 0;
+  for (const JournalLine& line : other) {
+    const auto place = places.find(line.id);
+    if (place == places.end()) continue;
+    if (place->second < last) return false;
+    last = place->second;
+  }
+  return true;
+}
+
+using Lines = const std::vector<JournalLine>*;
+
+// All lines of the copies, in the order on which most of them agree, and of those the one that has most.
+std::vector<JournalLine> unite_all(const std::vector<Lines>& copies) {
+  std::vector<std::pair<std::size_t, Lines>> ranked;
+  for (const Lines one : copies) {
+    const auto agrees = [&](Lines other) { return agree(*one, *other); };
+    ranked.emplace_back(std::count_if(copies.begin(), copies.end(), agrees), one);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(), [](const auto& one, const auto& other) {
+    return std::pair(one.first, one.second->size()) > std::pair(other.first, other.second->size());
+  });
+  std::vector<JournalLine> all = *ranked.front().second;
+  for (std::size_t i = 1; i < ranked.size(); ++i) all = unite(all, *ranked[i].second);
+  return all;
+}
+
+// Lines in another order may leave something else.
+bool leaves_the_same(const std::vector<JournalLine>& lines, const std::vector<JournalLine>& all) {
+  if (std::ranges::equal(lines, all, {}, &JournalLine::id, &JournalLine::id)) return true;
+  std::vector<std::string> left = replay(lines), wanted = replay(all);
+  std::sort(left.begin(), left.end());
+  std::sort(wanted.begin(), wanted.end());
+  return left == wanted;
+}
 
 bool less(const JournalLoss& one, const JournalLoss& other) {
   return std::pair(one.segments, one.lines) < std::pair(other.segments, other.lines);
@@ -202,19 +274,23 @@ Array::Union Array::read_copies() const {
     all.found = true;
     ++found;
   }
+  std::vector<Lines> copies;
   for (auto& one : contents) {
     if (one.failure() || !one.value().found) continue;
-    all.lines = found == 1 ? std::move(one.value().lines) : unite(all.lines, one.value().lines);
+    if (found == 1) all.lines = std::move(one.value().lines);
+    copies.push_back(&one.value().lines);
   }
+  if (found > 1) all.lines = unite_all(copies);
   for (const auto& one : contents) {
     all.lacking.push_back(false);
     all.missing.push_back(!one.failure() && !one.value().found);
     if (one.failure()) continue;
-    const auto ids = found == 1 && one.value().found ? std::vector<std::string>()
-                                                     : lacking_of(one.value().lines, all.lines);
+    if (found == 1 && one.value().found) continue;
+    const auto ids = lacking_of(one.value().lines, all.lines);
     all.partial.insert(ids.begin(), ids.end());
     // Where every copy has lost something, none can be made more than equal.
-    all.lacking.back() = !one.value().found || !ids.empty() || (all.complete() && one.value().loss.any());
+    all.lacking.back() = !one.value().found || !ids.empty() || (all.complete() && one.value().loss.any()) ||
+                         !leaves_the_same(one.value().lines, all.lines);
   }
   return all;
 }
