@@ -31,8 +31,8 @@ std::vector<std::string> lacking_of(const std::vector<JournalLine>& lines,
 namespace {
 
 // Where the lines that only `second` has go into `first`. Lines about the same element keep the order they
-// have in `second`, whatever else the two disagree about. Who removes gives each copy what it saw first: so an
-// addition that only one of the two has is behind a removal that only the other has.
+// have in `second`, whatever else the two disagree about. Who removes first gives each copy what it saw: so
+// an addition that only one of the two has is behind a removal that only the other has.
 class Placing {
  public:
   Placing(const std::vector<JournalLine>& first, const std::vector<JournalLine>& second, Newer newer)
