@@ -93,9 +93,9 @@ void Lock::check_ttl(Duration ttl) const {
                      "; raise --longest-ttl, and use the same value everywhere");
 }
 
-// What clocks of different rates may disagree about.
-Duration Lock::drift(Duration ttl) const {
-  return by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero();
+// Without what clocks of different rates may disagree about.
+SteadyTime Lock::deadline_of(SteadyTime counts_from, Duration ttl) const {
+  return counts_from + ttl - (by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero());
 }
 
 std::size_t Lock::server() const {
@@ -197,7 +197,7 @@ Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>&
     lease.copies[i].cas = one.cas();
   }
   if (renewed < majority()) return not_renewed(renewals);
-  lease.deadline = from + ttl - drift(ttl);
+  lease.deadline = deadline_of(from, ttl);
   retake(lease, skipped, ttl);
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(
                                                  until(lease.deadline, context_.clock.steady()));

@@ -139,7 +139,7 @@ class Lock {
   std::size_t majority() const { return context_.copies / 2 + 1; }
   // The server of an only copy is a majority by itself: it is asked for no vote, and what it forgets is gone.
   bool by_vote() const { return context_.copies > 1; }
-  Duration drift(Duration ttl) const;
+  SteadyTime deadline_of(SteadyTime counts_from, Duration ttl) const;
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(std::span<const Reply> replies) const;
   std::vector<std::size_t> servers() const;
