@@ -27,8 +27,7 @@ class CasUpdate {
       back_off(context_, attempt, options_);
       const auto observed = read();
       if (!observed) continue;
-      if (!uncertain_)
-        rejections_.expect_rival(context_, observed->server, observed->found, observed->cas);
+      if (!uncertain_) rejections_.expect_rival(context_, observed->server, observed->found, observed->cas);
       const auto write = decide_(*observed);
       if (!write) return {false, observed->server, observed->cas};
       if (const auto result = store(*observed, *write)) return *result;

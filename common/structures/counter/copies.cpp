@@ -180,8 +180,8 @@ bool CounterCopies::settle_doubt() {
   if (copy->failure) return false;
   const bool same = std::pair(copy->found, copy->cas) == item;
   const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
-  const auto told = has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1)
-                            : std::nullopt;
+  const auto told =
+      has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
   if (has_ids ? !told : !same) give_up();
   if (!told || !*told) {
     // Overtaken, it will never be executed.
@@ -312,10 +312,10 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record,
     return (has_cas ? Request::remove_if(key_, copy.cas) : Request::remove(key_)).on(copy.server);
   }
   const WallTime now = context_.clock.wall();
-  const Exptime exptime = record.base.plain && ttl ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
-                                                   : record.exptime(now);
-  Request request =
-      write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
+  const Exptime exptime = record.base.plain && ttl
+                              ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
+                              : record.exptime(now);
+  Request request = write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
   request.must_expire = request.must_expire && record.exists();
   return request;
 }

@@ -128,8 +128,8 @@ void Lock::complete(Lease& lease, const Wish& wish, const Ballot& ballot) {
   if (wish.fence) lease.fence = common_fence(ballot);
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
-    throw NotApplied(ErrorCode::try_again,
-                     "the answer took longer than the ttl; try again or raise the ttl", address());
+    throw NotApplied(ErrorCode::try_again, "the answer took longer than the ttl; try again or raise the ttl",
+                     address());
   }
   if (wish.fence && !lease.fence)
     fail(ballot, "no majority of the servers returned a fencing token; try again");
@@ -156,9 +156,8 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
-    const auto silent =
-        std::find_if(ballot.voters.begin(), ballot.voters.end(),
-                     [](const Ballot::Voter& voter) { return !voter.vote.why().empty(); });
+    const auto silent = std::find_if(ballot.voters.begin(), ballot.voters.end(),
+                                     [](const Ballot::Voter& voter) { return !voter.vote.why().empty(); });
     if (silent != ballot.voters.end()) message += "; " + silent->vote.why();
     if (taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);

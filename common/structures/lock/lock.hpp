@@ -198,7 +198,9 @@ class Lock {
 //   no lock.
 //   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
 //   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
-//   lock beside its holder. The fences of one number need not be above those of another.
+//   lock beside its holder. The fences of one number need not be above those of another: to raise each to the
+//   present time, which would put them in one order, costs every acquisition a trip. Before the number is
+//   changed, `forget` removes them, so that the next begins with the present time.
 //   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
 //   longest ttl, and the holder counts its whole ttl.
 //
