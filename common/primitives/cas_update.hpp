@@ -59,7 +59,7 @@ Request write_over(const Context& context, const std::string& key, bool found, C
 class Rejections {
  public:
   void add(const Reply& reply, bool found, CasUnique cas) { last_ = Rejected{reply.outcome, found, cas}; }
-  // Before the next write. Throws NotApplied if many in a row were rejected though the item stayed as it was.
+  // Before the next write. Throws NotApplied if many in a row were rejected though the item was as before.
   void expect_rival(const Context& context, std::size_t server, bool found, CasUnique cas);
 
  private:

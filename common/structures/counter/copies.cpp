@@ -168,7 +168,7 @@ CounterCopies::Copy* CounterCopies::leader() {
 }
 
 // After a lost reply: whether the change was made, or may be reported as made. False: it is to be made again,
-// with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids tells by being as it was.
+// with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as it was.
 bool CounterCopies::settle_doubt() {
   const auto& [server, item, change, may_be_spread] = *doubt_;
   if (may_be_spread) {
@@ -303,8 +303,8 @@ std::uint64_t CounterCopies::next_base() const {
   return in_doubt ? first_in_doubt : known_.base.number + 1;
 }
 
-// What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item, which
-// a plain one keeps.
+// What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
+// which a plain one keeps.
 Request CounterCopies::write(const Copy& copy, const CounterRecord& record,
                              std::optional<std::chrono::seconds> ttl) const {
   if (record.is_single() && !record.exists()) {

@@ -146,7 +146,7 @@ class Lock {
   Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
-  Renewal not_renewed(std::span<const RenewCopy> renewals) const;
+  Renewal not_renewed(std::span<const HeldCopy> renewals) const;
   std::size_t give_back(const Lease& lease, AddTokens& tokens);
   struct Stored;
   Stored stored_under(std::string_view token) const;
