@@ -27,7 +27,7 @@ class CasUpdate {
       back_off(context_, attempt, options_);
       const auto observed = read();
       if (!observed) continue;
-      expect_rival(*observed);
+      if (!uncertain_) rejections_.expect_rival(context_, observed->server, observed->found, observed->cas);
       const auto write = decide_(*observed);
       if (!write) return {false, observed->server, observed->cas};
       if (const auto result = store(*observed, *write)) return *result;
@@ -68,33 +68,12 @@ class CasUpdate {
       return std::nullopt;
     }
     if (reply.failed()) fail(reply);
-    rejected_ = Rejected{observed.found, observed.cas, reply.outcome};
+    rejections_.add(reply, observed.found, observed.cas);
     return std::nullopt;
   }
 
-  // Throws if a rival cannot be the reason that writes are rejected.
-  void expect_rival(const Observed& observed) {
-    const bool same =
-        rejected_ && rejected_->found == observed.found && rejected_->cas == observed.cas && !uncertain_;
-    baseless_ = same ? baseless_ + 1 : 0;
-    if (baseless_ < most_baseless) return;
-    throw NotApplied(ErrorCode::refused,
-                     std::string("the server refused: ") +
-                         (rejected_->outcome == Outcome::exists ? "EXISTS" : "NOT_STORED") +
-                         ", though nothing had changed",
-                     context_.cluster.address_of(observed.server));
-  }
-
   Request request_for(const Observed& observed, const Write& write) const {
-    if (observed.found && observed.cas.value == 0) {
-      throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                       context_.cluster.address_of(observed.server));
-    }
-    Request request = observed.found
-                          ? Request::compare_and_set(key_, write.value, write.exptime, observed.cas)
-                          : Request::add(key_, write.value, write.exptime).relying_on_cas();
-    request.must_expire = write.exptime != Exptime::never();
-    request.flags = write.flags;
+    Request request = write_over(context_, key_, observed.found, observed.cas, write, observed.server);
     request.server = options_.server;
     return request;
   }
@@ -111,16 +90,33 @@ class CasUpdate {
   const CasUpdateOptions& options_;
   bool uncertain_ = false;
   int read_failures_ = 0;
-  struct Rejected {
-    bool found;
-    CasUnique cas;
-    Outcome outcome;
-  };
-  std::optional<Rejected> rejected_;  // the latest write
-  int baseless_ = 0;
+  Rejections rejections_;
 };
 
 }  // namespace
+
+Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
+                   const Write& write, std::size_t server) {
+  if (found && cas.value == 0) {
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     context.cluster.address_of(server));
+  }
+  Request request = found ? Request::compare_and_set(key, write.value, write.exptime, cas)
+                          : Request::add(key, write.value, write.exptime).relying_on_cas();
+  request.must_expire = write.exptime != Exptime::never();
+  request.flags = write.flags;
+  return std::move(request).on(server);
+}
+
+void Rejections::expect_rival(const Context& context, std::size_t server, bool found, CasUnique cas) {
+  baseless_ = last_ && last_->found == found && last_->cas == cas ? baseless_ + 1 : 0;
+  if (baseless_ < most_baseless) return;
+  throw NotApplied(ErrorCode::refused,
+                   std::string("the server refused: ") +
+                       (last_->outcome == Outcome::exists ? "EXISTS" : "NOT_STORED") +
+                       ", though nothing had changed",
+                   context.cluster.address_of(server));
+}
 
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options) {

@@ -50,6 +50,28 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
+// What stores `write` in the place of what was read of `key`: of an item by its cas unique, of none by an add.
+// Throws NotApplied if the server has no cas.
+Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
+                   const Write& write, std::size_t server);
+
+// Tells writes that are rejected because rivals were faster from those that a server does not store.
+class Rejections {
+ public:
+  void add(const Reply& reply, bool found, CasUnique cas) { last_ = Rejected{reply.outcome, found, cas}; }
+  // Before the next write. Throws NotApplied if many in a row were rejected though the item was as before.
+  void expect_rival(const Context& context, std::size_t server, bool found, CasUnique cas);
+
+ private:
+  struct Rejected {
+    Outcome outcome;
+    bool found;
+    CasUnique cas;
+  };
+  std::optional<Rejected> last_;
+  int baseless_ = 0;
+};
+
 // Throws NotApplied, also when a server rejects each write though the item stays as it was; UnknownOutcome
 // when a write got no reply and the servers did not answer again;
 // Contention after the last attempt.

@@ -36,9 +36,10 @@ TEST_CASE("quorum: of two copies one is enough, and an answer that rests on it i
   CHECK(code_of(Part::changing, {doubtful, refusing}) == ErrorCode::unknown_outcome);
   CHECK(code_of(Part::changing, {silent, refusing}) == ErrorCode::unavailable);
   CHECK(code_of(Part::answering, {full, silent}) == fine);
-  CHECK(is_degraded(std::vector<CopyState>{full, silent}));
-  CHECK_FALSE(is_degraded(std::vector<CopyState>{full, full}));
-  CHECK_FALSE(is_degraded(std::vector<CopyState>{full, full, silent}));
+  using Failures = std::vector<std::optional<Failure>>;
+  CHECK(is_degraded(Failures{{}, silent.failure}));
+  CHECK_FALSE(is_degraded(Failures{{}, {}}));
+  CHECK_FALSE(is_degraded(Failures{{}, {}, silent.failure}));
 }
 
 TEST_CASE(

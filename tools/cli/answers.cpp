@@ -1,16 +1,27 @@
 #include "tools/cli/answers.hpp"
 
-#include <algorithm>
-
+#include "common/primitives/several/quorum.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
 
+namespace {
+
+// An only copy is not told of.
+std::span<const CopyOutcome> told(std::span<const CopyOutcome> copies) {
+  return copies.size() > 1 ? copies : std::span<const CopyOutcome>();
+}
+
+}  // namespace
+
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
-  if (from.or_one && from.copies.size() < 2 && session.copies() > 1) line.number("copies", 1);
-  if (from.copies.size() < 2) return;
+  const auto copies = told(from.copies);
+  if (copies.empty() && from.or_one && session.copies() > 1) line.number("copies", 1);
+  if (copies.empty()) return;
   std::vector<JsonObject> list;
-  for (const CopyOutcome& copy : from.copies) {
+  std::vector<std::optional<Failure>> failures;
+  for (const CopyOutcome& copy : copies) {
+    failures.push_back(copy.failure);
     JsonObject& entry = list.emplace_back("server", session.server_address(copy.server));
     if (copy.yes) entry.boolean(from.yes, *copy.yes);
     if (copy.number) entry.number("value", *copy.number);
@@ -19,14 +30,12 @@ void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
     entry.object("error", error.bytes("message", copy.failure->what()));
   }
   line.objects("copies", list);
-  const auto failed = [](const CopyOutcome& copy) { return copy.failure.has_value(); };
-  if (list.size() == 2 && std::count_if(from.copies.begin(), from.copies.end(), failed) == 1)
-    line.boolean("degraded", true);
+  if (is_degraded(failures)) line.boolean("degraded", true);
 }
 
 void warn_of_copies(Session& session, std::span<const CopyOutcome> copies) {
-  if (session.output().mode() != OutputMode::value || copies.size() < 2) return;
-  for (const CopyOutcome& copy : copies) {
+  if (session.output().mode() != OutputMode::value) return;
+  for (const CopyOutcome& copy : told(copies)) {
     if (copy.failure && session.first_failure_of(copy.server))
       session.output().warning(session.server_address(copy.server) +
                                ": no answer from this copy: " + copy.failure->what());

@@ -8,8 +8,15 @@
 
 namespace mcds {
 
+std::string in_words(std::size_t copies) {
+  return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
+}
+
+void add_number_of_copies(JsonObject& line, std::size_t copies) {
+  if (copies > 1) line.number("copies", copies);
+}
+
 std::vector<std::size_t> copy_servers(const Placement& placement, std::size_t copies, std::string_view key) {
-  if (copies == 1) return {placement.server_of(key)};
   auto servers = placement.servers_of(key, copies);
   if (servers.size() == copies) return servers;
   throw InvalidInput("--copies " + std::to_string(copies) +
@@ -50,7 +57,6 @@ CopyOutcome copy_outcome(const Context& context, const Reply& reply) {
 
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies) {
   std::vector<CopyOutcome> outcomes;
-  if (replies.size() < 2) return outcomes;
   for (const Reply& reply : replies) {
     CopyOutcome& outcome = outcomes.emplace_back(copy_outcome(context, reply));
     if (reply.outcome == Outcome::stored) outcome.number = reply.number;
@@ -63,7 +69,6 @@ std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const R
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,
                                        std::span<const std::optional<Failure>> failures) {
   std::vector<CopyOutcome> outcomes;
-  if (failures.size() < 2) return outcomes;
   const auto servers = copy_servers(context, key);
   for (std::size_t i = 0; i < servers.size(); ++i)
     outcomes.push_back({.server = servers[i], .failure = failures[i]});

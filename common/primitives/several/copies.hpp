@@ -8,9 +8,11 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/json.hpp"
 #include "common/base/result.hpp"
 #include "common/primitives/context.hpp"
 
@@ -26,6 +28,11 @@ struct CopyOutcome {
   std::optional<Failure> failure = {};       // then it was not written, or perhaps
   std::optional<bool> yes = {};  // a lock's: whether it is held there; a cache entry's: found, or stored
 };
+
+// "1 copy", "3 copies".
+std::string in_words(std::size_t copies);
+// The field `copies`, which an only one has not.
+void add_number_of_copies(JsonObject& line, std::size_t copies);
 
 // Throws InvalidInput when the pool has too few servers.
 std::vector<std::size_t> copy_servers(const Context& context, std::string_view key);
@@ -57,7 +64,7 @@ std::vector<Reply> execute_copies(const Context& context, const Request& request
 
 // The failure of `reply`'s copy, or nothing.
 CopyOutcome copy_outcome(const Context& context, const Reply& reply);
-// Of all copies, with the numbers that stored or hit replies carry; empty when there is one.
+// Of all copies, with the numbers that stored or hit replies carry.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::span<const Reply> replies);
 // For one key's copies after Replicas::each.
 std::vector<CopyOutcome> copy_outcomes(const Context& context, std::string_view key,

@@ -18,10 +18,6 @@ constexpr auto between_looks = std::chrono::milliseconds(50);
 constexpr auto longest_wait = std::chrono::seconds(20);
 constexpr int most_looks = 3;  // before a server counts as silent
 
-std::string in_words(std::size_t copies) {
-  return std::to_string(copies) + (copies == 1 ? " copy" : " copies");
-}
-
 }  // namespace
 
 Kept::Kept(const Context& context, std::string_view structure, std::string_view name, std::string_view root,

@@ -151,4 +151,6 @@ class Kept {
 // When things fail
 //   A server that does not answer either look seems to hold no root: meanwhile a second structure of the same
 //   name can be created with another number of copies. Nothing of either is lost; each is read with its own
-//   number.
+//   number. To answer every such creation with an unknown outcome would be no help: the root of one copy is
+//   on the first server of several, so while that server is down nothing could be created in several copies,
+//   which are there to survive just that.

@@ -31,11 +31,26 @@ enum class Part {
 // others.
 std::optional<Failure> failure_of(Part part, std::span<const CopyState> copies);
 
+// The same of what was read of each copy: its `failure`, and what `has` says of one without.
+template <typename Copies, typename Has>
+std::optional<Failure> failure_of(Part part, const Copies& copies, const Has& has) {
+  std::vector<CopyState> states;
+  for (const auto& copy : copies) {
+    CopyState& state = states.emplace_back();
+    if constexpr (requires { copy.failure(); })
+      state.failure = copy.failure();
+    else
+      state.failure = copy.failure;
+    state.has = !state.failure && has(copy);
+  }
+  return failure_of(part, std::span<const CopyState>(states));
+}
+
 // The same where every copy that answered has what it is asked for.
 std::optional<Failure> failure_of(Part part, std::span<const std::optional<Failure>> copies);
 
 // Whether an answer rests on one copy of two.
-bool is_degraded(std::span<const CopyState> copies);
+bool is_degraded(std::span<const std::optional<Failure>> copies);
 
 }  // namespace mcds
 

@@ -51,27 +51,21 @@ CacheRecord* newest_of(CacheCopies& copies) {
 
 namespace {
 
-template <typename Has>
-std::optional<Failure> failure_of_copies(Part part, const CacheCopies& copies, const Has& has) {
-  std::vector<CopyState> states;
-  for (const auto& copy : copies) {
-    const bool found = !copy.failure() && copy.value() && !copy.value()->placeholder;
-    states.push_back({.failure = copy.failure(), .has = found && has(*copy.value())});
-  }
-  return failure_of(part, states);
+bool has_record(const Result<std::optional<CacheRecord>>& copy) {
+  return copy.value() && !copy.value()->placeholder;
 }
 
 }  // namespace
 
 CacheCopies expect_answer(CacheCopies copies) {
-  const auto any = [](const CacheRecord&) { return true; };
-  if (const auto failure = failure_of_copies(Part::reading, copies, any)) raise(*failure);
+  if (const auto failure = failure_of(Part::reading, copies, has_record)) raise(*failure);
   return copies;
 }
 
 bool is_done(const CacheCopies& copies, const CacheRecord& record) {
-  const auto same = [&](const CacheRecord& other) { return other.build == record.build; };
-  return !failure_of_copies(Part::answering, copies, same);
+  return !failure_of(Part::answering, copies, [&](const auto& copy) {
+    return has_record(copy) && copy.value()->build == record.build;
+  });
 }
 
 std::vector<CopyOutcome> cache_outcomes(const Context& context, const std::string& key,

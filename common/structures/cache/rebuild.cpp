@@ -165,10 +165,7 @@ CacheRebuild::Stored CacheRebuild::store(CacheRecord record) {
     return store_copy(i, record.build, write);
   });
   outcomes_ = cache_outcomes(context_, key_, stored);
-  std::vector<CopyState> states;
-  for (const auto& copy : stored)
-    states.push_back({.failure = copy.failure(), .has = !copy.failure() && copy.value()});
-  const auto failure = failure_of(Part::changing, states);
+  const auto failure = failure_of(Part::changing, stored, [](const auto& copy) { return copy.value(); });
   if (!failure) return Stored::stored;
   const auto answered = [](bool) { return true; };
   if (stored.count(answered) - stored.count(std::identity()) == 0) raise(*failure);

@@ -15,8 +15,6 @@ namespace {
 constexpr int most_counts = 200;
 constexpr int most_silences = 3;  // of a server that owes a reply, before the outcome is called unknown
 constexpr int most_spreads = 50;
-constexpr int most_baseless =
-    10;  // rejections of a write though nothing had changed: the server does not store it
 constexpr auto remembered_for = std::chrono::hours(1);
 constexpr std::int64_t ends_soon = 5;  // seconds: more than servers' clocks are late
 
@@ -76,9 +74,9 @@ void CounterCopies::take(Copy& copy, const Reply& reply) {
   copy.cas = reply.cas;
   if (!copy.found) return;
   copy.flags = reply.flags;
-  if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
   copy.held = HeldCounter::parse(reply.value);
   copy.record = CounterRecord::parse(copy.held ? copy.held->value : reply.value, copies_.size());
+  if (reply.age.ttl && reply.age.ttl->count() >= 0) copy.ttl = reply.age.ttl;
   if (!copy.record && !copy.held) throw CorruptData(no_counter_message(name_, reply.value), server);
 }
 
@@ -114,17 +112,15 @@ void CounterCopies::look() {
     expect_no_others();
     if ((any([](const Copy& copy) { return copy.is_missing(); }) || !known_.exists()) && elsewhere())
       continue;
-    if (doubts_.empty()) was_nowhere_ = !known_.exists();
+    if (!doubt_) was_nowhere_ = !known_.exists();
     return;
   }
   throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
 }
 
 void CounterCopies::rely() const {
-  std::vector<CopyState> states;
-  for (const Copy& copy : copies_)
-    states.push_back({.failure = copy.failure, .has = copy.record.has_value()});
-  if (const auto failure = mcds::failure_of(Part::reading, states)) raise(*failure);
+  const auto has_record = [](const Copy& copy) { return copy.record.has_value(); };
+  if (const auto failure = mcds::failure_of(Part::reading, copies_, has_record)) raise(*failure);
 }
 
 void CounterCopies::look_and_rely() {
@@ -166,75 +162,126 @@ bool CounterCopies::lacks(const Copy& copy) const {
 CounterCopies::Copy* CounterCopies::leader() {
   for (Copy& copy : copies_) {
     const bool usable = !copy.failure && !refused_.contains(copy.server);
-    if (usable && (doubts_.empty() || doubts_.front().server == copy.server)) return &copy;
+    if (usable && (!doubt_ || doubt_->server == copy.server)) return &copy;
   }
   return nullptr;
 }
 
-// Throws UnknownOutcome if the copy does not tell. What has no ids tells by being as it was.
-bool CounterCopies::was_made(const Doubt& doubt, const Copy& copy) const {
-  if (copy.record && !copy.record->base.plain) {
-    const auto told = copy.record->tells(doubt.id, doubt.life, doubt.changes);
-    return told ? *told : (give_up(), false);
+// After a lost reply: whether the change was made, or may be reported as made. False: it is to be made again,
+// with the same id. Throws UnknownOutcome if the copy does not tell: what has no ids does by being as it was.
+bool CounterCopies::settle_doubt() {
+  const auto& [server, item, change, may_be_spread] = *doubt_;
+  if (may_be_spread) {
+    known_.learn(change.next);
+    return made(change, server), true;
   }
-  if (std::pair(copy.found, copy.cas) != doubt.item) give_up();
-  return false;
+  const auto copy =
+      std::find_if(copies_.begin(), copies_.end(), [&](const Copy& one) { return one.server == server; });
+  if (copy->failure) return false;
+  const bool same = std::pair(copy->found, copy->cas) == item;
+  const bool has_ids = copy->record && !copy->record->base.plain && !change.id.empty();
+  const auto told =
+      has_ids ? copy->record->tells(change.id, change.next.life, change.next.changes() - 1) : std::nullopt;
+  if (has_ids ? !told : !same) give_up();
+  if (!told || !*told) {
+    // Overtaken, it will never be executed.
+    if (!same) doubt_.reset();
+    return false;
+  }
+  return made(change, server), true;
 }
 
-// After lost replies: whether one of those writes was executed, or may be reported as executed.
-bool CounterCopies::settle_doubts() {
-  for (const Doubt& doubt : doubts_) {
-    const auto copy = std::find_if(copies_.begin(), copies_.end(),
-                                   [&](const Copy& one) { return one.server == doubt.server; });
-    if (doubt.of_new_life)
-      known_.learn(doubt.written);
-    else if (copy->failure || !was_made(doubt, *copy))
-      continue;
-    counted_ = doubt.written.sum();
-    before_ = doubt.before;
-    counted_on_ = doubt.server;
-    created_ = doubt.created;
+void CounterCopies::made(const Change& change, std::size_t server) {
+  sent_ = true;
+  changed_on_ = server;
+  made_ = change;
+}
+
+// False: nothing was to be made, and that can be answered. Else it was, in one copy.
+bool CounterCopies::change(const Making& make) {
+  int silent = 0;
+  for (int attempts = 0; attempts < most_counts; ++attempts) {
+    back_off(context_, attempts);
+    const auto looked = attempt([&] { look_and_rely(); });
+    if (!doubt_) looked.value();
+    if (!looked.failure() && doubt_ && settle_doubt()) return true;
+    Copy* first = looked.failure() ? nullptr : leader();
+    if (first == nullptr && !doubt_) raise(refused_.begin()->second);
+    if (first == nullptr && ++silent == most_silences) give_up();
+    if (first == nullptr) continue;
+    const auto change = attempt([&] { return make(*first); });
+    if (doubt_ && (change.failure() || !change.value())) give_up();
+    if (!change.value()) return answer_unchanged(), false;
+    if (store(*first, *change.value())) return true;
+  }
+  if (doubt_) give_up();
+  throw Contention("other clients kept changing '" + name_ + "'; try again");
+}
+
+// False: it was not stored, or that is in doubt.
+bool CounterCopies::store(Copy& copy, const Change& change) {
+  if (!doubt_) rejections_.expect_rival(context_, copy.server, copy.found, copy.cas);
+  const auto request = attempt([&] { return write(copy, change.next, change.ttl); });
+  const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
+  if (is_stored(reply) || reply.outcome == Outcome::deleted) {
+    known_.learn(change.next);
+    made(change, copy.server);
+    copy.record = change.next;
+    copy.found = true;
     return true;
+  }
+  if (reply.unknown()) {
+    const bool may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
+    doubt_ = {copy.server, {copy.found, copy.cas}, change, may_be_spread};
+  } else if (reply.failed()) {
+    const Failure failure = request.failure() ? *request.failure() : *failure_of(reply);
+    refused_.emplace(copy.server, failure);
+    if (!doubt_ && leader() == nullptr) raise(failure);
+  } else {
+    rejections_.add(reply, copy.found, copy.cas);
   }
   return false;
 }
 
 CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) {
-  int silent = 0;
-  for (int attempts = 0; attempts < most_counts; ++attempts) {
-    back_off(context_, attempts);
-    const auto looked = attempt([&] { look_and_rely(); });
-    if (looked.failure() && doubts_.empty()) raise(*looked.failure());
-    if (looked.failure() || (!settle_doubts() && leader() == nullptr)) {
-      if (doubts_.empty()) raise(refused_.begin()->second);
-      if (++silent == most_silences) give_up();
-      continue;
+  Counted counted;
+  const std::string id = context_.random.token();
+  const auto make = [&](const Copy& first) -> std::optional<Change> {
+    counted.exists = known_.exists();
+    if (counted.exists && how.exact && known_.base.plain) throw exists_and_is_plain(name_);
+    counted.before = counted.exists ? known_.sum() : 0;
+    const auto sum = added(counted.exists, counted.exists ? known_.sum() : how.initial);
+    if (!sum) return std::nullopt;
+    Change change{base_for(first), id, first.ttl};
+    CounterRecord& next = change.next;
+    if (!counted.exists) {
+      next.base = {.number = known_.base.number + 1,
+                   .kind = CounterRecord::Base::Kind::begun,
+                   .value = how.initial,
+                   .mark = context_.random.token(),
+                   .plain = next.is_single() && !how.exact};
     }
-    if (!counted_on_) {
-      const bool exists = known_.exists();
-      if (exists && how.exact && known_.base.plain) throw exists_and_is_plain(name_);
-      const auto sum = attempt([&] { return added(exists, exists ? known_.sum() : how.initial); });
-      if ((sum.failure() || !sum.value()) && !doubts_.empty()) give_up();
-      if (!sum.value()) {
-        answer_unchanged();
-        return {.exists = known_.exists(), .value = answer(known_.sum())};
-      }
-      count_on(*leader(), *sum.value(), how);
+    if (!counted.exists || how.new_expiry) {
+      next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
+      change.ttl.reset();
     }
-    if (counted_on_) return spread_count();
+    next.count(*sum, id);
+    return change;
+  };
+  counted.made = change(make);
+  if (!counted.made) {
+    counted.value = answer(known_.sum());
+    return counted;
   }
-  if (!doubts_.empty()) give_up();
-  throw Contention("other clients kept changing '" + name_ + "'; try again");
-}
-
-CounterCopies::Counted CounterCopies::spread_count() {
   const CounterRecord ours = known_;
   spread();
   const auto done = attempt([&] { expect(Part::changing, ours); });
-  if (done.failure() && !doubts_.empty()) give_up();
+  if (done.failure() && doubt_) give_up();
   done.value();
   if (was_nowhere_) confirm_creation(ours);
-  return {.made = true, .exists = true, .value = answer(counted_), .before = before_};
+  counted.value = answer(made_.next.sum());
+  counted.value.created = !std::exchange(counted.exists, true);
+  return counted;
 }
 
 // What to start from on this copy: its own life, or a new one, and all that is known.
@@ -256,75 +303,21 @@ std::uint64_t CounterCopies::next_base() const {
   return in_doubt ? first_in_doubt : known_.base.number + 1;
 }
 
-void CounterCopies::count_on(Copy& copy, std::uint64_t delta, const How& how) {
-  expect_rival(copy);
-  const bool exists = known_.exists();
-  const std::uint64_t before = exists ? known_.sum() : 0;
-  const bool of_new_life = !copy.record;
-  CounterRecord next = base_for(copy);
-  if (!exists) {
-    next.base = {.number = known_.base.number + 1,
-                 .kind = CounterRecord::Base::Kind::begun,
-                 .value = how.initial,
-                 .mark = context_.random.token(),
-                 .plain = next.is_single() && !how.exact};
+// What of it is to be stored in this copy; a single one that was removed is nothing. `ttl`: of the item,
+// which a plain one keeps.
+Request CounterCopies::write(const Copy& copy, const CounterRecord& record,
+                             std::optional<std::chrono::seconds> ttl) const {
+  if (record.is_single() && !record.exists()) {
+    const bool has_cas = copy.cas.value != 0;
+    return (has_cas ? Request::remove_if(key_, copy.cas) : Request::remove(key_)).on(copy.server);
   }
-  if (!exists || how.new_expiry) {
-    next.base.expires_at = expiry_second(how.ttl, context_.clock.wall());
-    copy.ttl.reset();
-  }
-  const std::uint64_t changes = next.changes();
-  const std::string id = context_.random.token();
-  next.count(delta, id);
-  const std::pair item(copy.found, copy.cas);
-  const auto request = attempt([&] { return write(copy, next); });
-  const Reply reply = request.failure() ? Reply() : context_.cluster.execute(request.value());
-  if (is_stored(reply)) {
-    sent_ = true;
-    known_.learn(next);
-    counted_ = next.sum();
-    before_ = before;
-    counted_on_ = copy.server;
-    created_ = !exists;
-    copy.record = std::move(next);
-    copy.found = true;
-  } else if (reply.unknown()) {
-    doubts_.push_back(
-        {copy.server, item, next.life, id, changes, next, before, !exists, of_new_life && !next.is_single()});
-  } else if (reply.failed()) {
-    const Failure failure = request.failure() ? *request.failure() : *failure_of(reply);
-    refused_.emplace(copy.server, failure);
-    if (doubts_.empty() && leader() == nullptr) raise(failure);
-  } else {
-    rejected_ = item;
-  }
-}
-
-// Throws if a rival cannot be the reason that writes are rejected.
-void CounterCopies::expect_rival(const Copy& copy) {
-  baseless_ = doubts_.empty() && rejected_ == std::pair(copy.found, copy.cas) ? baseless_ + 1 : 0;
-  if (baseless_ == most_baseless)
-    throw NotApplied(ErrorCode::refused, "the server refused a write, though nothing had changed",
-                     context_.cluster.address_of(copy.server));
-}
-
-// What of it is to be stored in this copy; a single one that was removed is nothing.
-Request CounterCopies::write(const Copy& copy, const CounterRecord& record) const {
-  const bool goes = record.is_single() && !record.exists();
-  if (copy.found && copy.cas.value == 0) {
-    if (goes) return Request::remove(key_).on(copy.server);
-    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                     context_.cluster.address_of(copy.server));
-  }
-  if (goes) return Request::remove_if(key_, copy.cas).on(copy.server);
   const WallTime now = context_.clock.wall();
-  const Exptime exptime = record.base.plain && copy.ttl
-                              ? Exptime::after(std::max(*copy.ttl, std::chrono::seconds(1)), now)
+  const Exptime exptime = record.base.plain && ttl
+                              ? Exptime::after(std::max(*ttl, std::chrono::seconds(1)), now)
                               : record.exptime(now);
-  Request request = copy.found ? Request::compare_and_set(key_, record.text(), exptime, copy.cas)
-                               : Request::add(key_, record.text(), exptime).relying_on_cas();
-  request.must_expire = record.exists() && exptime != Exptime::never();
-  return std::move(request).on(copy.server);
+  Request request = write_over(context_, key_, copy.found, copy.cas, {record.text(), exptime}, copy.server);
+  request.must_expire = request.must_expire && record.exists();
+  return request;
 }
 
 std::optional<Failure> CounterCopies::failure_of(const Reply& reply) const {
@@ -379,13 +372,9 @@ bool CounterCopies::spread_once() {
 
 // What a held copy has goes along to where the counter is put.
 void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
-  std::vector<CopyState> states;
-  for (const Copy& copy : copies_) {
-    const bool has = copy.record && copy.record->covers(wanted);
-    if (has && copy.held) return;
-    states.push_back({.failure = copy.failure, .has = has});
-  }
-  const auto failure = mcds::failure_of(part, states);
+  const auto has = [&](const Copy& copy) { return copy.record && copy.record->covers(wanted); };
+  if (any([&](const Copy& copy) { return copy.held && has(copy); })) return;
+  const auto failure = mcds::failure_of(part, copies_, has);
   if (!failure) return;
   // What was written on a copy that cannot be seen now may count.
   if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
@@ -432,14 +421,13 @@ SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, b
     const Counted counted = count(added, {.ttl = ttl, .new_expiry = true});
     return {counted.made, counted.made ? value : counted.value.value, counted.value.server, outcomes()};
   }
-  const auto make = [&]() -> std::optional<CounterRecord> {
+  const auto make = [&]() -> std::optional<CounterRecord::Base> {
     if (if_absent && known_.exists()) return std::nullopt;
-    const CounterRecord::Base base{.number = next_base(),
-                                   .kind = CounterRecord::Base::Kind::set,
-                                   .value = value,
-                                   .mark = context_.random.token(),
-                                   .expires_at = expiry_second(ttl, context_.clock.wall())};
-    return CounterRecord::reset(known_, base);
+    return CounterRecord::Base{.number = next_base(),
+                               .kind = CounterRecord::Base::Kind::set,
+                               .value = value,
+                               .mark = context_.random.token(),
+                               .expires_at = expiry_second(ttl, context_.clock.wall())};
   };
   const bool stored = if_absent ? claim(make) : set_anyway(make);
   if (stored && was_nowhere_) confirm_creation(known_);
@@ -448,11 +436,11 @@ SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, b
 
 // Where nothing was written and a newer value has come to light, it may have been there before: this one is
 // to come after it.
-bool CounterCopies::set_anyway(const Making& make) {
+bool CounterCopies::set_anyway(const MakingBase& make) {
   for (int attempts = 0; attempts < most_counts; ++attempts) {
     back_off(context_, attempts);
     look_and_rely();
-    const CounterRecord mine = *make();
+    const CounterRecord mine = CounterRecord::reset(known_, *make());
     known_.learn(mine);
     spread();
     const bool overtaken = known_.base.mark != mine.base.mark;
@@ -467,69 +455,40 @@ bool CounterCopies::set_anyway(const Making& make) {
 }
 
 CounterRemoval CounterCopies::remove() {
-  const auto make = [&]() -> std::optional<CounterRecord> {
+  const bool removed = claim([&]() -> std::optional<CounterRecord::Base> {
     if (!known_.exists()) return std::nullopt;
     const auto until = expiry_second(remembered_for, context_.clock.wall());
-    return CounterRecord::reset(known_, {.number = next_base(),
-                                         .kind = CounterRecord::Base::Kind::removed,
-                                         .value = static_cast<std::uint64_t>(*until),
-                                         .mark = context_.random.token(),
-                                         .expires_at = known_.base.expires_at});
-  };
-  const bool removed = claim(make);
+    return CounterRecord::Base{.number = next_base(),
+                               .kind = CounterRecord::Base::Kind::removed,
+                               .value = static_cast<std::uint64_t>(*until),
+                               .mark = context_.random.token(),
+                               .expires_at = known_.base.expires_at};
+  });
   return {removed, {}, copies_.front().server, outcomes()};
 }
 
 // False: there was nothing to be made. What was perhaps written is not made anew: it would take away what
-// came after it.
-bool CounterCopies::claim(const Making& make) {
-  std::optional<CounterRecord> mine;
-  for (int attempts = 0; attempts < most_counts; ++attempts) {
-    back_off(context_, attempts);
-    look_and_rely();
-    mine = make();
-    if (!mine) return answer_unchanged(), false;
-    Copy* first = leader();
-    if (first == nullptr) raise(refused_.begin()->second);
-    if (!claim_on(*first, *mine)) continue;
-    known_.learn(*mine);
-    spread();
-    expect_claimed(*mine);
-    return true;
-  }
-  throw Contention("other clients kept changing '" + name_ + "'; try again");
-}
-
-// False: it was not written.
-bool CounterCopies::claim_on(Copy& copy, const CounterRecord& mine) {
-  CounterRecord next = base_for(copy);
-  next.learn(mine);
-  const Reply reply = context_.cluster.execute(write(copy, next));
-  if (is_stored(reply) || reply.outcome == Outcome::deleted) {
-    copy.record = std::move(next);
-    copy.found = true;
-    return true;
-  }
-  if (reply.unknown()) {
-    // Whether it was executed is seen when the others are told.
-    copy.failure = failure_of(reply);
-    return true;
-  }
-  if (reply.failed()) refused_.emplace(copy.server, *failure_of(reply));
-  return false;
-}
-
-void CounterCopies::expect_claimed(const CounterRecord& mine) const {
-  std::vector<CopyState> states;
-  for (const Copy& copy : copies_)
-    states.push_back(
-        {.failure = copy.failure, .has = copy.record && copy.record->base.mark == mine.base.mark});
-  const auto failure = mcds::failure_of(Part::changing, states);
-  if (!failure) return;
+// came after it; whether it was executed is seen when the others are told.
+bool CounterCopies::claim(const MakingBase& make) {
+  const auto made = [&](const Copy& first) -> std::optional<Change> {
+    auto base = make();
+    if (!base) return std::nullopt;
+    Change change{base_for(first), {}};
+    change.next.learn(CounterRecord::reset(known_, std::move(*base)));
+    return change;
+  };
+  if (!change(made)) return false;
+  spread();
+  const std::string& mark = made_.next.base.mark;
+  const auto failure = mcds::failure_of(Part::changing, copies_, [&](const Copy& copy) {
+    return copy.record && copy.record->base.mark == mark;
+  });
   // A copy that was not told was perhaps told of another's.
-  throw UnknownOutcome(
-      "'" + name_ + "' was changed by another client at the same moment, or " + failure->what(),
-      failure->server());
+  if (failure)
+    throw UnknownOutcome(
+        "'" + name_ + "' was changed by another client at the same moment, or " + failure->what(),
+        failure->server());
+  return true;
 }
 
 void CounterCopies::confirm_creation(const CounterRecord& ours) {
@@ -560,13 +519,13 @@ std::vector<CopyOutcome> CounterCopies::outcomes() const {
 }
 
 CounterValue CounterCopies::answer(std::uint64_t value) const {
-  return {value, created_, !known_.base.plain, counted_on_.value_or(copies_.front().server), outcomes()};
+  return {value, false, !known_.base.plain, changed_on_.value_or(copies_.front().server), outcomes()};
 }
 
 void CounterCopies::give_up() const {
   throw UnknownOutcome("no reply to a change of '" + name_ +
                            "': it may have been counted; compare its value before trying again",
-                       context_.cluster.address_of(doubts_.front().server));
+                       context_.cluster.address_of(doubt_->server));
 }
 
 }  // namespace mcds

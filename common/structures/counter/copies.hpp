@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/primitives/cas_update.hpp"
 #include "common/primitives/several/kept.hpp"
 #include "common/primitives/several/quorum.hpp"
 #include "common/structures/counter/counter.hpp"
@@ -63,19 +64,23 @@ class CounterCopies {
 
     bool is_missing() const { return !failure && !found; }
   };
-  // A write that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
+  // What is to be stored in one copy, and then told to the others.
+  struct Change {
+    CounterRecord next;
+    std::string id = {};                           // of what is counted; empty: it resets the counter
+    std::optional<std::chrono::seconds> ttl = {};  // of the item, which a plain one keeps
+  };
+  // A change that got no reply, and may yet be executed: what follows it must be a cas on the same item, so
   // that only one of them can count.
   struct Doubt {
     std::size_t server;
     std::pair<bool, CasUnique> item;  // whether there was one, and which
-    std::string life, id;
-    std::uint64_t changes;  // of that life, before
-    CounterRecord written;
-    std::uint64_t before;
-    bool created;
-    bool of_new_life;
+    Change change;
+    bool may_be_spread;  // it counts once, whether it is executed or told by others
   };
-  using Making = std::function<std::optional<CounterRecord>()>;
+  // nullopt: nothing is to be made.
+  using Making = std::function<std::optional<Change>(const Copy& first)>;
+  using MakingBase = std::function<std::optional<CounterRecord::Base>()>;
 
   void read();
   void take(Copy& copy, const Reply& reply);
@@ -89,25 +94,23 @@ class CounterCopies {
   bool is_elsewhere();
   void expect_no_others();
   Copy* leader();
-  bool settle_doubts();
-  bool was_made(const Doubt& doubt, const Copy& copy) const;
-  void count_on(Copy& copy, std::uint64_t delta, const How& how);
-  void expect_rival(const Copy& copy);
-  Counted spread_count();
-  bool set_anyway(const Making& make);
-  bool claim(const Making& make);
-  bool claim_on(Copy& copy, const CounterRecord& mine);
+  bool change(const Making& make);
+  bool store(Copy& copy, const Change& change);
+  void made(const Change& change, std::size_t server);
+  bool settle_doubt();
+  bool set_anyway(const MakingBase& make);
+  bool claim(const MakingBase& make);
   void spread();
   bool spread_once();
   void answer_unchanged();
   CounterReading reading() const;
   void expect(Part part, const CounterRecord& wanted) const;
-  void expect_claimed(const CounterRecord& mine) const;
   void confirm_creation(const CounterRecord& ours);
   bool take_back(const CounterRecord& ours);
   bool lacks(const Copy& copy) const;
   CounterRecord base_for(const Copy& copy) const;
-  Request write(const Copy& copy, const CounterRecord& record) const;
+  Request write(const Copy& copy, const CounterRecord& record,
+                std::optional<std::chrono::seconds> ttl = {}) const;
   std::optional<Failure> failure_of(const Reply& reply) const;
   std::uint64_t next_base() const;
   template <typename Test>
@@ -124,14 +127,12 @@ class CounterCopies {
   std::vector<Copy> copies_;
   std::map<std::size_t, Failure> refused_;  // servers that cannot be counted on, and why
   CounterRecord known_;                     // all copies merged, and what was changed
-  std::vector<Doubt> doubts_;               // all on one server
-  bool was_nowhere_ = false;                // when it was read first
-  bool sent_ = false;                       // a copy was written, or perhaps
-  bool created_ = false;
-  std::optional<std::size_t> counted_on_;
-  std::uint64_t counted_ = 0, before_ = 0;                   // the value then, and before
-  std::optional<std::pair<bool, CasUnique>> rejected_ = {};  // the item that the last write was to replace
-  int baseless_ = 0;                                         // rejected so often in a row
+  std::optional<Doubt> doubt_;
+  bool was_nowhere_ = false;  // when it was read first
+  bool sent_ = false;         // a copy was written, or perhaps
+  Change made_;               // in this copy
+  std::optional<std::size_t> changed_on_;
+  Rejections rejections_;
 };
 
 }  // namespace mcds

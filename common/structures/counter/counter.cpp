@@ -121,10 +121,10 @@ bool Counter::may_be_elsewhere() const {
   return names_ == Names::counters && context_.cluster.placement().pool().size() > 1;
 }
 
-void Counter::expect_single(const char* what) const {
-  if (is_single()) return;
-  throw InvalidInput(std::string(what) +
-                     " depends on the value, on which copies cannot agree; use --copies 1 for this counter");
+Counter Counter::with_one_copy() const {
+  Context context = context_;
+  context.copies = 1;
+  return Counter(context, names_);
 }
 
 CounterValue Counter::incr(const std::string& name, std::uint64_t delta, const IncrOptions& options) {
@@ -269,11 +269,11 @@ SetResult Counter::set(const std::string& name, std::uint64_t value, std::option
 }
 
 std::optional<CounterValue> Counter::take(const std::string& name) {
-  expect_single("take");
   const auto added = [](bool exists, std::uint64_t now) {
     return exists && now != 0 ? std::optional(std::uint64_t{0} - now) : std::nullopt;
   };
-  auto counted = CounterCopies(*this, name).count(added, {});
+  const Counter counter = with_one_copy();
+  auto counted = CounterCopies(counter, name).count(added, {});
   if (!counted.exists) return std::nullopt;
   counted.value.value = counted.before;
   return std::move(counted.value);

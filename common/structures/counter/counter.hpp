@@ -143,7 +143,7 @@ class Counter {
  private:
   // One copy is digits that its server counts by itself.
   bool is_single() const { return context_.copies == 1; }
-  void expect_single(const char* what) const;
+  Counter with_one_copy() const;
   Incrementing begin_incr(std::span<const Increment> batch, const IncrOptions& options, bool checked);
   bool add_first_request(const IncrementResult& increment, const IncrOptions& options, bool checked,
                          std::vector<Request>& requests) const;
@@ -235,8 +235,8 @@ class Counter::Incrementing {
 //   set and remove take away what they saw: an increment at the same moment may be counted after them, and so
 //   may everything, by a set whose outcome is unknown and that arrives late: it adds its value minus what it
 //   saw.
-//   take and limit_sliding are refused: the answer to each depends on the value, on which copies cannot
-//   agree.
+//   take and sliding limits have one copy, whatever the context says: their answers depend on the value, on
+//   which copies cannot agree.
 //   recopy     A counter is held (held.hpp), merged, named in the mark, removed, and begun anew with its
 //              value: recopy.cpp.
 // Before 0.3

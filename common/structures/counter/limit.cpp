@@ -161,11 +161,11 @@ LimitResult Counter::limit(const std::string& name, std::uint64_t max, Duration 
 }
 
 LimitResult Counter::slide(const LimitUse& use, const LimitRule& rule) const {
-  expect_single("limit --sliding");
   const auto& [max, period, sliding, peek] = rule;
   const std::uint64_t cost = use.cost;
   const SlidingLimit limit{max, std::chrono::duration_cast<std::chrono::milliseconds>(period)};
-  const std::string key = key_of(use.name) + ":limit:" + std::to_string(limit.period.count()) + ":sliding";
+  const std::string key =
+      with_one_copy().key_of(use.name) + ":limit:" + std::to_string(limit.period.count()) + ":sliding";
   std::optional<std::chrono::milliseconds> too_late;  // counted, and the answer came after that
   for (int attempt = 0; attempt < late_attempts; ++attempt) {
     SlidingUses::Answer answer;

@@ -87,10 +87,6 @@ class CounterMove {
 
   // As its item ends, so does what takes its place.
   Request holding(const Reply& copy) const {
-    if (copy.cas.value == 0) {
-      throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                       context_.cluster.address_of(copy.server));
-    }
     const WallTime now = context_.clock.wall();
     HeldCounter held{copy.value};
     const auto record = CounterRecord::parse(copy.value, from_);
@@ -98,9 +94,8 @@ class CounterMove {
       held.expires_at = expiry_second(std::max(*copy.age.ttl, std::chrono::seconds(1)), now);
     else if (record && !copy.age.ttl)
       held.expires_at = record->base.expires_at;
-    Request request = Request::compare_and_set(old_key_, held.text(), held.exptime(now), copy.cas);
-    request.flags = copy.flags;
-    return std::move(request).on(copy.server);
+    return write_over(context_, old_key_, true, copy.cas, {held.text(), held.exptime(now), copy.flags},
+                      copy.server);
   }
 
   std::optional<CounterRecord> merged() {
@@ -130,8 +125,8 @@ class CounterMove {
     return with_life(*record);
   }
 
-  CounterRecord with_life(const CounterRecord& known, std::size_t copies = as_staged) const {
-    CounterRecord record = CounterRecord::of_new_life(copies, context_.random);
+  CounterRecord with_life(const CounterRecord& known) const {
+    CounterRecord record = CounterRecord::of_new_life(as_staged, context_.random);
     record.learn(known);
     return record;
   }
@@ -148,11 +143,6 @@ class CounterMove {
     return all;
   }
 
-  // A record of a single copy in which nothing was counted is none.
-  void count_value(CounterRecord& single) const {
-    single.count(std::exchange(single.base.value, 0), context_.random.token());
-  }
-
   // What is there already was published by a mover before this one.
   void publish() {
     const std::size_t copies = recopying_.mark().to;
@@ -161,18 +151,15 @@ class CounterMove {
     recopying_.check();
     const std::string key = counter_key(context_, copies, name_);
     std::vector<Request> batch;
-    CounterRecord begun;
-    begun.base = {.number = staged_->base.number + 1,
-                  .kind = CounterRecord::Base::Kind::set,
-                  .value = staged_->sum(),
-                  .mark = context_.random.token(),
-                  .expires_at = staged_->base.expires_at};
-    const Exptime exptime = begun.exptime(context_.clock.wall());
+    const CounterRecord::Base base{.number = staged_->base.number + 1,
+                                   .kind = CounterRecord::Base::Kind::set,
+                                   .value = staged_->sum(),
+                                   .mark = context_.random.token(),
+                                   .expires_at = staged_->base.expires_at,
+                                   .plain = is_plain_};
     for (const std::size_t server : copy_servers(context_.cluster.placement(), copies, key)) {
-      CounterRecord copy = with_life(begun, copies);
-      copy.base.plain = is_plain_ && copy.is_single();
-      if (copy.is_single()) count_value(copy);
-      batch.push_back(Request::add(key, copy.text(), exptime).on(server));
+      const CounterRecord copy = CounterRecord::begun(copies, context_.random, base);
+      batch.push_back(Request::add(key, copy.text(), copy.exptime(context_.clock.wall())).on(server));
     }
     for (const Reply& reply : context_.cluster.execute(batch)) expect(context_.cluster, reply);
   }

@@ -125,6 +125,15 @@ CounterRecord CounterRecord::of_new_life(std::size_t copies, Random& random) {
   return record;
 }
 
+// A single one in which nothing was counted is none.
+CounterRecord CounterRecord::begun(std::size_t copies, Random& random, Base base) {
+  CounterRecord record = of_new_life(copies, random);
+  record.base = std::move(base);
+  record.base.plain = record.base.plain && record.is_single();
+  if (record.is_single()) record.count(std::exchange(record.base.value, 0), random.token());
+  return record;
+}
+
 CounterRecord CounterRecord::reset(const CounterRecord& seen, Base base) {
   CounterRecord reset;
   reset.base = std::move(base);

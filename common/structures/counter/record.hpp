@@ -52,6 +52,8 @@ struct CounterRecord {
 
   // Of one of so many copies, in which nothing was counted yet.
   static CounterRecord of_new_life(std::size_t copies, Random& random);
+  // The same that begins with `base`; only a single one is plain.
+  static CounterRecord begun(std::size_t copies, Random& random, Base base);
   // What a set or removal that saw `seen` adds to every copy; it is no copy's own.
   static CounterRecord reset(const CounterRecord& seen, Base base);
 

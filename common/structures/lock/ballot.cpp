@@ -14,15 +14,14 @@ namespace mcds {
 struct Lock::Ballot {
   struct Voter {
     AcquireCopy take;
-    std::optional<LockVote> vote;  // nullopt: the server decides alone
+    LockVote vote;
 
     bool won() const { return take.result() == AcquireCopy::Result::won; }
-    bool may_vote() const { return !vote || vote->votes(); }
-    bool counts() const { return won() && may_vote(); }
+    bool counts() const { return won() && vote.votes(); }
     // Its vote could help some client to a majority.
-    bool able() const { return may_vote() && take.result() != AcquireCopy::Result::failed; }
-    bool young() const { return vote && vote->young(); }
-    bool ageless() const { return vote && vote->ageless(); }
+    bool able() const { return vote.votes() && take.result() != AcquireCopy::Result::failed; }
+    bool young() const { return vote.young(); }
+    bool ageless() const { return vote.ageless(); }
     // The add was applied, or may have been.
     bool added() const { return won() || take.in_doubt(); }
   };
@@ -59,7 +58,7 @@ struct Lock::Ballot {
       } else {
         outcome.yes = voter.won();
       }
-      if (voter.won() && !voter.may_vote()) {
+      if (voter.won() && !voter.counts()) {
         outcome.failure = Failure(ErrorCode::unavailable, "started too recently to vote",
                                   context.cluster.address_of(outcome.server));
       }
@@ -77,7 +76,7 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
   for (const Ballot::Voter& voter : ballot.voters) {
     // An only copy in doubt is not asked for again in vain: the next attempt knows the token, or the user is
     // told it.
-    if (voter.won() || (voter.vote && voter.added()))
+    if (voter.won() || (by_vote() && voter.added()))
       lease.copies.push_back({voter.take.server(), voter.take.cas()});
   }
   if (const auto copies = other_number(ballot.rivals(), context_.copies)) {
@@ -100,24 +99,24 @@ Lock::Answer Lock::try_servers(const Wish& wish, AddTokens& tokens, bool first) 
 Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& tokens, bool first) {
   Ballot ballot;
   for (const std::size_t server : servers()) {
-    Ballot::Voter& voter = ballot.voters.emplace_back(
-        Ballot::Voter{AcquireCopy({.server = server,
-                                   .key = key_,
-                                   .tokens = tokens,
-                                   .value = lease.value,
-                                   .fence_key = wish.fence ? fence_key_ : std::string(),
-                                   .clock = context_.clock,
-                                   .exptime = exptime_of(wish.ttl),
-                                   .fence_with_add = first,
-                                   .adds_again = !by_vote()}),
-                      {}});
-    if (by_vote()) voter.vote.emplace(server, context_.key_prefix, longest_ttl_, context_.clock);
+    AcquireCopy take({.server = server,
+                      .key = key_,
+                      .tokens = tokens,
+                      .value = lease.value,
+                      .fence_key = wish.fence ? fence_key_ : std::string(),
+                      .clock = context_.clock,
+                      .exptime = exptime_of(wish.ttl),
+                      .fence_with_add = first,
+                      .adds_again = !by_vote()});
+    LockVote vote = by_vote() ? LockVote(server, context_.key_prefix, longest_ttl_, context_.clock)
+                              : LockVote::of_only_server(server, context_.clock);
+    ballot.voters.push_back({std::move(take), std::move(vote)});
   }
   // Each vote behind its add, the only one: the sentinel must have been there after it.
   std::vector<LockExchange*> exchanges;
   for (Ballot::Voter& voter : ballot.voters) {
     exchanges.push_back(&voter.take);
-    if (voter.vote) exchanges.push_back(&*voter.vote);
+    exchanges.push_back(&voter.vote);
   }
   drive(context_, exchanges);
   return ballot;
@@ -125,13 +124,11 @@ Lock::Ballot Lock::vote(const Wish& wish, const Lease& lease, const AddTokens& t
 
 // Deadline and fence of a lease that was won.
 void Lock::complete(Lease& lease, const Wish& wish, const Ballot& ballot) {
-  lease.deadline = ballot.counts_from() + wish.ttl - drift(wish.ttl);
+  lease.deadline = deadline_of(ballot.counts_from(), wish.ttl);
   if (wish.fence) lease.fence = common_fence(ballot);
   const Duration left = lease.deadline - context_.clock.steady();
   if (left <= Duration::zero()) {
-    throw NotApplied(ErrorCode::try_again,
-                     std::string(by_vote() ? "the servers" : "the server") +
-                         " took longer than the ttl to answer; try again or raise the ttl",
+    throw NotApplied(ErrorCode::try_again, "the answer took longer than the ttl; try again or raise the ttl",
                      address());
   }
   if (wish.fence && !lease.fence)
@@ -149,7 +146,7 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
     std::string message = "no majority: " + std::to_string(able) + " of " + std::to_string(context_.copies) +
                           " servers can vote";
     const std::size_t ageless = ballot.number_of(&Ballot::Voter::ageless);
-    if (context_.copies - ageless < majority() && !(by_vote() && taken))
+    if (context_.copies - ageless < majority() && !taken)
       throw NotApplied(ErrorCode::refused,
                        std::to_string(ageless) +
                            " servers do not say for how long they have run, and may have forgotten locks: "
@@ -159,11 +156,10 @@ Lock::Answer Lock::not_elected(const Ballot& ballot, const Lease& lease, AddToke
       message += "; " + std::to_string(young) + " started less than --longest-ttl (" +
                  format_duration(longest_ttl_) + ") ago and may have forgotten locks";
     }
-    const auto silent =
-        std::find_if(ballot.voters.begin(), ballot.voters.end(),
-                     [](const Ballot::Voter& voter) { return voter.vote && !voter.vote->why().empty(); });
-    if (silent != ballot.voters.end()) message += "; " + silent->vote->why();
-    if (by_vote() && taken) throw perhaps_taken(message, doubtful);
+    const auto silent = std::find_if(ballot.voters.begin(), ballot.voters.end(),
+                                     [](const Ballot::Voter& voter) { return !voter.vote.why().empty(); });
+    if (silent != ballot.voters.end()) message += "; " + silent->vote.why();
+    if (taken) throw perhaps_taken(message, doubtful);
     fail(ballot, message, doubtful);
   }
   std::map<std::string, std::size_t> rivals;
@@ -217,7 +213,7 @@ std::optional<std::uint64_t> Lock::common_fence(const Ballot& ballot) {
   for (const auto& [take, vote] : ballot.voters) {
     drawn += take.fence() ? 1 : 0;
     largest = std::max(largest, take.fence().value_or(0));
-    if (vote && vote->votes()) largest = std::max(largest, vote->since());
+    if (vote.votes()) largest = std::max(largest, vote.since());
   }
   if (drawn < majority()) return std::nullopt;
   std::size_t level = 0;

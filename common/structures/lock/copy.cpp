@@ -185,116 +185,66 @@ void AcquireCopy::settle(Result result) {
   step_ = Step::settled;
 }
 
-RenewCopy::RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
-                     Exptime exptime, std::optional<CasUnique> cas)
-    : server_(server),
-      key_(std::move(key)),
-      token_(std::move(token)),
-      value_(std::move(value)),
-      exptime_(exptime),
-      cas_(value_ ? cas : std::nullopt) {}
+HeldCopy::HeldCopy(Plan plan) : plan_(std::move(plan)) {
+  if (plan_.renewed_until && !plan_.value) plan_.cas.reset();
+}
 
-std::vector<Request> RenewCopy::requests() const {
+std::vector<Request> HeldCopy::requests() const {
+  const auto& [server, key, token, cas, renewed_until, value, copies] = plan_;
   if (result_ != Result::pending) return {};
-  if (!cas_) return {Request::gets(key_).on(server_)};
-  return {Request::compare_and_set(key_, *value_, exptime_, *cas_).on(server_)};
+  if (!cas) return {Request::gets(key).on(server)};
+  if (!renewed_until) return {Request::remove_if(key, *cas).on(server)};
+  return {Request::compare_and_set(key, *value, *renewed_until, *cas).on(server)};
 }
 
-void RenewCopy::take(std::span<const Reply> replies, SteadyTime sent) {
-  if (!cas_) return take_read(replies.front());
+void HeldCopy::take(std::span<const Reply> replies, SteadyTime sent) {
+  if (!plan_.cas) return take_read(replies.front());
   sent_ = sent;
-  take_cas(replies.front());
+  take_change(replies.front());
 }
 
-void RenewCopy::take_read(const Reply& reply) {
+void HeldCopy::take_read(const Reply& reply) {
   // An idle connection may have died unnoticed: reading again is harmless.
   if (reply.failed() && ++unanswered_reads_ < most_reads) return;
-  if (reply.failed()) return fail(reply);
-  if (reply.outcome == Outcome::hit) {
-    LockValue stored = LockValue::parse(reply.value);
-    if (stored.token == token_) {
-      cas_ = reply.cas;
-      if (!value_) value_ = reply.value;
-      return;
-    }
-    rival_ = std::move(stored);
-  }
-  result_ = Result::lost;
-}
-
-void RenewCopy::take_cas(const Reply& reply) {
-  cas_.reset();
-  if (reply.outcome == Outcome::stored) {
-    if (reply.cas.value != 0) cas_ = reply.cas;
-    result_ = Result::renewed;
-    return;
-  }
-  if (reply.failed() && !reply.unknown()) return fail(reply);
-  // exists may be spurious, and a renewal whose reply was lost may be repeated: the lock must be read.
-  if (++attempts_ >= most_attempts) result_ = Result::contended;
-}
-
-void RenewCopy::fail(const Reply& reply) {
-  failure_ = reply;
-  result_ = Result::failed;
-}
-
-ReleaseCopy::ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
-                         std::optional<CasUnique> cas, std::size_t copies)
-    : server_(server), key_(std::move(key)), token_(std::move(token)), cas_(cas), copies_(copies) {}
-
-std::vector<Request> ReleaseCopy::requests() const {
-  if (result_ != Result::pending) return {};
-  if (cas_) return {Request::remove_if(key_, *cas_).on(server_)};
-  return {Request::gets(key_).on(server_)};
-}
-
-void ReleaseCopy::take(std::span<const Reply> replies, SteadyTime) {
-  cas_ ? take_remove(replies.front()) : take_read(replies.front());
-}
-
-void ReleaseCopy::take_read(const Reply& reply) {
-  if (reply.failed() && ++unanswered_reads_ < most_reads) return;
   if (reply.failed()) {
-    failure_ = in_doubt_ ? failure_ : reply;
+    if (!removal_in_doubt_) failure_ = reply;
     result_ = Result::failed;
     return;
   }
   // Ours was there and is not any more: the removal whose reply was lost, or the expiry. It is free of us.
-  const Result gone = in_doubt_ ? Result::released : Result::not_held;
+  const auto lost = [this](Result result) { return removal_in_doubt_ ? Result::done : result; };
   if (reply.outcome != Outcome::hit) {
-    result_ = gone;
+    result_ = lost(Result::gone);
     return;
   }
-  LockValue stored = LockValue::parse(reply.value);
-  if (token_ && stored.token != *token_) {
-    value_ = std::move(stored);
-    result_ = in_doubt_ ? Result::released : Result::not_owner;
+  value_ = LockValue::parse(reply.value);
+  if (plan_.token && value_->token != *plan_.token) {
+    result_ = lost(Result::not_ours);
     return;
   }
-  value_ = std::move(stored);
   // One that is kept in a single copy is free once that is.
-  if (other_number(std::span(&*value_, 1), copies_).value_or(1) != 1) {
+  if (!plan_.renewed_until && other_number(std::span(&*value_, 1), plan_.copies).value_or(1) != 1) {
     result_ = Result::other_number;
     return;
   }
-  cas_ = reply.cas;
+  plan_.cas = reply.cas;
+  if (!plan_.value) plan_.value = reply.value;
 }
 
-void ReleaseCopy::take_remove(const Reply& reply) {
-  cas_.reset();
-  if (reply.outcome == Outcome::deleted) {
-    result_ = Result::released;
+void HeldCopy::take_change(const Reply& reply) {
+  plan_.cas.reset();
+  if (reply.outcome == Outcome::stored || reply.outcome == Outcome::deleted) {
+    if (reply.cas.value != 0) plan_.cas = reply.cas;
+    result_ = Result::done;
     return;
   }
-  if (reply.failed()) {
-    failure_ = reply;
-    if (!reply.unknown()) {
-      result_ = Result::failed;
-      return;
-    }
-    in_doubt_ = true;
+  if (reply.failed()) failure_ = reply;
+  if (reply.failed() && !reply.unknown()) {
+    result_ = Result::failed;
+    return;
   }
+  removal_in_doubt_ = removal_in_doubt_ || (reply.unknown() && !plan_.renewed_until);
+  // exists may be spurious, and a renewal whose reply was lost may be repeated: the lock must be read.
   if (++attempts_ >= most_attempts) result_ = Result::contended;
 }
 

@@ -112,73 +112,45 @@ class AcquireCopy final : public LockExchange {
   int fences_ = 0;
 };
 
-// Stores `value` with a new exptime over the value with our token, by cas.
-class RenewCopy final : public LockExchange {
+// What has our token, by its cas unique: stored with a new exptime, or removed.
+class HeldCopy final : public LockExchange {
  public:
-  enum class Result { pending, renewed, lost, contended, failed };
+  struct Plan {
+    std::size_t server;
+    std::string key;
+    std::optional<std::string> token;           // nullopt: whatever is there
+    std::optional<CasUnique> cas = {};          // of it on this connection, if known; it saves the read
+    std::optional<Exptime> renewed_until = {};  // nullopt: it is removed
+    std::optional<std::string> value = {};      // to be stored; nullopt: what is there
+    std::size_t copies = 1;                     // of the lock
+  };
+  // The later one of two copies is that of the lock.
+  enum class Result { pending, contended, gone, not_ours, failed, done, other_number };
 
-  // Without `value`, the stored value stays. `cas`: of our value on this connection, if known; it saves the
-  // read.
-  RenewCopy(std::size_t server, std::string key, std::string token, std::optional<std::string> value,
-            Exptime exptime, std::optional<CasUnique> cas);
+  explicit HeldCopy(Plan plan);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 
   Result result() const { return result_; }
-  const std::optional<CasUnique>& cas() const { return cas_; }
+  bool is_lost() const { return result_ == Result::gone || result_ == Result::not_ours; }
+  std::size_t server() const { return plan_.server; }
+  // Done: the new stamp, if the server returned it, and when it was sent.
+  const std::optional<CasUnique>& cas() const { return plan_.cas; }
   SteadyTime counts_from() const { return sent_; }
-  // Lost: the present holder, if any.
-  const std::optional<LockValue>& rival() const { return rival_; }
-  const Reply& failure() const { return failure_; }
-
- private:
-  void take_read(const Reply& reply);
-  void take_cas(const Reply& reply);
-  void fail(const Reply& reply);
-
-  std::size_t server_;
-  std::string key_;
-  std::string token_;
-  std::optional<std::string> value_;
-  Exptime exptime_;
-  std::optional<CasUnique> cas_;
-  std::optional<LockValue> rival_;
-  Result result_ = Result::pending;
-  SteadyTime sent_{};
-  Reply failure_;
-  int attempts_ = 0;
-  int unanswered_reads_ = 0;
-};
-
-// Compare-and-delete of the value with our token; without a token, of any value.
-class ReleaseCopy final : public LockExchange {
- public:
-  enum class Result { pending, released, not_owner, not_held, contended, failed, other_number };
-
-  // `copies`: of the lock.
-  ReleaseCopy(std::size_t server, std::string key, std::optional<std::string> token,
-              std::optional<CasUnique> cas, std::size_t copies);
-  std::vector<Request> requests() const override;
-  void take(std::span<const Reply> replies, SteadyTime sent) override;
-
-  Result result() const { return result_; }
   // What was read last: the former or present holder.
   const std::optional<LockValue>& value() const { return value_; }
   const Reply& failure() const { return failure_; }
 
  private:
   void take_read(const Reply& reply);
-  void take_remove(const Reply& reply);
+  void take_change(const Reply& reply);
 
-  std::size_t server_;
-  std::string key_;
-  std::optional<std::string> token_;
-  std::optional<CasUnique> cas_;
-  std::size_t copies_;
+  Plan plan_;
   std::optional<LockValue> value_;
   Result result_ = Result::pending;
+  SteadyTime sent_{};
   Reply failure_;
-  bool in_doubt_ = false;
+  bool removal_in_doubt_ = false;
   int attempts_ = 0;
   int unanswered_reads_ = 0;
 };

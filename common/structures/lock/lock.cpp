@@ -41,24 +41,6 @@ void drive_all(Context& context, std::vector<Exchange>& exchanges) {
   drive(context, all);
 }
 
-// Which copy's answer to a release is that of the lock.
-int rank(const ReleaseCopy& release) {
-  switch (release.result()) {
-    case ReleaseCopy::Result::other_number:
-      return 5;
-    case ReleaseCopy::Result::released:
-      return 4;
-    case ReleaseCopy::Result::failed:
-      return 3;
-    case ReleaseCopy::Result::not_owner:
-      return 2;
-    case ReleaseCopy::Result::not_held:
-      return 1;
-    default:
-      return 0;
-  }
-}
-
 }  // namespace
 
 Lock::Lock(Context context, std::string_view name, Duration longest_ttl)
@@ -93,9 +75,9 @@ void Lock::check_ttl(Duration ttl) const {
                      "; raise --longest-ttl, and use the same value everywhere");
 }
 
-// What clocks of different rates may disagree about.
-Duration Lock::drift(Duration ttl) const {
-  return by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero();
+// Without what clocks of different rates may disagree about.
+SteadyTime Lock::deadline_of(SteadyTime counts_from, Duration ttl) const {
+  return counts_from + ttl - (by_vote() ? ttl / 100 + std::chrono::milliseconds(2) : Duration::zero());
 }
 
 std::size_t Lock::server() const {
@@ -179,39 +161,43 @@ Exptime Lock::exptime_of(Duration ttl) const {
 
 // Renewed where a majority was; lost when a majority cannot be ours any more.
 Lock::Renewal Lock::renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl) {
-  std::vector<RenewCopy> renewals;
+  std::vector<HeldCopy> renewals;
   for (Lease::Copy& copy : lease.copies) {
-    renewals.emplace_back(copy.server, key_, lease.token, value, exptime_of(ttl), copy.cas);
-    copy.cas.reset();
+    renewals.emplace_back(HeldCopy::Plan{.server = copy.server,
+                                         .key = key_,
+                                         .token = lease.token,
+                                         .cas = std::exchange(copy.cas, {}),
+                                         .renewed_until = exptime_of(ttl),
+                                         .value = value});
   }
   drive_all(context_, renewals);
   std::size_t renewed = 0;
   SteadyTime from = SteadyTime::max();
   std::vector<std::size_t> skipped;  // renewed, or of no use now
   for (std::size_t i = 0; i < renewals.size(); ++i) {
-    const RenewCopy& one = renewals[i];
-    if (one.result() != RenewCopy::Result::lost || one.rival()) skipped.push_back(lease.copies[i].server);
-    if (one.result() != RenewCopy::Result::renewed) continue;
+    const HeldCopy& one = renewals[i];
+    if (one.result() != HeldCopy::Result::gone) skipped.push_back(one.server());
+    if (one.result() != HeldCopy::Result::done) continue;
     ++renewed;
     from = std::min(from, one.counts_from());
     lease.copies[i].cas = one.cas();
   }
   if (renewed < majority()) return not_renewed(renewals);
-  lease.deadline = from + ttl - drift(ttl);
+  lease.deadline = deadline_of(from, ttl);
   retake(lease, skipped, ttl);
   lease.expires_at = context_.clock.wall() + std::chrono::duration_cast<std::chrono::microseconds>(
                                                  until(lease.deadline, context_.clock.steady()));
   return Renewal::renewed;
 }
 
-Lock::Renewal Lock::not_renewed(std::span<const RenewCopy> renewals) const {
+Lock::Renewal Lock::not_renewed(std::span<const HeldCopy> renewals) const {
   std::size_t not_ours = context_.copies - renewals.size();
   bool rival = false;
-  const RenewCopy* failed = nullptr;
-  for (const RenewCopy& one : renewals) {
-    if (one.result() == RenewCopy::Result::lost) ++not_ours;
-    rival = rival || one.rival();
-    if (one.result() == RenewCopy::Result::failed) failed = &one;
+  const HeldCopy* failed = nullptr;
+  for (const HeldCopy& one : renewals) {
+    if (one.is_lost()) ++not_ours;
+    rival = rival || one.result() == HeldCopy::Result::not_ours;
+    if (one.result() == HeldCopy::Result::failed) failed = &one;
   }
   if (not_ours > context_.copies - majority()) return rival ? Renewal::not_owner : Renewal::not_held;
   if (failed != nullptr) expect(context_.cluster, failed->failure());
@@ -297,39 +283,30 @@ Lock::Renewal Lock::leave(const Lease& lease, Duration hold) {
 // All of them, whatever becomes of the others.
 Lock::Freed Lock::release_copies(const std::optional<std::string>& token,
                                  std::span<const Lease::Copy> copies) {
-  std::vector<ReleaseCopy> releases;
-  for (const Lease::Copy& copy : copies)
-    releases.emplace_back(copy.server, key_, token, copy.cas, context_.copies);
-  drive_all(context_, releases);
-  const ReleaseCopy* told = &releases.front();
-  for (const ReleaseCopy& one : releases) {
-    if (rank(one) > rank(*told)) told = &one;
+  using Result = HeldCopy::Result;
+  std::vector<HeldCopy> releases;
+  for (const Lease::Copy& copy : copies) {
+    releases.emplace_back(HeldCopy::Plan{
+        .server = copy.server, .key = key_, .token = token, .cas = copy.cas, .copies = context_.copies});
   }
-  Freed freed{Freed::Result::not_held, told->value() ? told->value()->holder : std::string(), {}};
-  for (std::size_t i = 0; i < releases.size(); ++i) {
-    CopyOutcome outcome{copies[i].server, {}, {}, {}};
-    if (releases[i].result() == ReleaseCopy::Result::failed)
-      outcome = copy_outcome(context_, releases[i].failure());
-    if (!outcome.failure) outcome.yes = releases[i].result() == ReleaseCopy::Result::not_owner;
+  drive_all(context_, releases);
+  const HeldCopy& told = *std::max_element(releases.begin(), releases.end(),
+                                           [](auto& a, auto& b) { return a.result() < b.result(); });
+  Freed freed{Freed::Result::not_held, told.value() ? told.value()->holder : std::string(), {}};
+  for (const HeldCopy& one : releases) {
+    CopyOutcome outcome{.server = one.server()};
+    if (one.result() == Result::failed) outcome = copy_outcome(context_, one.failure());
+    if (!outcome.failure) outcome.yes = one.result() == Result::not_ours;
     freed.copies.push_back(std::move(outcome));
   }
-  switch (told->result()) {
-    case ReleaseCopy::Result::other_number:
-      throw other_copies(*other_number(std::span(&*told->value(), 1), context_.copies), address());
-    case ReleaseCopy::Result::released:
-      freed.result = Freed::Result::released;
-      return freed;
-    case ReleaseCopy::Result::not_owner:
-      freed.result = Freed::Result::not_owner;
-      return freed;
-    case ReleaseCopy::Result::not_held:
-      return freed;
-    case ReleaseCopy::Result::failed:
-      expect(context_.cluster, told->failure());
-      [[fallthrough]];
-    default:
-      throw Contention("the lock's key kept changing during the release; try again", address());
-  }
+  if (told.result() == Result::other_number)
+    throw other_copies(*other_number(std::span(&*told.value(), 1), context_.copies), address());
+  if (told.result() == Result::failed) expect(context_.cluster, told.failure());
+  if (told.result() == Result::contended)
+    throw Contention("the lock's key kept changing during the release; try again", address());
+  if (told.result() == Result::done) freed.result = Freed::Result::released;
+  if (told.result() == Result::not_ours) freed.result = Freed::Result::not_owner;
+  return freed;
 }
 
 Lock::Freed Lock::release(const Lease& lease) {

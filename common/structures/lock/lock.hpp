@@ -139,14 +139,14 @@ class Lock {
   std::size_t majority() const { return context_.copies / 2 + 1; }
   // The server of an only copy is a majority by itself: it is asked for no vote, and what it forgets is gone.
   bool by_vote() const { return context_.copies > 1; }
-  Duration drift(Duration ttl) const;
+  SteadyTime deadline_of(SteadyTime counts_from, Duration ttl) const;
   void retake(Lease& lease, std::span<const std::size_t> skipped, Duration ttl);
   Shown shown(std::span<const Reply> replies) const;
   std::vector<std::size_t> servers() const;
   Renewal renew_copies(Lease& lease, const std::optional<std::string>& value, Duration ttl);
   Freed release_copies(const std::optional<std::string>& token, std::span<const Lease::Copy> copies);
   std::vector<Lease::Copy> unstamped() const;
-  Renewal not_renewed(std::span<const RenewCopy> renewals) const;
+  Renewal not_renewed(std::span<const HeldCopy> renewals) const;
   std::size_t give_back(const Lease& lease, AddTokens& tokens);
   struct Stored;
   Stored stored_under(std::string_view token) const;
@@ -198,7 +198,9 @@ class Lock {
 //   no lock.
 //   All who use a lock must give the same number of copies: another one that is met on any copy is refused.
 //   Whoever cannot reach the copies that another number shares with his own is not refused, and may hold the
-//   lock beside its holder. The fences of one number need not be above those of another.
+//   lock beside its holder. The fences of one number need not be above those of another: to raise each to the
+//   present time, which would put them in one order, costs every acquisition a trip. Before the number is
+//   changed, `forget` removes them, so that the next begins with the present time.
 //   One copy takes the same path. Its server is a majority by itself: it is asked for no vote, so there is no
 //   longest ttl, and the holder counts its whole ttl.
 //

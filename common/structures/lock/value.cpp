@@ -5,6 +5,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/json.hpp"
+#include "common/primitives/several/copies.hpp"
 
 namespace mcds {
 
@@ -55,10 +56,9 @@ std::optional<std::size_t> other_number(std::span<const LockValue> found, std::s
 }
 
 Failure other_copies(std::size_t copies, const std::string& server) {
-  const std::string number = std::to_string(copies);
   return {ErrorCode::bad_data,
-          "the lock is kept in " + number + (copies == 1 ? " copy" : " copies") + "; give --copies " +
-              number + "; all who use a lock must give the same number",
+          "the lock is kept in " + in_words(copies) + "; give --copies " + std::to_string(copies) +
+              "; all who use a lock must give the same number",
           server};
 }
 
@@ -89,7 +89,7 @@ std::string holder_json(const LockHolder& holder, WallTime now, Duration ttl) {
   json.time("acquired_at", now);
   add_ttl(json, ttl);
   if (holder.slots > 1) json.number("slots", holder.slots);
-  if (holder.copies > 1) json.number("copies", holder.copies);
+  add_number_of_copies(json, holder.copies);
   return json.text();
 }
 

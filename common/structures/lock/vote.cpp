@@ -28,6 +28,13 @@ LockVote::LockVote(std::size_t server, const std::string& key_prefix, Duration l
       clock_(clock),
       uptime_needed_s_(static_cast<std::uint64_t>(ceil_seconds(longest_ttl)) + guard_s) {}
 
+LockVote LockVote::of_only_server(std::size_t server, const Clock& clock) {
+  LockVote vote(server, {}, Duration::zero(), clock);
+  vote.votes_ = true;
+  vote.step_ = Step::settled;
+  return vote;
+}
+
 std::vector<Request> LockVote::requests() const {
   switch (step_) {
     case Step::look:

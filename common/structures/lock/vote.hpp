@@ -23,6 +23,8 @@ class LockVote final : public LockExchange {
  public:
   // Driven after the exchange that adds the lock: what it finds was true when the lock was added.
   LockVote(std::size_t server, const std::string& key_prefix, Duration longest_ttl, const Clock& clock);
+  // The server of an only copy, which is asked for nothing: it decides.
+  static LockVote of_only_server(std::size_t server, const Clock& clock);
   std::vector<Request> requests() const override;
   void take(std::span<const Reply> replies, SteadyTime sent) override;
 

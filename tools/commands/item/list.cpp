@@ -114,7 +114,7 @@ class Lister {
     if (!name || name->structure != *options_.names || !name->is_root) return true;
     if (!names_.insert(std::to_string(name->copies) + ':' + std::string(name->name)).second) return true;
     JsonObject line(name->structure, name->name);
-    if (name->copies > 1) line.number("copies", name->copies);
+    add_number_of_copies(line, name->copies);
     line.bytes("server", session_.server_address(server));
     session_.output().answer_name(line, name->name);
     return enough();

@@ -347,10 +347,7 @@ bool Probe::differ_by_nature(const std::string& key) const {
   const std::string& prefix = session_.key_prefix();
   if (!key.starts_with(prefix)) return false;
   const auto ours = structure_named(std::string_view(key).substr(prefix.size()));
-  if (!ours) return false;
-  // A counter's key does not tell their number.
-  if (ours->structure == "counter") return session_.copies() > 1;
-  return ours->copies > 1 && key.find(":v:") == std::string::npos;
+  return ours && ours->copies > 1 && key.find(":v:") == std::string::npos;
 }
 
 Owners Probe::owners_of(const Placement& placement, const PlacedKey& key) {
