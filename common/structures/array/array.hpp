@@ -189,8 +189,9 @@ std::vector<JournalLine> unite(const std::vector<JournalLine>& first, const std:
 //   journal  When a change is done, and what a fetch may answer: several/quorum.hpp. A copy whose root says
 //            that something is lost does not count as answering. With 3 copies and more what undoes (delete,
 //            clear, replace) first reads them, gives each the lines it lacks, and is appended to those that
-//            have all: no copy has a removal without the additions before it. A line that few copies have is
-//            given to most before a fetch answers it.
+//            have all: no copy has a removal without the additions before it. What only adds reads nothing
+//            first, for that would be another trip: where too few servers answer, it ends with 80 if one copy
+//            got it, not with 69. A line that few copies have is given to most before a fetch answers it.
 //            Each copy is a journal of its own, and a change is appended to all of them under one id. The
 //            array is the union of their lines by id, in the order of the first copy; a line that only
 //            another copy has follows the lines it follows there. A fetch rewrites a copy that lacks lines,

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "common/structures/eventlog/format.hpp"
+#include "common/structures/eventlog/event.hpp"
 
 namespace mcds {
 

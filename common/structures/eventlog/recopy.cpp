@@ -7,7 +7,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/several/replicas.hpp"
-#include "common/structures/eventlog/eventlog.hpp"
+#include "common/structures/eventlog/place.hpp"
 #include "common/structures/eventlog/read.hpp"
 
 namespace mcds {
@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t largest_filler = std::size_t{512} << 10;
 constexpr std::size_t smallest_filler = 16;
 constexpr std::int64_t directories_per_trip = 16;
+constexpr int most_recopies = 8;
 constexpr int most_drop_rounds = 100;
 constexpr int most_fill_rounds = 4;  // an item much larger than usual is not filled
 
@@ -145,7 +146,7 @@ void LogRecopy::close_chunk(const Context& copy, const LogKeys& keys, std::int64
   for (const auto& [name, incarnation] : directory.named(chunk, WallTime::max())) {
     std::vector<Request> batch;
     for (std::size_t size = largest_filler; size >= smallest_filler; size /= 2)
-      batch.push_back(keys.of_part(Request::append(keys.part(name), filler_line(size)), name));
+      batch.push_back(keys.append(name, filler_line(size)));
     for (int round = 0; round < most_fill_rounds; ++round) {
       if (copy.cluster.execute(batch).back().outcome != Outcome::stored) break;
     }
@@ -251,6 +252,62 @@ void LogRecopy::expect_answers() const {
     if (context_.cluster.placement().servers_of(conf_key(number), copies).size() < copies) return;
     static_cast<void>(read(number, true));
   }
+}
+
+Kept::Recopied recopy_log(const Context& context, std::string_view name) {
+  LogPlace log(context, name, RingShape{});
+  const LogRecopy recopy(context, name);
+  for (int attempt = 0; attempt < most_recopies; ++attempt) {
+    const auto place = log.kept.only_place();
+    if (!place) {
+      if (log.complete_left(true)) continue;
+      recopy.expect_answers();
+      return {};
+    }
+    if (place->copies == context.copies) {
+      // Whoever began it may not have come to its end.
+      if (const auto move = last_move(log.read_conf().all())) recopy.complete(move->from, true);
+      return {.found = true, .from = place->copies};
+    }
+    const LogNumber from{place->copies, place->unmarked};
+    const bool ours = recopy.leave(from);
+    recopy.complete(from, true);
+    if (ours) return {.found = true, .from = from.copies};
+  }
+  throw Contention("others change the number of copies of the eventlog '" + log.name + "'; try again");
+}
+
+bool drop_log(const Context& context, std::string_view name) {
+  // Another's, or one that was left, comes to its end first.
+  const bool begun = Recopying(context, "eventlog", name).look().has_value();
+  static_cast<void>(LogPlace(context, name, RingShape{}).kept.places());
+  return LogRecopy(context, name).drop() || begun;
+}
+
+std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view name,
+                                    std::optional<RingShape> asked) {
+  LogPlace log(context, name, asked);
+  static_cast<void>(log.elsewhere());
+  if (log.guessed) log.use_shape(log.newest_in_use().value_or(log.shape));
+  log.remember(log.read_conf().all());
+  const RingShape& shape = log.shape;
+  const std::int64_t now = shape.chunk_of(context.clock.wall());
+  const auto keys_of_ring = [&](const LogKeys& ring) {
+    std::vector<PlacedKey> keys;
+    for (std::int64_t chunk = now - shape.chunks; chunk <= now + 1; ++chunk)
+      keys.push_back({ring.part({chunk, 0})});
+    for (std::int64_t group = (now - shape.chunks) / chunks_per_directory;
+         group <= (now + 1) / chunks_per_directory; ++group) {
+      keys.push_back({ring.directory(group)});
+    }
+    keys.push_back({ring.conf()});
+    return keys;
+  };
+  std::vector<KeysOfRing> rings{{context.copies, keys_of_ring(log.keys)}};
+  for (const FormerRing& former : log.formers) {
+    if (former.shape == shape) rings.push_back({former.number.copies, keys_of_ring(log.keys_of(former))});
+  }
+  return rings;
 }
 
 }  // namespace mcds
