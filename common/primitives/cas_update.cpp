@@ -86,10 +86,7 @@ class CasUpdate {
   }
 
   Request request_for(const Observed& observed, const Write& write) const {
-    if (observed.found && observed.cas.value == 0) {
-      throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
-                       context_.cluster.address_of(observed.server));
-    }
+    if (observed.found) expect_cas(context_.cluster, observed.server, observed.cas);
     Request request = observed.found
                           ? Request::compare_and_set(key_, write.value, write.exptime, observed.cas)
                           : Request::add(key_, write.value, write.exptime).relying_on_cas();
@@ -121,6 +118,12 @@ class CasUpdate {
 };
 
 }  // namespace
+
+void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas) {
+  if (cas.value == 0)
+    throw NotApplied(ErrorCode::refused, "the server does not support cas; start memcached without -C",
+                     cluster.address_of(server));
+}
 
 CasUpdateResult cas_update(const Context& context, const std::string& key, const Decide& decide,
                            const CasUpdateOptions& options) {

@@ -50,6 +50,9 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
+// Throws NotApplied where a server gave no unique with an item, which could not be told from a later one.
+void expect_cas(const Cluster& cluster, std::size_t server, CasUnique cas);
+
 // Throws NotApplied, also when a server rejects each write though the item stays as it was; UnknownOutcome
 // when a write got no reply and the servers did not answer again;
 // Contention after the last attempt.
