@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "common/base/rely.hpp"
 #include "common/structures/eventlog/cursor.hpp"
 #include "common/structures/eventlog/read.hpp"
 
@@ -56,7 +57,10 @@ class ChunkDelivery {
     for (const Part& part : parts) {
       state_.parts[part.name] = {std::string(part.incarnation), part.start, part.last};
     }
+    const EventId* before = nullptr;
     for (const EventLine& event : events) {
+      rely_on(before == nullptr || *before < event.id, "events are delivered in the order of their ids");
+      before = &event.id;
       ++found_.events;
       if (!sink_.event(event)) return false;
     }

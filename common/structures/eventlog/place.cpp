@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/structures/eventlog/recopy.hpp"
-
 namespace mcds {
 
 namespace {
@@ -41,7 +39,7 @@ LogPlace::LogPlace(Context of, std::string_view called, const std::optional<Ring
       kept(
           context, "eventlog", name, ":conf",
           [](const auto& one, const auto& other) { return share_a_shape(one, other); },
-          [this](Recopying& drop) { LogRecopy(context, name).end(drop); },
+          [this](Recopying& drop) { end_log(context, name, drop); },
           [this](std::span<const std::string> confs, std::size_t number) {
             return has_left(confs, number, context.clock.wall());
           }),
@@ -99,25 +97,23 @@ bool LogPlace::elsewhere() {
 // If one does not answer it is begun all the same, because it tells readers of the shape; they look for what
 // it may not say: LogFound::conf_may_lack.
 void LogPlace::let_begin() {
-  if (copies.size() > 1) {
-    const auto write = [&](const ConfCopies& confs, std::size_t copy) {
-      add_to_conf(copies.at(copy), keys.conf(), confs.all());
-    };
-    static_cast<void>(repair(
-        copies, context.clock, [&](bool) { return read_conf(); }, write));
-  }
+  repair_only(
+      copies, context.clock, [&](bool) { return read_conf(); },
+      [&](const ConfCopies& confs, std::size_t copy) {
+        add_to_conf(copies.at(copy), keys.conf(), confs.all());
+      });
   for (PartWriter& writer : writers) writer.may_begin();
 }
 
 std::optional<LogMove> LogPlace::complete_left(bool everywhere) {
   const auto move = last_move(united(kept.take_left(), context.clock.wall()));
-  if (move) LogRecopy(context, name).complete(move->from, everywhere);
+  if (move) complete_recopy(context, name, move->from, everywhere);
   return move;
 }
 
 void LogPlace::refuse(const LogMove& move) {
   // Who is told a number finds the log there, and what it had before.
-  LogRecopy(context, name).complete(move.from, false);
+  complete_recopy(context, name, move.from, false);
   // It may have been changed again since.
   static_cast<void>(kept.elsewhere());
   kept.refuse(move.to);

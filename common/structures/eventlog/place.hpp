@@ -55,4 +55,11 @@ struct LogPlace {
   void take_keys();
 };
 
+// Changing the number of copies (recopy.cpp; eventlog.hpp has the protocol): what follows the first step, for
+// who left `from` last. Throws if the new conf key cannot be written: with `everywhere` in every copy,
+// otherwise in any.
+void complete_recopy(const Context& context, std::string_view name, const LogNumber& from, bool everywhere);
+// Ends the log, by a change that has begun or was left by a client that died.
+void end_log(const Context& context, std::string_view name, Recopying& recopying);
+
 }  // namespace mcds

@@ -13,6 +13,7 @@
 
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
+#include "common/base/rely.hpp"
 
 namespace mcds::moving {
 
@@ -168,6 +169,7 @@ void Ledger::write() {
 
 void Ledger::settle(std::uint64_t first, std::uint64_t count) {
   if (descriptor_ < 0 || count == 0) return;
+  rely_on(first + count <= written_, "only what was written down before is settled");
   buffer_ += bytes_of(Record{{}, first, count, 0, Record::What::settled});
   write();
 }
