@@ -62,7 +62,7 @@ class Ring {
     const CursorState before = state_;
     UntilSink sink(merged, until);
     const LogSummary summary =
-        finder_.read([&](EventLog& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
+        finder_.read([&](LogReader& log) { return log.deliver(state_, sink, std::nullopt, options_.follow); },
                      [&] {
                        state_ = before;
                        merged.drop_ring();
