@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/bytes.hpp"
 #include "tools/cli/session.hpp"
 
 namespace mcds {
@@ -9,18 +10,27 @@ namespace mcds {
 void add_copies(JsonObject& line, Session& session, const AnswerFrom& from) {
   if (from.or_one && from.copies.size() < 2 && session.copies() > 1) line.number("copies", 1);
   if (from.copies.size() < 2) return;
-  std::vector<JsonObject> list;
+  std::string list;
+  JsonObject entry;
   for (const CopyOutcome& copy : from.copies) {
-    JsonObject& entry = list.emplace_back("server", session.server_address(copy.server));
+    if (!copy.yes && !copy.number && !copy.failure) {  // as it nearly always is
+      append_all(list, {list.empty() ? "[{" : ",{", session.server_field(copy.server), "}"});
+      continue;
+    }
+    entry.cut(0);
+    entry.fields({session.server_field(copy.server)});
     if (copy.yes) entry.boolean(from.yes, *copy.yes);
     if (copy.number) entry.number("value", *copy.number);
-    if (!copy.failure) continue;
-    JsonObject error("code", name_of(copy.failure->code()));
-    entry.object("error", error.bytes("message", copy.failure->what()));
+    if (copy.failure) {
+      JsonObject error("code", name_of(copy.failure->code()));
+      entry.object("error", error.bytes("message", copy.failure->what()));
+    }
+    list += list.empty() ? '[' : ',';
+    entry.write([&](std::string_view part) { list += part; });
   }
-  line.objects("copies", list);
+  line.raw("copies", list += ']');
   const auto failed = [](const CopyOutcome& copy) { return copy.failure.has_value(); };
-  if (list.size() == 2 && std::count_if(from.copies.begin(), from.copies.end(), failed) == 1)
+  if (from.copies.size() == 2 && std::count_if(from.copies.begin(), from.copies.end(), failed) == 1)
     line.boolean("degraded", true);
 }
 
@@ -44,7 +54,7 @@ void warn_if_degraded(Session& session) {
 }
 
 void answer_from(Session& session, JsonObject& line, const AnswerFrom& from, std::string_view bare) {
-  if (from.server) line.bytes("server", session.server_address(*from.server));
+  if (from.server) line.fields({session.server_field(*from.server)});
   add_copies(line, session, from);
   warn_of_copies(session, from.copies);
   session.output().answer(line, bare);
