@@ -150,7 +150,7 @@ class Printer {
     answer_.cut(beginning_);
     answer_.bytes(options_.element, found.name);
     if (values_) answer_.stored_bytes("value", found.value);
-    answer_.bytes("server", session_.server_address(found.server));
+    answer_.fields({session_.server_field(found.server)});
     session_.output().answer(add_degraded(answer_, session_), {});
   }
 
@@ -239,7 +239,7 @@ Context context_for_setting(Session& session, const ElementsOptions& options) {
 
 void answer_setting(Session& session, JsonObject& answer, const ElementsOptions& options,
                     const ElementResult& result) {
-  answer.bytes("server", session.server_address(result.server));
+  answer.fields({session.server_field(result.server)});
   if (options.ttl) add_seconds(answer, "ttl_s", *options.ttl);
   answer_from(session, answer, {{}, result.copies, "", options.ttl.has_value()}, result.yes ? "1" : "0");
 }
