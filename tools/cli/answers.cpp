@@ -81,10 +81,12 @@ ExitStatus answer_yes_from(Session& session, JsonObject& line, const AnswerFrom&
 
 ExitStatus answer_missing(Session& session, JsonObject line, const AnswerFrom& from) {
   line.boolean("found", false);
-  if (session.output().mode() != OutputMode::value)
-    answer_from(session, line, from, {});
-  else
-    warn_of_copies(session, from.copies);
+  if (session.output().mode() == OutputMode::value)
+    return warn_of_copies(session, from.copies), ExitStatus::no;
+  if (from.server) line.fields({session.server_field(*from.server)});
+  add_copies(line, session, from);
+  if (from.copies.empty()) add_degraded(line, session);
+  session.output().answer(line, {});
   return ExitStatus::no;
 }
 

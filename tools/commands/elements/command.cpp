@@ -95,7 +95,7 @@ ExitStatus compact(Session& session, const ElementsOptions& options) {
   const bool whole = elements_of(session, options).compact();
   JsonObject answer = start_answer(options);
   answer.boolean("compacted", whole);
-  session.output().answer(answer, whole ? "1" : "0");
+  session.output().answer(add_degraded(answer, session), whole ? "1" : "0");
   return whole ? ExitStatus::ok : ExitStatus::problem;
 }
 
@@ -177,8 +177,9 @@ class Printer {
  private:
   // Not among the elements: a reader takes every line of the answer for one.
   ExitStatus missing_name() const {
+    JsonObject answer = start_answer(options_);
     session_.output().incomplete(
-        start_answer(options_).boolean("found", false),
+        add_degraded(answer.boolean("found", false), session_),
         "there is no " + std::string(options_.structure) + " named " + options_.name);
     return as_missing(options_);
   }
@@ -333,7 +334,7 @@ void declare_shared_verbs(Command& command, const ElementsOptionsPtr& options) {
       .flag("--accept", "first declare what is left of a damaged index to be complete", options->accept);
   declare("compact", "drop index lines of " + element + "s that no longer exist", compact)
       .example("mcds " + structure + " compact " + name)
-      .answer(structure + " compacted");
+      .answer(structure + " compacted degraded?");
   declare("clear", "remove all " + element + "s", clear)
       .example("mcds " + structure + " clear " + name)
       .answer(structure + " found? removed degraded?")

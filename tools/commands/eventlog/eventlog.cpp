@@ -148,7 +148,7 @@ ExitStatus info(Session& session, const EventlogOptions& options) {
     for (const RingShape& one : summary.shapes) shapes.push_back(one.text());
     if (shapes.size() > 1) answer.strings("shapes", shapes);
   }
-  session.output().answer(answer, std::to_string(summary.events));
+  session.output().answer(add_degraded(answer, session), std::to_string(summary.events));
   if (sink.damages.any()) return ExitStatus::bad_data;
   return summary.found_nothing() ? ExitStatus::no : ExitStatus::ok;
 }
@@ -246,10 +246,10 @@ void declare_eventlog(Command& command) {
   declare_fetch(command, options);
   declare_tail(command, options);
   command.verb("info", "print the number of events, their times, and gaps")
-      .answer("eventlog found")
+      .answer("eventlog found degraded?")
       .answer(
           "eventlog found chunk_s chunks kept_s events chunks_used parts size_bytes first_at? last_at? gaps "
-          "shapes?")
+          "shapes? degraded?")
       .example("mcds eventlog info deploys")
       .argument("NAME", "the log", &options->name)
       .with(with_shape, options, "default: that of the log's writers")
