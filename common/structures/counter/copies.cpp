@@ -281,6 +281,7 @@ CounterCopies::Counted CounterCopies::count(const Added& added, const How& how) 
   done.value();
   if (was_nowhere_) confirm_creation(ours);
   counted.value = answer(made_.next.sum());
+  counted.in_all = known_.sum();
   counted.value.created = !std::exchange(counted.exists, true);
   return counted;
 }

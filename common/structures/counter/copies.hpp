@@ -42,6 +42,7 @@ class CounterCopies {
     bool exists = false;
     CounterValue value;        // of what exists
     std::uint64_t before = 0;  // it was made
+    std::uint64_t in_all = 0;  // the same, with what was found when the others were told
   };
   Counted count(const Added& added, const How& how);
   CounterReading get();
