@@ -50,7 +50,7 @@ struct CasUpdateResult {
   CasUnique cas;  // of the value written, under meta; else 0
 };
 
-// What stores `write` in the place of what was read of `key`: of an item by its cas unique, of none by an add.
+// What stores `write` in the place of what was read of `key`: an item by its cas unique, none by an add.
 // Throws NotApplied if the server has no cas.
 Request write_over(const Context& context, const std::string& key, bool found, CasUnique cas,
                    const Write& write, std::size_t server);
