@@ -100,7 +100,7 @@ void CounterCopies::end_those_before() {
 }
 
 // All copies, while nobody is putting the counter elsewhere. What was known before may be lost by now, or
-// elsewhere.
+// elsewhere. Throws if too few answered.
 void CounterCopies::look() {
   for (int attempt = 0; attempt < most_counts; ++attempt) {
     back_off(context_, attempt);
@@ -114,19 +114,14 @@ void CounterCopies::look() {
     if ((any([](const Copy& copy) { return copy.is_missing(); }) || !known_.exists()) && elsewhere())
       continue;
     if (!doubt_) was_nowhere_ = !known_.exists();
-    return;
+    return rely();
   }
   throw Contention("the number of copies of '" + name_ + "' is being changed; try again");
 }
 
 void CounterCopies::rely() const {
   const auto has_record = [](const Copy& copy) { return copy.record.has_value(); };
-  if (const auto failure = mcds::failure_of(Part::reading, copies_, has_record)) raise(*failure);
-}
-
-void CounterCopies::look_and_rely() {
-  look();
-  rely();
+  if (const auto failure = failure_of(Part::reading, copies_, has_record)) raise(*failure);
 }
 
 // Flags, of a single copy, tell that an earlier version may have kept others.
@@ -203,7 +198,7 @@ bool CounterCopies::change(const Making& make) {
   int silent = 0;
   for (int attempts = 0; attempts < most_counts; ++attempts) {
     back_off(context_, attempts);
-    const auto looked = attempt([&] { look_and_rely(); });
+    const auto looked = attempt([&] { look(); });
     if (!doubt_) looked.value();
     if (!looked.failure() && doubt_ && settle_doubt()) return true;
     Copy* first = looked.failure() ? nullptr : leader();
@@ -235,7 +230,7 @@ bool CounterCopies::store(Copy& copy, const Change& change) {
     const bool may_be_spread = !change.next.is_single() && (!copy.record || change.id.empty());
     doubt_ = {copy.server, {copy.found, copy.cas}, change, may_be_spread};
   } else if (reply.failed()) {
-    const Failure failure = request.failure() ? *request.failure() : *failure_of(reply);
+    const Failure failure = request.failure() ? *request.failure() : *copy_outcome(context_, reply).failure;
     refused_.emplace(copy.server, failure);
     if (!doubt_ && leader() == nullptr) raise(failure);
   } else {
@@ -322,10 +317,6 @@ Request CounterCopies::write(const Copy& copy, const CounterRecord& record,
   return request;
 }
 
-std::optional<Failure> CounterCopies::failure_of(const Reply& reply) const {
-  return copy_outcome(context_, reply).failure;
-}
-
 // Tells the copies that know less. A write whose reply is lost is settled by reading: the record says what it
 // knows.
 void CounterCopies::spread() {
@@ -361,7 +352,7 @@ bool CounterCopies::spread_once() {
   for (std::size_t k = 0; k < open.size(); ++k) {
     auto& [copy, record] = open[k];
     sent_ = sent_ || is_stored(replies[k]) || replies[k].unknown();
-    copy->failure = failure_of(replies[k]);
+    copy->failure = copy_outcome(context_, replies[k]).failure;
     if (is_stored(replies[k])) {
       copy->record = std::move(record);
       copy->found = true;
@@ -376,7 +367,7 @@ bool CounterCopies::spread_once() {
 void CounterCopies::expect(Part part, const CounterRecord& wanted) const {
   const auto has = [&](const Copy& copy) { return copy.record && copy.record->covers(wanted); };
   if (any([&](const Copy& copy) { return copy.held && has(copy); })) return;
-  const auto failure = mcds::failure_of(part, copies_, has);
+  const auto failure = failure_of(part, copies_, has);
   if (!failure) return;
   // What was written on a copy that cannot be seen now may count.
   if (part == Part::changing && sent_) throw UnknownOutcome(failure->what(), failure->server());
@@ -399,7 +390,7 @@ CounterReading CounterCopies::reading() const {
 }
 
 CounterReading CounterCopies::get() {
-  look_and_rely();
+  look();
   answer_unchanged();
   return reading();
 }
@@ -441,7 +432,7 @@ SetResult CounterCopies::set(std::uint64_t value, std::optional<Duration> ttl, b
 bool CounterCopies::set_anyway(const MakingBase& make) {
   for (int attempts = 0; attempts < most_counts; ++attempts) {
     back_off(context_, attempts);
-    look_and_rely();
+    look();
     const CounterRecord mine = CounterRecord::reset(known_, *make());
     known_.learn(mine);
     spread();
@@ -482,7 +473,7 @@ bool CounterCopies::claim(const MakingBase& make) {
   if (!change(made)) return false;
   spread();
   const std::string& mark = made_.next.base.mark;
-  const auto failure = mcds::failure_of(Part::changing, copies_, [&](const Copy& copy) {
+  const auto failure = failure_of(Part::changing, copies_, [&](const Copy& copy) {
     return copy.record && copy.record->base.mark == mark;
   });
   // A copy that was not told was perhaps told of another's.

@@ -88,7 +88,6 @@ class CounterCopies {
   void end_those_before();
   void look();
   void rely() const;
-  void look_and_rely();
   void thaw();
   bool elsewhere(bool certainly = false);
   Kept* kept();
@@ -112,7 +111,6 @@ class CounterCopies {
   CounterRecord base_for(const Copy& copy) const;
   Request write(const Copy& copy, const CounterRecord& record,
                 std::optional<std::chrono::seconds> ttl = {}) const;
-  std::optional<Failure> failure_of(const Reply& reply) const;
   std::uint64_t next_base() const;
   template <typename Test>
   bool any(const Test& test) const;
