@@ -70,18 +70,6 @@ std::optional<RingShape> LogPlace::newest_in_use() const {
   return newest;
 }
 
-ConfCopies LogPlace::read_conf(bool everywhere) const {
-  ConfCopies confs;
-  for (const Reply& conf : execute_copies(context, Request::get(keys.conf()))) {
-    if (everywhere) expect_read(context.cluster, conf);
-    const bool hit = conf.outcome == Outcome::hit;
-    confs.copies.push_back(conf.failed()
-                               ? std::nullopt
-                               : std::optional(parse_in_use(hit ? conf.value : "", context.clock.wall())));
-  }
-  return confs;
-}
-
 bool LogPlace::elsewhere() {
   bool found = kept.elsewhere();
   if (!found) {
@@ -143,10 +131,6 @@ std::string LogPlace::key_of(const PartName& part) const {
       return keys_of(former).part(part.stored());
   }
   return keys.part(part.stored());
-}
-
-std::size_t LogPlace::server_of(std::int64_t chunk) const {
-  return context.cluster.placement().server_of(keys.part({chunk, 0}));
 }
 
 }  // namespace mcds

@@ -108,21 +108,20 @@ class ChunkReader {
     find_lost_directories();
     if (found_.flood) return {};
     for (ChunkText& chunk : chunks_) {
-      chunk.named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, named_until);
-      const LogDirectory& directory = directories_[chunk.chunk / chunks_per_directory];
+      const LogDirectory& directory = directory_of(chunk);
+      chunk.named = directory.named(chunk.chunk, named_until);
       for (const auto& [number, part] : chunk.parts) {
         const PartName name{chunk.chunk, number.part};
         const auto header = parse_part_header(part.value, name);
-        const bool known = !header || directory.state == LogDirectory::State::unreachable ||
-                           directory.knows(name, header->incarnation);
+        const bool known = !header || directory.unreachable || directory.knows(name, header->incarnation);
         if (!known) chunk.unnamed.emplace_back(name, header->incarnation);
       }
-      chunk.all_named = directories_[chunk.chunk / chunks_per_directory].named(chunk.chunk, WallTime::max());
+      chunk.all_named = directory.named(chunk.chunk, WallTime::max());
       chunk.last_named = directory.last_part_of(chunk.chunk);
       // It goes on, and nobody says how far.
       const auto first = chunk.parts.find({0, 0});
       const bool begun = first != chunk.parts.end() && !first->second.unreachable;
-      if (begun && directory.state == LogDirectory::State::unreachable) chunk.last_named = most_parts;
+      if (begun && directory.unreachable) chunk.last_named = most_parts;
     }
     return std::move(chunks_);
   }
@@ -133,52 +132,54 @@ class ChunkReader {
     PartName name;
   };
 
+  LogDirectory& directory_of(const ChunkText& chunk) {
+    return directories_[chunk.chunk / chunks_per_directory];
+  }
+
+  void ask(Request request, std::size_t position, std::int64_t part) {
+    asked_.push_back({position, {chunks_[position].chunk, part}});
+    batch_.push_back(std::move(request));
+    if (batch_.size() == requests_per_trip) send();
+  }
+  void ask(std::size_t position, std::int64_t part) {
+    ask(keys_.get({chunks_[position].chunk, part}), position, part);
+  }
+
   // Two parts of every chunk: that a first part is small does not prove that there is no second one.
   void ask_first(std::span<const std::int64_t> chunks) {
-    std::vector<Request> batch;
-    std::vector<Asked> asked;
-    std::vector<std::int64_t> groups;
+    const std::int64_t end = std::min(window_.first + 2, window_.end());
+    std::set<std::int64_t> groups;
     for (const std::int64_t chunk : chunks) {
-      for (std::int64_t part = window_.first; part < std::min(window_.first + 2, window_.end()); ++part) {
-        asked.push_back({chunks_.size(), {chunk, part}});
-        batch.push_back(keys_.get({chunk, part}));
-      }
       chunks_.push_back({.chunk = chunk, .parts = {}, .named = {}});
-      groups.push_back(chunk / chunks_per_directory);
+      for (std::int64_t part = window_.first; part < end; ++part) ask(chunks_.size() - 1, part);
+      groups.insert(chunk / chunks_per_directory);
     }
-    next_part_.assign(chunks_.size(), std::min(window_.first + 2, window_.end()));
-    std::sort(groups.begin(), groups.end());
-    groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
-    for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
-    batch.push_back(Request::get(keys_.conf()));
-    execute(batch, asked, groups);
+    next_part_.assign(chunks_.size(), end);
+    for (const std::int64_t group : groups) batch_.push_back(Request::get(keys_.directory(group)));
+    batch_.push_back(Request::get(keys_.conf()));
+    send({groups.begin(), groups.end()});
   }
 
   bool ask_further() {
-    std::vector<Request> batch;
-    std::vector<Asked> asked;
+    bool further = false;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const std::int64_t chunk = chunks_[i].chunk;
-      std::int64_t end = directories_[chunk / chunks_per_directory].last_part_of(chunk) + 2;
+      std::int64_t end = directory_of(chunks_[i]).last_part_of(chunks_[i].chunk) + 2;
       const auto before = chunks_[i].parts.find({0, next_part_[i] - 1});
       const bool goes_on = before != chunks_[i].parts.end() && !before->second.unreachable;
       if (goes_on) end = std::max(end, next_part_[i] + 1);
       end = std::min({end, window_.end(), next_part_[i] + parts_per_round});
       if (end <= next_part_[i] || (!goes_on && end <= next_part_[i] + 1)) continue;
-      for (std::int64_t part = next_part_[i]; part < end; ++part) {
-        asked.push_back({i, {chunk, part}});
-        batch.push_back(keys_.get({chunk, part}));
-      }
+      for (std::int64_t part = next_part_[i]; part < end; ++part) ask(i, part);
       next_part_[i] = end;
+      further = true;
     }
-    if (batch.empty()) return false;
-    execute(batch, asked, {});
-    return true;
+    send();
+    return further;
   }
 
   void leave_out_the_rest() {
     for (ChunkText& chunk : chunks_) {
-      const std::int64_t named = directories_[chunk.chunk / chunks_per_directory].last_part_of(chunk.chunk);
+      const std::int64_t named = directory_of(chunk).last_part_of(chunk.chunk);
       const std::int64_t end = window_.end();
       chunk.goes_on = end < most_parts && (named >= end || chunk.parts.contains({0, end - 1}));
       for (std::int64_t part = 0; part < window_.first; ++part) chunk.parts[{0, part}].unreachable = true;
@@ -189,58 +190,41 @@ class ChunkReader {
   // A part that was missing and stands before one that is there may have been created between the two looks;
   // it was there before the later one was. Only a part that is missing now is lost.
   void ask_holes() {
-    std::vector<Request> batch;
-    std::vector<Asked> asked;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       const auto& parts = chunks_[i].parts;
       const std::int64_t last = parts.empty() ? 0 : parts.rbegin()->first.part;
       for (std::int64_t part = 0; part < last; ++part) {
-        if (parts.contains({0, part})) continue;
-        asked.push_back({i, {chunks_[i].chunk, part}});
-        const PartName name{chunks_[i].chunk, part};
-        batch.push_back(keys_.get(name));
-        if (batch.size() == requests_per_trip) ask_these(batch, asked);
+        if (!parts.contains({0, part})) ask(i, part);
       }
     }
-    ask_these(batch, asked);
+    send();
   }
 
   // Versions before 0.2 placed further parts of an only copy by their own bytes: one that is named and not
   // where it belongs may be there. Of several copies it would be another's.
   void ask_misplaced() {
     if (!alone_) return;
-    std::vector<Request> batch;
-    std::vector<Asked> asked;
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
       const std::int64_t chunk = chunks_[i].chunk;
-      const std::int64_t end =
-          std::min(directories_[chunk / chunks_per_directory].last_part_of(chunk) + 1, most_parts);
+      const std::int64_t end = std::min(directory_of(chunks_[i]).last_part_of(chunk) + 1, most_parts);
       for (std::int64_t part = 1; part < end; ++part) {
         if (chunks_[i].parts.contains({0, part})) continue;
         Request request = keys_.get({chunk, part});
         const std::size_t server = context_.cluster.server_of(request);
         request.with.clear();
-        if (context_.cluster.server_of(request) == server) continue;
-        asked.push_back({i, {chunk, part}});
-        batch.push_back(std::move(request));
-        if (batch.size() == requests_per_trip) ask_these(batch, asked);
+        if (context_.cluster.server_of(request) != server) ask(std::move(request), i, part);
       }
     }
-    ask_these(batch, asked);
+    send();
   }
 
-  void ask_these(std::vector<Request>& batch, std::vector<Asked>& asked) {
-    if (!batch.empty()) execute(batch, asked, {});
-    batch.clear();
-    asked.clear();
-  }
-
-  // Parts first, then directories, then the conf key if there is one more.
-  void execute(std::vector<Request>& batch, const std::vector<Asked>& asked,
-               std::span<const std::int64_t> groups) {
+  // The parts that were asked for, then directories, then the conf key if there is one more.
+  void send(const std::vector<std::int64_t>& groups = {}) {
+    const auto batch = std::exchange(batch_, {});
+    const auto asked = std::exchange(asked_, {});
     for (std::size_t from = 0; from < batch.size() && !found_.flood; from += requests_per_trip) {
       auto replies = context_.cluster.execute(
-          std::span<const Request>(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
+          std::span(batch).subspan(from, std::min(requests_per_trip, batch.size() - from)));
       for (std::size_t i = 0; i < replies.size() && !found_.flood; ++i) {
         hold(replies[i]);
         if (found_.flood) return;
@@ -287,13 +271,8 @@ class ChunkReader {
 
   void take_directory(std::int64_t group, const Reply& reply) {
     LogDirectory& directory = directories_[group];
-    if (!usable(reply)) {
-      directory.state = LogDirectory::State::unreachable;
-      return;
-    }
-    directory.state =
-        reply.outcome == Outcome::hit ? LogDirectory::State::present : LogDirectory::State::missing;
-    if (reply.outcome != Outcome::hit) return;
+    directory.unreachable = !usable(reply);
+    if (directory.unreachable || reply.outcome != Outcome::hit) return;
     found_.directory = true;
     directory.add(reply.value);
     if (directory.damaged_lines() == 0) return;
@@ -307,7 +286,7 @@ class ChunkReader {
     for (const ChunkText& chunk : chunks_) {
       const std::int64_t group = chunk.chunk / chunks_per_directory;
       const LogDirectory& directory = directories_.at(group);
-      if (directory.state == LogDirectory::State::unreachable) continue;
+      if (directory.unreachable) continue;
       for (const auto& [number, text] : chunk.parts) {
         const PartName name{chunk.chunk, number.part};
         const auto header = parse_part_header(text.value, name);
@@ -321,10 +300,8 @@ class ChunkReader {
   void find_lost_directories() {
     const auto suspects = groups_without_their_parts();
     if (suspects.empty()) return;
-    const std::vector<std::int64_t> groups(suspects.begin(), suspects.end());
-    std::vector<Request> batch;
-    for (const std::int64_t group : groups) batch.push_back(Request::get(keys_.directory(group)));
-    execute(batch, {}, groups);
+    for (const std::int64_t group : suspects) batch_.push_back(Request::get(keys_.directory(group)));
+    send({suspects.begin(), suspects.end()});
     const auto lost = groups_without_their_parts();
     for (ChunkText& chunk : chunks_) chunk.directory_lost = lost.contains(chunk.chunk / chunks_per_directory);
   }
@@ -338,6 +315,8 @@ class ChunkReader {
   PartWindow window_;
   std::vector<ChunkText> chunks_;
   std::vector<std::int64_t> next_part_;
+  std::vector<Request> batch_;
+  std::vector<Asked> asked_;
   std::size_t bytes_ = 0;
   std::map<std::int64_t, LogDirectory> directories_;
 };

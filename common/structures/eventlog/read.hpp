@@ -42,7 +42,7 @@ using NamedPart = std::pair<PartName, std::string>;  // and its incarnation
 // One directory's lines. Names that were withdrawn do not count.
 class LogDirectory {
  public:
-  enum class State { missing, present, unreachable } state = State::missing;
+  bool unreachable = false;
   // Foreign lines are skipped and counted.
   void add(std::string_view value);
   // The incarnations named for each part of this chunk, up to `until`.

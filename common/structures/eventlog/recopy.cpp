@@ -48,19 +48,8 @@ class LogRecopy {
 
   // Of all copies that answer.
   std::vector<InUse> read(const LogNumber& number, bool everywhere) const {
-    std::vector<InUse> conf;
-    std::optional<Failure> silence;
-    bool answered = false;
-    const Context numbered = number.in(context_);
-    for (const Reply& reply : execute_copies(numbered, Request::get(conf_key(number)))) {
-      const auto read = attempt([&] { expect_read(context_.cluster, reply); });
-      answered = answered || !read.failure();
-      if (read.failure()) silence = read.failure();
-      if (reply.outcome == Outcome::hit)
-        conf = united(std::move(conf), parse_in_use(reply.value, context_.clock.wall()));
-    }
-    if (silence && (everywhere || !answered)) raise(*silence);
-    return conf;
+    return read_conf(number.in(context_), conf_key(number), everywhere ? ConfAnswers::all : ConfAnswers::one)
+        .all();
   }
 
   // Step 1: the log leaves `from` for the context's number of copies. False: it had left before. Throws, and
