@@ -210,7 +210,7 @@ struct LogReader::Parts {
   // from before they said it, or under one whose events have all expired.
   void follow(CursorState& state) {
     for (int look = 0; look < 2; ++look) {
-      place.remember(place.read_conf().all());
+      place.remember(read_conf(place.context, place.keys.conf()).all());
       if (take_over(state)) return;
       if (look == 0 && !place.elsewhere()) break;
     }
@@ -218,7 +218,8 @@ struct LogReader::Parts {
     if (state.ring == place.keys.ring() || !is_numbered_otherwise(state.ring)) return;
     // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
     // until now.
-    for (const auto& conf : place.read_conf(ConfAnswers::all).copies) place.remember(*conf);
+    for (const auto& conf : read_conf(place.context, place.keys.conf(), ConfAnswers::all).copies)
+      place.remember(*conf);
     if (take_over(state)) return;
     state.parts.clear();
     state.lost.clear();

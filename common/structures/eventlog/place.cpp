@@ -64,7 +64,7 @@ void LogPlace::use_shape(const std::optional<RingShape>& asked) {
 
 std::optional<RingShape> LogPlace::newest_in_use() const {
   std::optional<RingShape> newest;
-  for (const InUse& one : read_conf().all()) {
+  for (const InUse& one : read_conf(context, keys.conf()).all()) {
     if (const auto found = RingShape::parse(one.what)) newest = found;
   }
   return newest;
@@ -86,7 +86,7 @@ bool LogPlace::elsewhere() {
 // it may not say: LogFound::conf_may_lack.
 void LogPlace::let_begin() {
   repair_only(
-      copies, context.clock, [&](bool) { return read_conf(); },
+      copies, context.clock, [&](bool) { return read_conf(context, keys.conf()); },
       [&](const ConfCopies& confs, std::size_t copy) {
         add_to_conf(copies.at(copy), keys.conf(), confs.all());
       });

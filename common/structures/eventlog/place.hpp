@@ -33,9 +33,6 @@ struct LogPlace {
   // Throws that the log is kept in another number of copies by now.
   [[noreturn]] void refuse(const LogMove& move);
 
-  ConfCopies read_conf(ConfAnswers wanted = ConfAnswers::any) const {
-    return mcds::read_conf(context, keys.conf(), wanted);
-  }
   // The former rings that it names.
   void remember(std::span<const InUse> conf);
   LogKeys keys_of(const FormerRing& former) const;

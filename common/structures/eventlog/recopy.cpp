@@ -277,7 +277,8 @@ Kept::Recopied recopy_log(const Context& context, std::string_view name) {
     }
     if (place->copies == context.copies) {
       // Whoever began it may not have come to its end.
-      if (const auto move = last_move(log.read_conf().all())) recopy.complete(move->from, true);
+      if (const auto move = last_move(read_conf(context, log.keys.conf()).all()))
+        recopy.complete(move->from, true);
       return {.found = true, .from = place->copies};
     }
     const LogNumber from{place->copies, place->unmarked};
@@ -300,7 +301,7 @@ std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view nam
   LogPlace log(context, name, asked);
   static_cast<void>(log.elsewhere());
   if (log.guessed) log.use_shape(log.newest_in_use().value_or(log.shape));
-  log.remember(log.read_conf().all());
+  log.remember(read_conf(context, log.keys.conf()).all());
   const RingShape& shape = log.shape;
   const std::int64_t now = shape.chunk_of(context.clock.wall());
   const auto keys_of_ring = [&](const LogKeys& ring) {
