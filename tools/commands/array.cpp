@@ -27,10 +27,14 @@ struct ArrayOptions {
 using Options = std::shared_ptr<ArrayOptions>;
 using Elements = std::vector<std::string>;
 
+Array array_of(Session& session, const ArrayOptions& options) {
+  return {session.context_with_copies(), options.name};
+}
+
 std::optional<ArrayEncoding> encoding_of(Session& session, const ArrayOptions& options) {
   if (options.lock && options.encoding != "json") {
-    const bool is_json = options.encoding.empty() &&
-                         Array(session.context_with_copies(), options.name).fetch(ArrayEncoding::json).found;
+    const bool is_json =
+        options.encoding.empty() && array_of(session, options).fetch(ArrayEncoding::json).found;
     if (is_json) return ArrayEncoding::json;
     throw InvalidInput(
         "--lock is for an array that is stored as JSON; give --encoding json to create one, or omit --lock: "
@@ -118,7 +122,7 @@ Batch<std::string> element_batch(const ArrayOptions& options) {
 ExitStatus change_lines(Session& session, const ArrayOptions& options, Change kind) {
   const auto encoding = encoding_of(session, options);
   const bool adds = kind == Change::add;
-  Array array(session.context_with_copies(), options.name);
+  Array array = array_of(session, options);
   std::uint64_t changed = 0;
   bool created = false;
   bool found = false;
@@ -153,8 +157,8 @@ ExitStatus change_lines(Session& session, const ArrayOptions& options, Change ki
 
 ExitStatus change_in_one_step(Session& session, const ArrayOptions& options, const Elements& add,
                               const Elements& remove) {
-  const auto changed = Array(session.context_with_copies(), options.name)
-                           .change(add, remove, encoding_of(session, options), options.lock);
+  const auto changed =
+      array_of(session, options).change(add, remove, encoding_of(session, options), options.lock);
   return answer_step(session, options, changed, add.size(), remove.size());
 }
 
@@ -204,8 +208,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
   } else {
     elements = elements_of(options, options.values);
   }
-  const auto changed =
-      Array(session.context_with_copies(), options.name).replace(elements, encoding, options.lock);
+  const auto changed = array_of(session, options).replace(elements, encoding, options.lock);
   JsonObject answer("array", options.name);
   answer.number("count", elements.size()).boolean("created", changed.created);
   answer_from(session, answer, {changed.server, changed.copies}, std::to_string(elements.size()));
@@ -213,8 +216,7 @@ ExitStatus replace(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus clear(Session& session, const ArrayOptions& options) {
-  const auto changed =
-      Array(session.context_with_copies(), options.name).clear(encoding_of(session, options), options.lock);
+  const auto changed = array_of(session, options).clear(encoding_of(session, options), options.lock);
   if (!changed.found) return not_found(session, options, changed.server);
   JsonObject answer("array", options.name);
   return answer_yes_from(session, answer.boolean("cleared", true), {changed.server, changed.copies}, true);
@@ -228,7 +230,7 @@ void warn_of_loss(Session& session, const JournalLoss& loss) {
 }
 
 Array::Contents read(Session& session, const ArrayOptions& options) {
-  auto contents = Array(session.context_with_copies(), options.name).fetch(encoding_of(session, options));
+  auto contents = array_of(session, options).fetch(encoding_of(session, options));
   if (!contents.complete()) warn_of_loss(session, contents.loss);
   warn_if_degraded(session);
   return contents;
@@ -298,7 +300,7 @@ ExitStatus count(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus compact(Session& session, const ArrayOptions& options) {
-  Array array(session.context_with_copies(), options.name);
+  Array array = array_of(session, options);
   JsonObject answer("array", options.name);
   if (const auto compacted = array.compact()) {
     if (compacted->away)
@@ -319,17 +321,16 @@ ExitStatus compact(Session& session, const ArrayOptions& options) {
 }
 
 ExitStatus recopy(Session& session, const ArrayOptions& options) {
-  const Array::Recopied recopied = Array(session.context_with_copies(), options.name).recopy();
+  const Array::Recopied recopied = array_of(session, options).recopy();
   return answer_recopied(session, JsonObject("array", options.name), recopied.found, recopied.from);
 }
 
 ExitStatus drop(Session& session, const ArrayOptions& options) {
-  return answer_dropped(session, JsonObject("array", options.name),
-                        Array(session.context_with_copies(), options.name).drop());
+  return answer_dropped(session, JsonObject("array", options.name), array_of(session, options).drop());
 }
 
 ExitStatus where(Session& session, const ArrayOptions& options) {
-  return print_where(session, Array(session.context_with_copies(), options.name).keys());
+  return print_where(session, array_of(session, options).keys());
 }
 
 Verb& declare(Command& command, const Options& options, ExitStatus (*run)(Session&, const ArrayOptions&),

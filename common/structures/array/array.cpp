@@ -167,7 +167,7 @@ Array::Changed Array::clear(std::optional<ArrayEncoding> encoding, bool lock) {
 
 Array::Changed Array::apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock) {
   if (encoding != ArrayEncoding::json) {
-    const Changed changed = append(step, encoding);
+    const Changed changed = append(step, encoding, context_.random.token());
     if (changed.found || encoding) return changed;
     if (!may_be_json() && !step.creates) return changed;
   }
@@ -213,12 +213,8 @@ Result<Journal::Appended> Array::append_to(const Writing& writing, std::size_t c
   });
 }
 
-// Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing.
-Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding) {
-  return append(step, encoding, context_.random.token());
-}
-
-// Under the same ids however often it is repeated.
+// Not found: there is no journal, and either a JSON array, or nothing and `step` creates nothing. Under the
+// same ids however often it is repeated.
 Array::Changed Array::append(const Step& step, std::optional<ArrayEncoding> encoding,
                              const std::string& operation) {
   Writing writing{step, {}, std::vector<Writing::Copy>(copies_.size())};
@@ -371,8 +367,8 @@ bool Array::take_back(const Writing& writing) const {
 
 Array::Creation Array::creation(const Context& context, const Step& step,
                                 std::optional<ArrayEncoding> encoding) const {
-  const std::size_t json_server = context_.cluster.placement().server_of(json_key());
-  const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key()).on(json_server)};
+  const std::size_t json_server = context_.cluster.placement().server_of(json_key_);
+  const std::vector<Request> batch{Request::get(kept_.key()), Request::get(json_key_).on(json_server)};
   const auto replies = context.cluster.execute(batch);
   expect_read(context_.cluster, replies[0]);
   if (may_be_json()) expect_read(context_.cluster, replies[1]);
@@ -391,7 +387,7 @@ Array::Creation Array::creation(const Context& context, const Step& step,
 Array::Changed Array::update_json(const Step& step, bool lock) {
   check_json(step.add);
   if (!lock) return cas_json(step);
-  Lock guard = Lock::at_key(context_, json_key() + ":lock");
+  Lock guard = Lock::at_key(context_, json_key_ + ":lock");
   const Lock::Answer answer = guard.acquire({.ttl = lock_ttl, .holder = {}, .wait = lock_wait});
   if (!answer.lease)
     throw Contention("another program holds the array's lock; try again",
@@ -441,7 +437,7 @@ Array::Changed Array::cas_json(const Step& step) {
     return write;
   };
   const CasUpdateResult result =
-      cas_update(context_, json_key(), unless_applied(decide, "change of the array"));
+      cas_update(context_, json_key_, unless_applied(decide, "change of the array"));
   changed.created = changed.created && changed.found;
   changed.server = result.server;
   if (changed.created) kept_.confirm([&] { return take_back_json(written); });
@@ -451,10 +447,10 @@ Array::Changed Array::cas_json(const Step& step) {
 // As long as nobody has changed it.
 bool Array::take_back_json(const std::string& created) const {
   Cluster& cluster = context_.cluster;
-  const Reply there = expect_read(cluster, cluster.execute(Request::gets(json_key())));
+  const Reply there = expect_read(cluster, cluster.execute(Request::gets(json_key_)));
   if (there.outcome != Outcome::hit) return true;
   if (there.value != created || there.cas.value == 0) return false;
-  const Reply removed = cluster.execute(Request::remove_if(json_key(), there.cas));
+  const Reply removed = cluster.execute(Request::remove_if(json_key_, there.cas));
   return expect(cluster, removed).outcome == Outcome::deleted;
 }
 
@@ -470,7 +466,7 @@ Array::Contents Array::fetch_here(std::optional<ArrayEncoding> encoding) const {
     contents = fetch_journals();
     if (contents.found || encoding) return contents;
   }
-  const Reply reply = context_.cluster.execute(Request::get(json_key()));
+  const Reply reply = context_.cluster.execute(Request::get(json_key_));
   if (reply.failed() && !may_be_json() && !encoding) return contents;
   expect_read(context_.cluster, reply);
   if (encoding || reply.outcome == Outcome::hit) contents.server = reply.server;
@@ -511,7 +507,7 @@ JournalContents Array::read_first() const {
 std::vector<PlacedKey> Array::keys() const {
   JournalContents stored = read_first();
   if (!stored.found && kept_.elsewhere()) stored = read_first();
-  if (!stored.found && may_be_json() && fetch_here(ArrayEncoding::json).found) return {{json_key(), {}}};
+  if (!stored.found && may_be_json() && fetch_here(ArrayEncoding::json).found) return {{json_key_, {}}};
   std::vector<PlacedKey> keys{{kept_.key(), {}}};
   for (std::string& segment : stored.segments) keys.push_back({std::move(segment), kept_.key()});
   return keys;

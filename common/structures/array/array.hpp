@@ -94,7 +94,6 @@ class Array {
   std::vector<std::string> deleted_by(const std::string& operation,
                                       std::span<const std::string> remove) const;
   Changed apply(const Step& step, std::optional<ArrayEncoding> encoding, bool lock);
-  Changed append(const Step& step, std::optional<ArrayEncoding> encoding);
   Changed append(const Step& step, std::optional<ArrayEncoding> encoding, const std::string& operation);
   // needless: there is a journal, and it is full. other: it has the JSON encoding.
   enum class Creation { needless, wanted, unwanted, other };
@@ -122,7 +121,6 @@ class Array {
   Changed cas_json(const Step& step);
   bool take_back_json(const std::string& created) const;
   void expect_no_journal() const;
-  std::string json_key() const { return json_key_; }
   // Of several copies none is JSON. A client that used fewer may have left such an array: it is looked for,
   // so that it is not taken for nothing, and its server need not answer.
   bool may_be_json() const { return copies_.size() == 1; }

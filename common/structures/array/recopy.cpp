@@ -195,14 +195,14 @@ void Array::move(Recopying& change, const std::string& name, const Journal::Opti
 
 bool Array::drop() {
   const bool found = kept_.drop();
-  const Reply json = expect(context_.cluster, context_.cluster.execute(Request::remove(json_key())));
+  const Reply json = expect(context_.cluster, context_.cluster.execute(Request::remove(json_key_)));
   return found || json.outcome == Outcome::deleted;
 }
 
 Array::Recopied Array::recopy() {
   const Recopied recopied = kept_.recopy();
   if (recopied.found) return recopied;
-  const Reply json = context_.cluster.execute(Request::get(json_key()));
+  const Reply json = context_.cluster.execute(Request::get(json_key_));
   if (expect_read(context_.cluster, json).outcome == Outcome::hit)
     throw Failure(ErrorCode::bad_data, "an array with the JSON encoding has one copy",
                   context_.cluster.address_of(json.server));

@@ -111,6 +111,7 @@ class Elements {
   static void move(Recopying& change, const std::string& structure, const std::string& name,
                    const Journal::Options& options);
   bool take_back(std::span<const Element> elements) const;
+  Listing fetch_of(const Kept::Place& place, const Visit& visit) const;
   bool lists_nothing(const Kept::Place& place) const;
   void refuse_ends(const Kept::Place& place) const;
   // If nothing is found: whether it is under other keys, which are used from now on.

@@ -285,21 +285,21 @@ void Elements::move(Recopying& change, const std::string& structure, const std::
   change.finish();
 }
 
-bool Elements::lists_nothing(const Kept::Place& place) const {
+Elements::Listing Elements::fetch_of(const Kept::Place& place, const Visit& visit) const {
   Context context = context_;
   context.copies = place.copies;
-  const auto listing = Elements(context, structure_, name_, options_).fetch([](Found&) {});
+  return Elements(context, structure_, name_, options_).fetch(visit);
+}
+
+bool Elements::lists_nothing(const Kept::Place& place) const {
+  const Listing listing = fetch_of(place, [](Found&) {});
   return listing.complete() && listing.present == 0;
 }
 
 // Several copies would restore what has ended, from the copy that ends last.
 void Elements::refuse_ends(const Kept::Place& place) const {
-  Context context = context_;
-  context.copies = place.copies;
   std::size_t ending = 0;
-  Elements(context, structure_, name_, options_).fetch([&](const Found& found) {
-    ending += found.ends ? 1 : 0;
-  });
+  fetch_of(place, [&](const Found& found) { ending += found.ends ? 1 : 0; });
   if (ending == 0) return;
   throw Failure(ErrorCode::bad_data,
                 std::to_string(ending) + (ending == 1 ? " element expires" : " elements expire") +

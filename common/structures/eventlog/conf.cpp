@@ -6,6 +6,7 @@
 #include "common/base/bytes.hpp"
 #include "common/base/errors.hpp"
 #include "common/primitives/key_names.hpp"
+#include "common/primitives/several/copies.hpp"
 
 namespace mcds {
 
@@ -121,6 +122,19 @@ bool ConfCopies::lacks(std::size_t copy) const {
   if (copies[copy]->empty() && !lines.empty()) return true;
   if (std::all_of(lines.begin(), lines.end(), is_shape)) return false;
   return united(*copies[copy], lines) != *copies[copy];
+}
+
+ConfCopies read_conf(const Context& context, const std::string& key, ConfAnswers wanted) {
+  ConfCopies confs;
+  std::vector<std::optional<Failure>> failures;
+  for (const Reply& reply : execute_copies(context, Request::get(key))) {
+    failures.push_back(attempt([&] { expect_read(context.cluster, reply); }).failure());
+    const auto lines = parse_in_use(reply.outcome == Outcome::hit ? reply.value : "", context.clock.wall());
+    confs.copies.push_back(failures.back() ? std::nullopt : std::optional(lines));
+  }
+  if (wanted == ConfAnswers::all) expect_all(failures);
+  if (const auto failure = failure_of_all(failures); failure && wanted != ConfAnswers::any) raise(*failure);
+  return confs;
 }
 
 bool change_conf(const Context& context, const std::string& key, const NextConf& next) {

@@ -72,6 +72,10 @@ struct ConfCopies {
   static bool may_be_late() { return false; }
 };
 
+// Throws if too few of them answer.
+enum class ConfAnswers { any, one, all };
+ConfCopies read_conf(const Context& context, const std::string& key, ConfAnswers wanted = ConfAnswers::any);
+
 // Puts what `next` makes of it in a conf key's place, by cas; nullopt: leave it, and false. Throws if there
 // is no answer.
 using NextConf = std::function<std::optional<std::vector<InUse>>(const std::vector<InUse>& seen)>;

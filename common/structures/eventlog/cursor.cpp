@@ -53,6 +53,13 @@ PartName part_of_copy(const PartName& name) {
   return {name.chunk, name.part % parts_per_copy, name.part / parts_per_copy};
 }
 
+template <typename To>
+void rename(CursorState& state, const To& to) {
+  for (auto& [name, consumed] : std::exchange(state.parts, {})) state.parts.emplace(to(name), consumed);
+  for (const auto& [name, incarnation] : std::exchange(state.lost, {}))
+    state.lost.emplace(to(name), incarnation);
+}
+
 // False for a line that no cursor of ours contains.
 bool read_line(CursorState& state, std::string_view line) {
   const auto words = words_of(line);
@@ -200,27 +207,16 @@ CursorState CursorState::parse(std::string_view text, std::string_view file) {
 void CursorState::tell_copies_apart(std::size_t copies) {
   if (copies == 1) return;
   if (std::exchange(version, 2) == 2) return;
-  std::map<PartName, Consumed> split_parts;
-  for (auto& [name, consumed] : parts) split_parts.emplace(part_of_copy(name), std::move(consumed));
-  parts = std::move(split_parts);
-  std::set<std::pair<PartName, std::string>> split_lost;
-  for (const auto& [name, incarnation] : lost) split_lost.emplace(part_of_copy(name), incarnation);
-  lost = std::move(split_lost);
+  rename(*this, part_of_copy);
 }
 
 void CursorState::change_rings(std::int64_t before, std::int64_t now) {
   version = 2;
-  const auto changed = [&](PartName name) {
+  rename(*this, [&](PartName name) {
     const std::int64_t to = name.ring() == 0 ? before : name.ring() == now ? 0 : name.ring();
     name.copy = name.copy % PartName::copies_per_ring + to * PartName::copies_per_ring;
     return name;
-  };
-  std::map<PartName, Consumed> changed_parts;
-  for (auto& [name, consumed] : parts) changed_parts.emplace(changed(name), std::move(consumed));
-  parts = std::move(changed_parts);
-  std::set<std::pair<PartName, std::string>> changed_lost;
-  for (const auto& [name, incarnation] : lost) changed_lost.emplace(changed(name), incarnation);
-  lost = std::move(changed_lost);
+  });
 }
 
 void CursorState::forget_before(std::int64_t chunk) {

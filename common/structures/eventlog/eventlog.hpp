@@ -89,9 +89,6 @@ struct LogSummary {
   // Servers that could not be asked; only reads that tolerate this have any.
   std::vector<Failure> unreachable;
 
-  std::optional<RingShape> newest_shape() const {
-    return shapes.empty() ? std::nullopt : std::optional(shapes.back());
-  }
   bool found_nothing() const { return parts == 0 && !directory; }
 };
 

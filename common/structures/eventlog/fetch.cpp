@@ -185,49 +185,6 @@ struct LogReader::Parts {
     }
   }
 
-  LogSummary fetch(const LogRange& range, LogSink& sink) {
-    auto [low, high] = window(place.context.clock.wall());
-    std::optional<WallTime> first = range.first;
-    if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
-    const WallTime kept_from = shape().start_of(low + 1);
-    if (first && *first < kept_from) {
-      sink.gap({LogGap::Reason::expired, *first, std::min(kept_from, range.last.value_or(kept_from))});
-    }
-    if (first) low = std::max(low, shape().chunk_of(*first));
-    if (range.last) high = std::min(high, shape().chunk_of(*range.last));
-    CursorState state;
-    RangeSink in_range(range, sink);
-    const auto all = [&] {
-      LogReading reading{in_range};
-      read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
-      return LogSummary(std::move(reading.found));
-    };
-    LogSummary summary = all();
-    if (summary.declined) return summary;
-    if (summary.found_nothing() && place.elsewhere()) summary = all();
-    summary.events = in_range.events();
-    return summary;
-  }
-
-  LogSummary deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit, bool tolerant) {
-    const WallTime now = place.context.clock.wall();
-    const auto [low, high] = window(now);
-    adopt(state, now, sink);
-    LogReading reading{sink, tolerant};
-    auto ended_in = read({span_of(low, high), limit}, state, reading);
-    if (reading.found.found_nothing() && place.elsewhere()) {
-      state.ring = place.keys.ring();
-      reading.found = {};
-      ended_in = read({span_of(low, high), limit}, state, reading);
-    }
-    if (ended_in) {
-      state.seen = std::min(now, shape().start_of(*ended_in));
-    } else if (reading.found.unreachable.empty() || !state.seen) {
-      state.seen = now;  // a new reader was promised no history of servers that do not answer
-    }
-    return std::move(reading.found);
-  }
-
   // Checks that the cursor is this log's, and reports what expired since it was last here.
   void adopt(CursorState& state, WallTime now, LogSink& sink) {
     const std::string& ring = place.keys.ring();
@@ -253,7 +210,7 @@ struct LogReader::Parts {
   // from before they said it, or under one whose events have all expired.
   void follow(CursorState& state) {
     for (int look = 0; look < 2; ++look) {
-      place.remember(place.read_conf().all());
+      place.remember(read_conf(place.context, place.keys.conf()).all());
       if (take_over(state)) return;
       if (look == 0 && !place.elsewhere()) break;
     }
@@ -261,7 +218,8 @@ struct LogReader::Parts {
     if (state.ring == place.keys.ring() || !is_numbered_otherwise(state.ring)) return;
     // What was delivered must not be forgotten only because the copy that tells of its ring is silent, or was
     // until now.
-    for (const auto& conf : place.read_conf(true).copies) place.remember(*conf);
+    for (const auto& conf : read_conf(place.context, place.keys.conf(), ConfAnswers::all).copies)
+      place.remember(*conf);
     if (take_over(state)) return;
     state.parts.clear();
     state.lost.clear();
@@ -287,35 +245,6 @@ struct LogReader::Parts {
     }
     return false;
   }
-
-  LogSummary poll(CursorState& state, LogSink& sink) {
-    const WallTime now = place.context.clock.wall();
-    const auto [low, high] = window(now);
-    const bool behind = !state.seen || *state.seen < now - shape().kept() / 2;
-    if (behind || state.ring != place.keys.ring()) return deliver(state, sink, std::nullopt, true);
-    forget_old(state, now);
-    sizes.erase(sizes.begin(), sizes.lower_bound(low));
-    const std::int64_t recent = std::max(low, high - 3);
-    std::vector<std::int64_t> chunks;
-    if (turn <= low) {
-      turn = low;
-      turn_began = now;
-    }
-    for (std::size_t bytes = 0;
-         turn < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll; ++turn) {
-      const auto size = sizes.find(turn);
-      if (size != sizes.end()) bytes += size->second;
-      chunks.push_back(turn);
-    }
-    for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
-    LogReading reading{sink, true};
-    read({chunks}, state, reading);
-    if (turn >= recent) {
-      if (reading.found.unreachable.empty()) state.seen = turn_began;
-      turn = 0;
-    }
-    return std::move(reading.found);
-  }
 };
 
 LogReader::LogReader(Context context, std::string_view name, const RingShape& shape)
@@ -328,16 +257,78 @@ const RingShape& LogReader::shape() const {
 }
 
 LogSummary LogReader::fetch(const LogRange& range, LogSink& sink) {
-  return parts_->fetch(range, sink);
+  auto [low, high] = parts_->window(parts_->place.context.clock.wall());
+  std::optional<WallTime> first = range.first;
+  if (range.after) first = std::max(first.value_or(WallTime{}), range.after->time());
+  const WallTime kept_from = shape().start_of(low + 1);
+  if (first && *first < kept_from) {
+    sink.gap({LogGap::Reason::expired, *first, std::min(kept_from, range.last.value_or(kept_from))});
+  }
+  if (first) low = std::max(low, shape().chunk_of(*first));
+  if (range.last) high = std::min(high, shape().chunk_of(*range.last));
+  CursorState state;
+  RangeSink in_range(range, sink);
+  const auto all = [&] {
+    LogReading reading{in_range};
+    parts_->read({span_of(low, high), std::nullopt, range.only_if_sole}, state, reading);
+    return LogSummary(std::move(reading.found));
+  };
+  LogSummary summary = all();
+  if (summary.declined) return summary;
+  if (summary.found_nothing() && parts_->place.elsewhere()) summary = all();
+  summary.events = in_range.events();
+  return summary;
 }
 
 LogSummary LogReader::deliver(CursorState& state, LogSink& sink, std::optional<std::uint64_t> limit,
                               bool tolerant) {
-  return parts_->deliver(state, sink, limit, tolerant);
+  const WallTime now = parts_->place.context.clock.wall();
+  const auto [low, high] = parts_->window(now);
+  parts_->adopt(state, now, sink);
+  LogReading reading{sink, tolerant};
+  auto ended_in = parts_->read({span_of(low, high), limit}, state, reading);
+  if (reading.found.found_nothing() && parts_->place.elsewhere()) {
+    state.ring = parts_->place.keys.ring();
+    reading.found = {};
+    ended_in = parts_->read({span_of(low, high), limit}, state, reading);
+  }
+  if (ended_in) {
+    state.seen = std::min(now, shape().start_of(*ended_in));
+  } else if (reading.found.unreachable.empty() || !state.seen) {
+    state.seen = now;  // a new reader was promised no history of servers that do not answer
+  }
+  return std::move(reading.found);
 }
 
 LogSummary LogReader::poll(CursorState& state, LogSink& sink) {
-  return parts_->poll(state, sink);
+  Parts& parts = *parts_;
+  const WallTime now = parts.place.context.clock.wall();
+  const auto [low, high] = parts.window(now);
+  const bool behind = !state.seen || *state.seen < now - shape().kept() / 2;
+  if (behind || state.ring != parts.place.keys.ring()) return deliver(state, sink, std::nullopt, true);
+  parts.forget_old(state, now);
+  parts.sizes.erase(parts.sizes.begin(), parts.sizes.lower_bound(low));
+  const std::int64_t recent = std::max(low, high - 3);
+  std::vector<std::int64_t> chunks;
+  if (parts.turn <= low) {
+    parts.turn = low;
+    parts.turn_began = now;
+  }
+  for (std::size_t bytes = 0;
+       parts.turn < recent && bytes < old_bytes_per_poll && chunks.size() < old_chunks_per_poll;
+       ++parts.turn) {
+    const auto size = parts.sizes.find(parts.turn);
+    if (size != parts.sizes.end()) bytes += size->second;
+    chunks.push_back(parts.turn);
+  }
+  for (std::int64_t chunk = recent; chunk <= high; ++chunk) chunks.push_back(chunk);
+  LogReading reading{sink, true};
+  parts.read({chunks}, state, reading);
+  if (parts.turn >= recent) {
+    if (reading.found.unreachable.empty()) state.seen = parts.turn_began;
+    parts.turn = 0;
+  }
+  return std::move(reading.found);
 }
 
 }  // namespace mcds

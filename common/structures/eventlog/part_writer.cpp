@@ -21,16 +21,15 @@ bool holds(std::string_view part, std::string_view lines) {
 
 }  // namespace
 
-std::optional<std::size_t> PartWriter::append(std::int64_t chunk, const std::string& lines) {
-  std::optional<std::size_t> server;
-  lines_in_pieces(lines, [&](const std::string& piece, std::size_t first, std::size_t last) {
-    if (first != 0 && !server) return;
-    server = append_piece(chunk, piece);
-    if (!server) return;
+bool PartWriter::append(std::int64_t chunk, const std::string& lines) {
+  bool done = true;
+  lines_in_pieces(lines, [&](const std::string& piece, std::size_t, std::size_t last) {
+    done = done && append_piece(chunk, piece);
+    if (!done) return;
     stored_ = last;
     if (piece.size() != lines.size()) perhaps_ = true;
   });
-  return server;
+  return done;
 }
 
 void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
@@ -48,7 +47,7 @@ void PartWriter::restore(std::int64_t chunk, std::string_view lines) {
   done.value();
 }
 
-std::optional<std::size_t> PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
+bool PartWriter::append_piece(std::int64_t chunk, const std::string& lines) {
   if (parts_.size() > 1000) parts_.erase(parts_.begin());
   std::int64_t& part = parts_[chunk];
   for (int step = 0; step < largest_walk && part < most_parts; ++step) {
@@ -57,23 +56,23 @@ std::optional<std::size_t> PartWriter::append_piece(std::int64_t chunk, const st
     if (may_begin_ && std::exchange(missing_, std::nullopt) == name) {
       if (create(name, lines) != Stored::yes) continue;
       guessed_ = false;
-      return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
+      return true;
     }
     Stored stored = append_to(name, lines);
     if (stored == Stored::refused) {
       const Look found = look(name, lines, last_part);
       if (found == Look::stored) stored = Stored::yes;
       if (found == Look::again) stored = Stored::again;
-      if (found == Look::elsewhere || found == Look::left) return std::nullopt;
+      if (found == Look::elsewhere || found == Look::left) return false;
       if (found == Look::nowhere) {
         missing_ = name;
-        return std::nullopt;
+        return false;
       }
       if (found == Look::missing) stored = create(name, lines);
     }
     if (stored == Stored::yes) {
       guessed_ = false;
-      return context_->cluster.placement().server_of(keys_.part({chunk, 0}));
+      return true;
     }
     if (stored == Stored::refused) part = std::max(part + 1, last_part);
   }

@@ -25,14 +25,14 @@ class PartWriter {
   PartWriter(Context& context, const RingShape& shape, const LogKeys& keys, std::size_t copies)
       : context_(&context), shape_(shape), keys_(keys), copies_(copies), alone_(copies == 1) {}
 
-  // Whole event lines, at most batch_size; the server they went to. nullopt: there is not even a directory,
-  // or no conf key, and nobody has looked for the log elsewhere, see may_begin; or the log has left, see
-  // take_left. Throws NotApplied, UnknownOutcome, Contention.
-  std::optional<std::size_t> append(std::int64_t chunk, const std::string& lines);
+  // Whole event lines, at most batch_size. False: there is not even a directory, or no conf key, and nobody
+  // has looked for the log elsewhere, see may_begin; or the log has left, see take_left. Throws NotApplied,
+  // UnknownOutcome, Contention.
+  bool append(std::int64_t chunk, const std::string& lines);
   // From now on directories are created.
   void may_begin() { may_begin_ = true; }
-  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() returns
-  // nullopt, and this has it. Until append() has stored something.
+  // The shape is a guess: where nothing is there yet and the conf key names a newer one, append() puts
+  // nothing, and this has it. Until append() has stored something.
   void guess() { guessed_ = true; }
   void settle() { guessed_ = false; }
   // Another copy has the present lines: this one follows, where readers still read.
@@ -65,7 +65,7 @@ class PartWriter {
   enum class Stored { yes, refused, again, nowhere };
   enum class Look { stored, full, missing, again, nowhere, elsewhere, left };
 
-  std::optional<std::size_t> append_piece(std::int64_t chunk, const std::string& lines);
+  bool append_piece(std::int64_t chunk, const std::string& lines);
   Stored append_to(const PartName& name, const std::string& lines);
   Look look(const PartName& name, const std::string& lines, std::int64_t& last_part);
   Stored create(const PartName& name, const std::string& lines);

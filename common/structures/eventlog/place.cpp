@@ -64,22 +64,10 @@ void LogPlace::use_shape(const std::optional<RingShape>& asked) {
 
 std::optional<RingShape> LogPlace::newest_in_use() const {
   std::optional<RingShape> newest;
-  for (const InUse& one : read_conf().all()) {
+  for (const InUse& one : read_conf(context, keys.conf()).all()) {
     if (const auto found = RingShape::parse(one.what)) newest = found;
   }
   return newest;
-}
-
-ConfCopies LogPlace::read_conf(bool everywhere) const {
-  ConfCopies confs;
-  for (const Reply& conf : execute_copies(context, Request::get(keys.conf()))) {
-    if (everywhere) expect_read(context.cluster, conf);
-    const bool hit = conf.outcome == Outcome::hit;
-    confs.copies.push_back(conf.failed()
-                               ? std::nullopt
-                               : std::optional(parse_in_use(hit ? conf.value : "", context.clock.wall())));
-  }
-  return confs;
 }
 
 bool LogPlace::elsewhere() {
@@ -98,7 +86,7 @@ bool LogPlace::elsewhere() {
 // it may not say: LogFound::conf_may_lack.
 void LogPlace::let_begin() {
   repair_only(
-      copies, context.clock, [&](bool) { return read_conf(); },
+      copies, context.clock, [&](bool) { return read_conf(context, keys.conf()); },
       [&](const ConfCopies& confs, std::size_t copy) {
         add_to_conf(copies.at(copy), keys.conf(), confs.all());
       });
@@ -143,10 +131,6 @@ std::string LogPlace::key_of(const PartName& part) const {
       return keys_of(former).part(part.stored());
   }
   return keys.part(part.stored());
-}
-
-std::size_t LogPlace::server_of(std::int64_t chunk) const {
-  return context.cluster.placement().server_of(keys.part({chunk, 0}));
 }
 
 }  // namespace mcds

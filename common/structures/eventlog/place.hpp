@@ -33,13 +33,10 @@ struct LogPlace {
   // Throws that the log is kept in another number of copies by now.
   [[noreturn]] void refuse(const LogMove& move);
 
-  // `everywhere`: throws if a copy of it does not answer.
-  ConfCopies read_conf(bool everywhere = false) const;
   // The former rings that it names.
   void remember(std::span<const InUse> conf);
   LogKeys keys_of(const FormerRing& former) const;
   std::string key_of(const PartName& name) const;
-  std::size_t server_of(std::int64_t chunk) const;
 
   Context context;
   Replicas copies;

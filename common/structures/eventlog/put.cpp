@@ -69,42 +69,6 @@ struct LogWriter::Parts {
     return *at;
   }
 
-  std::optional<EventId> stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
-    const WallTime time = time_of(at);
-    const std::int64_t of_time = place.shape.chunk_of(time);
-    if (events != 0 && of_time != chunk) return std::nullopt;
-    const std::size_t before = lines.size();
-    const EventId id = ids.next(time);
-    rely_on(id != last_id, "ids are unique");
-    last_id = id;
-    append_event_line(lines, id, data, kind);
-    if (events != 0 && lines.size() > PartWriter::batch_size) {
-      lines.resize(before);
-      return std::nullopt;
-    }
-    chunk = of_time;
-    ++events;
-    return id;
-  }
-
-  // What has become of the present lines in each copy.
-  struct Copies {
-    std::vector<std::optional<std::size_t>> servers;  // it went to
-    std::vector<std::optional<Failure>> failures;
-
-    bool somewhere() const {
-      return std::any_of(servers.begin(), servers.end(),
-                         [](const auto& server) { return server.has_value(); });
-    }
-    bool nowhere(std::size_t copy) const { return !servers[copy] && !failures[copy]; }
-    bool any_nowhere() const {
-      for (std::size_t copy = 0; copy < servers.size(); ++copy) {
-        if (nowhere(copy)) return true;
-      }
-      return false;
-    }
-  };
-
   bool perhaps() const {
     return std::any_of(place.writers.begin(), place.writers.end(), std::mem_fn(&PartWriter::perhaps));
   }
@@ -115,24 +79,29 @@ struct LogWriter::Parts {
     lines.reserve(text.size());
     const std::size_t count = std::exchange(events, 0);
     for (PartWriter& writer : place.writers) writer.begin_lines();
-    Copies done{.servers = decltype(Copies::servers)(place.copies.size()),
-                .failures = decltype(Copies::failures)(place.copies.size())};
+    // Of each copy: whether it has them; false: nowhere to be put so far.
+    std::vector<Result<bool>> done(place.copies.size(), false);
+    const auto nowhere = [](const Result<bool>& one) { return !one.failure() && !one.value(); };
+    const auto stored = [](const Result<bool>& one) { return !one.failure() && one.value(); };
+    std::optional<Failure> refusal;
     bool creates = false;
     // Once more for copies that would have to begin the log, after a look whether it is kept elsewhere; where
     // that was found, its own shape may be another.
     for (int round = 0; round < 3; ++round) {
-      const auto tried = place.copies.each([&](std::size_t copy) {
-        if (done.nowhere(copy)) done.servers[copy] = place.writers[copy].append(chunk, text);
-      });
-      for (std::size_t i = 0; i < tried.size(); ++i) {
-        if (tried[i].failure()) done.failures[i] = tried[i].failure();
-      }
-      if (!done.any_nowhere()) break;
-      if (const auto refusal = refusal_of_writers()) {
-        if (!done.somewhere() && perhaps())
+      static_cast<void>(place.copies.each([&](std::size_t copy) {
+        if (nowhere(done[copy]))
+          done[copy] = attempt([&] { return place.writers[copy].append(chunk, text); });
+      }));
+      if (std::none_of(done.begin(), done.end(), nowhere)) break;
+      const bool somewhere = std::any_of(done.begin(), done.end(), stored);
+      refusal = refusal_of_writers();
+      if (refusal) {
+        if (!somewhere && perhaps())
           throw UnknownOutcome("no reply to an append; the event may be in the log");
-        if (!done.somewhere()) raise(*refusal);
-        follow_others(*refusal, round == 2, done);
+        if (!somewhere) raise(*refusal);
+        // What one copy got before the log left is put into the others too.
+        for (PartWriter& writer : place.writers) writer.follow();
+        place.let_begin();
         continue;
       }
       std::optional<RingShape> meant;
@@ -140,7 +109,7 @@ struct LogWriter::Parts {
         if (auto shape = writer.take_meant()) meant = shape;
       }
       // What is stored, perhaps, is not refused any more.
-      if (done.somewhere() || perhaps()) {
+      if (somewhere || perhaps()) {
         for (PartWriter& writer : place.writers) writer.settle();
         place.let_begin();
       } else if (meant) {
@@ -150,7 +119,12 @@ struct LogWriter::Parts {
         creates = true;
       }
     }
-    return conclude(text, count, done.failures, creates);
+    std::vector<std::optional<Failure>> failures;
+    for (const Result<bool>& one : done) {
+      rely_on(!nowhere(one) || refusal, "what was put nowhere was refused");
+      failures.push_back(nowhere(one) ? refusal : one.failure());
+    }
+    return conclude(text, count, failures, creates);
   }
 
   // If one of the writers found that the log has left.
@@ -163,16 +137,6 @@ struct LogWriter::Parts {
     return attempt([&] { place.refuse(*left); }).failure();
   }
 
-  // What one copy got before the log left is put into the others too.
-  void follow_others(const Failure& refusal, bool in_vain, Copies& done) {
-    for (std::size_t copy = 0; in_vain && copy < done.failures.size(); ++copy) {
-      if (done.nowhere(copy)) done.failures[copy] = refusal;
-    }
-    if (in_vain) return;
-    for (PartWriter& writer : place.writers) writer.follow();
-    place.let_begin();
-  }
-
   Flushed conclude(std::string_view text, std::size_t count, std::span<const std::optional<Failure>> failures,
                    bool creates) {
     const auto failure = failure_of(Part::changing, failures);
@@ -181,8 +145,9 @@ struct LogWriter::Parts {
     if (stored == 0) raise(*failure);
     if (!failure) settle_begun(failures);
     if (creates && !failure) place.kept.confirm([&] { return take_back(text, failures); });
-    return {.server = place.server_of(chunk),
-            .copies = copy_outcomes(place.context, place.keys.part({chunk, 0}), failures),
+    const std::string key = place.keys.part({chunk, 0});
+    return {.server = place.context.cluster.placement().server_of(key),
+            .copies = copy_outcomes(place.context, key, failures),
             .events = stored,
             .last = id_of_line(text, stored - 1),
             .failure = failure};
@@ -292,7 +257,22 @@ LogWriter::Put LogWriter::put(std::string_view data, EventData kind, std::option
 }
 
 std::optional<EventId> LogWriter::stage(std::string_view data, EventData kind, std::optional<WallTime> at) {
-  return parts_->stage(data, kind, at);
+  Parts& parts = *parts_;
+  const WallTime time = parts.time_of(at);
+  const std::int64_t of_time = parts.place.shape.chunk_of(time);
+  if (parts.events != 0 && of_time != parts.chunk) return std::nullopt;
+  const std::size_t before = parts.lines.size();
+  const EventId id = parts.ids.next(time);
+  rely_on(id != parts.last_id, "ids are unique");
+  parts.last_id = id;
+  append_event_line(parts.lines, id, data, kind);
+  if (parts.events != 0 && parts.lines.size() > PartWriter::batch_size) {
+    parts.lines.resize(before);
+    return std::nullopt;
+  }
+  parts.chunk = of_time;
+  ++parts.events;
+  return id;
 }
 
 std::size_t LogWriter::staged() const {

@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "common/primitives/several/quorum.hpp"
 #include "common/structures/eventlog/eventlog.hpp"
 #include "common/structures/eventlog/place.hpp"
 
@@ -42,7 +41,7 @@ using NamedPart = std::pair<PartName, std::string>;  // and its incarnation
 // One directory's lines. Names that were withdrawn do not count.
 class LogDirectory {
  public:
-  enum class State { missing, present, unreachable } state = State::missing;
+  bool unreachable = false;
   // Foreign lines are skipped and counted.
   void add(std::string_view value);
   // The incarnations named for each part of this chunk, up to `until`.
@@ -84,40 +83,6 @@ struct ChunkText {
   std::vector<NamedPart> named;
   bool goes_on = false;  // there may be parts behind the window
 };
-
-// The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that
-// does not answer.
-struct UnitedChunk {
-  ChunkText text;
-  bool blocked = false;
-  std::vector<CopyState> states = {};  // of each copy
-};
-UnitedChunk unite(std::span<const ChunkText* const> copies);
-
-// A ring's chunks as its copies have them, and united.
-struct RingText {
-  std::vector<LogReading> readings = {};            // of each copy
-  std::vector<std::vector<ChunkText>> copies = {};  // of each, the chunks
-  std::vector<UnitedChunk> chunks = {};             // none: the copies are too large to be held together
-  // Of each chunk, the lines each copy lacks; none: repair nothing.
-  std::vector<std::vector<std::string>> missing = {};
-  ConfCopies confs = {};
-
-  bool any_missing() const;
-  bool lacks(std::size_t copy) const;
-  // Why something of it is in too few copies to be answered; `unrefilled`: copies that did not get what they
-  // lack.
-  std::optional<Failure> unconfirmed(std::span<const std::optional<Failure>> unrefilled) const;
-  // An event's id says when it was put.
-  static bool may_be_late() { return false; }
-};
-
-// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when
-// all that is missing is younger than `young` and may be in transit.
-std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young);
-
-// The parts that the copy's directory lists and the copy lacks.
-std::vector<NamedPart> lost_parts(const ChunkText& copy);
 
 // Parts whose contents are read; those before and behind are as if their server did not answer.
 struct PartWindow {

@@ -48,19 +48,8 @@ class LogRecopy {
 
   // Of all copies that answer.
   std::vector<InUse> read(const LogNumber& number, bool everywhere) const {
-    std::vector<InUse> conf;
-    std::optional<Failure> silence;
-    bool answered = false;
-    const Context numbered = number.in(context_);
-    for (const Reply& reply : execute_copies(numbered, Request::get(conf_key(number)))) {
-      const auto read = attempt([&] { expect_read(context_.cluster, reply); });
-      answered = answered || !read.failure();
-      if (read.failure()) silence = read.failure();
-      if (reply.outcome == Outcome::hit)
-        conf = united(std::move(conf), parse_in_use(reply.value, context_.clock.wall()));
-    }
-    if (silence && (everywhere || !answered)) raise(*silence);
-    return conf;
+    return read_conf(number.in(context_), conf_key(number), everywhere ? ConfAnswers::all : ConfAnswers::one)
+        .all();
   }
 
   // Step 1: the log leaves `from` for the context's number of copies. False: it had left before. Throws, and
@@ -288,7 +277,8 @@ Kept::Recopied recopy_log(const Context& context, std::string_view name) {
     }
     if (place->copies == context.copies) {
       // Whoever began it may not have come to its end.
-      if (const auto move = last_move(log.read_conf().all())) recopy.complete(move->from, true);
+      if (const auto move = last_move(read_conf(context, log.keys.conf()).all()))
+        recopy.complete(move->from, true);
       return {.found = true, .from = place->copies};
     }
     const LogNumber from{place->copies, place->unmarked};
@@ -311,7 +301,7 @@ std::vector<KeysOfRing> keys_of_log(const Context& context, std::string_view nam
   LogPlace log(context, name, asked);
   static_cast<void>(log.elsewhere());
   if (log.guessed) log.use_shape(log.newest_in_use().value_or(log.shape));
-  log.remember(log.read_conf().all());
+  log.remember(read_conf(context, log.keys.conf()).all());
   const RingShape& shape = log.shape;
   const std::int64_t now = shape.chunk_of(context.clock.wall());
   const auto keys_of_ring = [&](const LogKeys& ring) {

@@ -1,6 +1,7 @@
 // What writers and readers see of a log: its own ring, and those it had under other numbers of copies, as
 // one.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "common/base/rely.hpp"
@@ -16,6 +17,154 @@ std::vector<const ChunkText*> copies_of(const std::vector<std::vector<ChunkText>
   for (const auto& copy : found) copies.push_back(&copy[chunk]);
   return copies;
 }
+
+bool has_part(const ChunkText& copy, const PartName& name, std::string_view incarnation) {
+  const auto part = copy.parts.find({0, name.part});
+  if (part == copy.parts.end()) return false;
+  const auto header = parse_part_header(part->second.value, name);
+  return header && header->incarnation == incarnation;
+}
+
+// Whether nothing is missing of what this copy is known to have had. Its directory is on another server and
+// may be lost.
+bool has_all(const ChunkText& copy) {
+  std::int64_t next = 0;
+  for (const auto& [number, part] : copy.parts) {
+    if (part.unreachable && number.part > copy.last_named) continue;
+    if (part.unreachable || number.part != next++) return false;
+  }
+  if (next == 0) return false;
+  return std::all_of(copy.named.begin(), copy.named.end(),
+                     [&](const auto& named) { return has_part(copy, named.first, named.second); });
+}
+
+std::map<EventId, std::string_view> event_lines(const ChunkText& copy) {
+  std::map<EventId, std::string_view> lines;
+  for (const auto& [number, part] : copy.parts) {
+    std::string_view rest = part.value;
+    while (!rest.empty()) {
+      const std::string_view line = take_line(rest);
+      if (const auto event = parse_event_line(line)) lines.emplace(event->id, line);
+    }
+  }
+  return lines;
+}
+
+// The merged contents of one chunk's copies. `blocked`: data that no answering server has may be on one that
+// does not answer.
+struct UnitedChunk {
+  ChunkText text;
+  bool blocked = false;
+  std::vector<CopyState> states = {};  // of each copy
+};
+
+UnitedChunk unite(std::span<const ChunkText* const> copies) {
+  UnitedChunk united;
+  std::vector<CopyState>& states = united.states;
+  bool silent = true;
+  for (std::size_t i = 0; i < copies.size(); ++i) {
+    const ChunkText& copy = *copies[i];
+    const auto of_copy = static_cast<std::int64_t>(i);
+    united.text.chunk = copy.chunk;
+    united.text.directory_lost = (i == 0 || united.text.directory_lost) && copy.directory_lost;
+    bool lacks_answer = false;
+    for (const auto& [number, part] : copy.parts) {
+      united.text.parts[{of_copy, number.part}] = part;
+      if (part.unreachable && number.part <= copy.last_named) lacks_answer = united.blocked = true;
+    }
+    for (const auto& [name, incarnation] : copy.named) {
+      united.text.named.push_back({{name.chunk, name.part, of_copy}, incarnation});
+    }
+    const auto first = copy.parts.find({0, 0});
+    const bool is_silent = first != copy.parts.end() && first->second.unreachable;
+    silent = silent && is_silent;
+    united.text.whole = united.text.whole || has_all(copy);
+    states.push_back({.has = has_all(copy)});
+    if (is_silent || lacks_answer) states.back().failure = Failure(ErrorCode::unavailable, "no answer");
+  }
+  united.blocked = (united.blocked || silent) && !united.text.whole;
+  // One copy that is whole is not enough where an event is on most copies, and that one missed it.
+  if (quorum(copies.size()) > 1) united.blocked = failure_of(Part::reading, states).has_value();
+  return united;
+}
+
+// The parts that the copy's directory lists and the copy lacks.
+std::vector<NamedPart> lost_parts(const ChunkText& copy) {
+  std::vector<NamedPart> lost;
+  for (const auto& [name, incarnation] : copy.all_named) {
+    const auto part = copy.parts.find({0, name.part});
+    const bool unreachable = part != copy.parts.end() && part->second.unreachable;
+    if (!unreachable && !has_part(copy, name, incarnation)) lost.emplace_back(name, incarnation);
+  }
+  return lost;
+}
+
+// The lines of events that each copy lacks and another has; nothing for a copy that does not answer, nor when
+// all that is missing is younger than `young` and may be in transit.
+std::vector<std::string> missing_lines(std::span<const ChunkText* const> copies, WallTime young) {
+  std::vector<std::string> missing(copies.size());
+  std::vector<std::map<EventId, std::string_view>> lines;
+  for (const ChunkText* copy : copies) lines.push_back(event_lines(*copy));
+  for (std::size_t to = 0; to < copies.size(); ++to) {
+    const auto& parts = copies[to]->parts;
+    if (std::any_of(parts.begin(), parts.end(), [](const auto& part) { return part.second.unreachable; }))
+      continue;
+    bool old = false;
+    for (std::size_t from = 0; from < copies.size(); ++from) {
+      for (const auto& [id, line] : lines[from]) {
+        if (!lines[to].emplace(id, line).second) continue;
+        old = old || id.time() < young;
+        missing[to].append(line).append("\n");
+      }
+    }
+    if (!old) missing[to].clear();
+  }
+  return missing;
+}
+
+// A ring's chunks as its copies have them, and united.
+struct RingText {
+  std::vector<LogReading> readings = {};            // of each copy
+  std::vector<std::vector<ChunkText>> copies = {};  // of each, the chunks
+  std::vector<UnitedChunk> chunks = {};             // none: the copies are too large to be held together
+  // Of each chunk, the lines each copy lacks; none: repair nothing.
+  std::vector<std::vector<std::string>> missing = {};
+  ConfCopies confs = {};
+
+  bool any_missing() const {
+    return std::any_of(missing.begin(), missing.end(), [](const auto& of_chunk) {
+      return std::any_of(of_chunk.begin(), of_chunk.end(), [](const auto& lines) { return !lines.empty(); });
+    });
+  }
+
+  bool lacks(std::size_t copy) const {
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      const ChunkText& text = copies[copy][i];
+      const bool misnamed = chunks[i].text.whole && (!text.unnamed.empty() || !lost_parts(text).empty());
+      if (misnamed || !missing[i][copy].empty()) return true;
+    }
+    return !missing.empty() && confs.lacks(copy);
+  }
+
+  // Why something of it is in too few copies to be answered; `unrefilled`: copies that did not get what they
+  // lack.
+  std::optional<Failure> unconfirmed(std::span<const std::optional<Failure>> unrefilled) const {
+    for (std::size_t i = 0; i < missing.size(); ++i) {
+      const auto lacking = [](const std::string& lines) { return !lines.empty(); };
+      if (std::none_of(missing[i].begin(), missing[i].end(), lacking)) continue;
+      std::vector<CopyState> states = chunks[i].states;
+      for (std::size_t copy = 0; copy < states.size(); ++copy) {
+        states[copy].has = true;
+        if (!states[copy].failure && lacking(missing[i][copy])) states[copy].failure = unrefilled[copy];
+      }
+      if (auto failure = failure_of(Part::answering, states)) return failure;
+    }
+    return std::nullopt;
+  }
+
+  // An event's id says when it was put.
+  static bool may_be_late() { return false; }
+};
 
 // The chunks of one ring, of which the log's own is refilled.
 class RingReader {

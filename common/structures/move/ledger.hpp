@@ -66,7 +66,7 @@ class Ledger {
   Ledger(const std::string& path, std::string_view move, Clock* clock = nullptr);
 
   // What earlier runs left is looked up by parts, one of which is in memory at a time.
-  std::size_t parts() const { return parts_.size(); }
+  std::size_t parts() const { return std::max<std::size_t>(parts_.size(), 1); }
   std::size_t part_of(const KeyHash& key) const { return parts_.empty() ? 0 : key.low % parts_.size(); }
   void load(std::size_t part);
   const Copied* find(const KeyHash& key) const;

@@ -36,15 +36,13 @@ struct Move::Parts {
     else
       ledger = std::make_unique<moving::Ledger>();
     report.servers.resize(from.cluster.placement().pool().size());
-    const std::size_t spools_needed = Map::passes * std::max<std::size_t>(ledger->parts(), 1);
+    const std::size_t spools_needed = Map::passes * ledger->parts();
     if (!options.dry_run) {
       for (std::size_t i = 0; i < spools_needed; ++i) spools.emplace_back();
     }
   }
 
-  Spool& spool(std::size_t pass, std::size_t part) {
-    return spools[pass * std::max<std::size_t>(ledger->parts(), 1) + part];
-  }
+  Spool& spool(std::size_t pass, std::size_t part) { return spools[pass * ledger->parts() + part]; }
 
   void take(const LiveKey& key);
   void expect_no_recopy() const;
@@ -176,7 +174,7 @@ const MoveReport& Move::copy(const Watch& watch) {
                         moving::look_at_clocks(parts.statistics, parts.from.clock),
                         moving::Since(*parts.ledger, parts.from.cluster, parts.statistics));
   for (std::size_t pass = 0; pass < Map::passes; ++pass) {
-    for (std::size_t part = 0; part < std::max<std::size_t>(parts.ledger->parts(), 1); ++part) {
+    for (std::size_t part = 0; part < parts.ledger->parts(); ++part) {
       parts.ledger->load(part);
       Spool& spool = parts.spool(pass, part);
       spool.rewind();

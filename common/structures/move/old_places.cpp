@@ -56,7 +56,7 @@ struct OldPlaces::Parts {
         map(from.cluster.placement(), to.placement(), from.key_prefix, from.copies),
         pool(from.cluster.placement().pool()),
         ledger(journal_of(from, to, options.journal)),
-        spools(std::max<std::size_t>(ledger->parts(), 1)) {
+        spools(ledger->parts()) {
     const Pool& after = to.placement().pool();
     for (std::size_t i = 0; i < after.size(); ++i) {
       const auto same = [&](const Server& one) { return one.address() == after[i].address(); };

@@ -4,7 +4,6 @@
 
 #include <deque>
 
-#include "common/structures/eventlog/eventlog.hpp"
 #include "tools/commands/eventlog/options.hpp"
 
 namespace mcds {

@@ -80,10 +80,10 @@ class ShapeFinder {
   template <typename Read, typename Again>
   LogSummary read(const Read& read, const Again& again) {
     LogSummary summary = read(*log_);
-    const auto newest = summary.newest_shape();
-    if (!summary.declined && summary.found_nothing() && !fixed_ && newest && *newest != log_->shape()) {
+    const bool nothing = !summary.declined && summary.found_nothing() && !summary.shapes.empty();
+    if (nothing && !fixed_ && summary.shapes.back() != log_->shape()) {
       again();
-      use(*newest);
+      use(summary.shapes.back());
       summary = read(*log_);
     }
     warn_of_others(summary);
