@@ -114,7 +114,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "elements, copies: behind new ones a batch is read and listed while they are on their way, and what there "
+    "elements, copies: behind new ones a batch is read and listed while they are on their way, and what "
+    "there "
     "was, in one copy or in both, is replaced") {
   World world;
   world.set({{"old", "1"}, {"lost", "1"}, {"gone", "1"}});

@@ -29,7 +29,8 @@ BatchLines::BatchLines(Session& session, LineOptions options)
   if (!shown) progress_.emplace(session.clock(), "lines", lines_.size());
 }
 
-LinesDone BatchLines::each(const std::function<void(std::string&&)>& take, const std::function<void()>& send) {
+LinesDone BatchLines::each(const std::function<void(std::string&&)>& take,
+                           const std::function<void()>& send) {
   session_.output().buffered(true);
   try {
     read(take, send);

@@ -33,7 +33,8 @@ const PlacedLines::OfServer& PlacedLines::of_server(std::size_t index) {
   if (index >= servers_.size()) servers_.resize(index + 1);
   OfServer& server = servers_[index];
   if (!server.before_hash.empty()) return server;
-  const std::string before = JsonObject("server", session_.server_address(index)).number("index", index).text();
+  const std::string before =
+      JsonObject("server", session_.server_address(index)).number("index", index).text();
   append_visible_json(server.before_hash, before.substr(1, before.size() - 2) + ",\"hash\":\"");
   const std::string behind = JsonObject("profile", placement_.profile()).text();
   append_visible_json(server.behind_hash, "\"," + behind.substr(1, behind.size() - 2));
@@ -42,19 +43,19 @@ const PlacedLines::OfServer& PlacedLines::of_server(std::size_t index) {
 
 bool PlacedLines::print(const PlacedKey& key, const Placement::Place& place) {
   if (!prints_)
-    prints_ = session_.output().mode() == OutputMode::json && placement_.has_plain_owners() && !has_copies({});
+    prints_ =
+        session_.output().mode() == OutputMode::json && placement_.has_plain_owners() && !has_copies({});
   if (!*prints_ || !is_plain_json(key.key) || !is_ascii_without_del(key.key)) return false;
   const OfServer& server = of_server(place.server);
-  session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash, Digits(place.hash).text(),
-                                   server.behind_hash, "}"});
+  session_.output().answer_pieces({"{\"key\":\"", key.key, "\",", server.before_hash,
+                                   Digits(place.hash).text(), server.behind_hash, "}"});
   return true;
 }
 
 JsonObject& PlacedLines::line(std::string_view key, const Placement::Place& place) {
   const OfServer& server = of_server(place.server);
   line_.cut(0);
-  return line_.bytes("key", key)
-      .fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
+  return line_.bytes("key", key).fields({server.before_hash, Digits(place.hash).text(), server.behind_hash});
 }
 
 bool PlacedLines::has_copies(std::optional<std::size_t> copies) const {

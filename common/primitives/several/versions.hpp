@@ -127,7 +127,8 @@ class Versions {
   std::vector<VersionedItem> finish_read(Pending& pending) const;
 
   void write(std::span<VersionedWrite> writes) const;
-  // write in two steps: what each copy is due is on its way between them. Writes and items stay where they are.
+  // write in two steps: what each copy is due is on its way between them. Writes and items stay where they
+  // are.
   class Writing;
   Writing begin_write(std::span<VersionedWrite> writes) const;
   void finish_write(Writing writing) const;

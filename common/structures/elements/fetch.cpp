@@ -193,6 +193,12 @@ class Elements::Fetching {
   // Gives each copy what it turned out to have lost or missed, its index first. Why what was read is no
   // answer.
   std::vector<std::optional<Failure>> heal(std::vector<VersionedItem>& items) {
+    std::vector<std::optional<Failure>> unanswered;
+    unanswered.reserve(items.size());
+    if (compared_ == 0) {
+      for (const VersionedItem& item : items) unanswered.push_back(item.failure_of_read());
+      return unanswered;
+    }
     const SteadyTime before = elements_.context_.clock.steady();
     list_unlisted();
     std::vector<std::vector<bool>> lacking;
@@ -201,7 +207,7 @@ class Elements::Fetching {
       for (const VersionedCopy& copy : item.copies)
         lacking.back().push_back(item.live() && !copy.failure && !copy.live());
     }
-    auto unanswered = elements_.versions_.settle(items);
+    unanswered = elements_.versions_.settle(items);
     for (std::size_t i = 0; i < items.size(); ++i) {
       for (std::size_t copy = 0; copy < compared_; ++copy) {
         const VersionedCopy& now = items[i].copies[copy];

@@ -150,8 +150,8 @@ class Elements::Setting {
 
   static std::size_t hash_of(const One& one) { return std::hash<std::string>()(one.element->name); }
 
-  // When all of the last batch were new, step 1 is left out, or of several copies is on its way during 2: to
-  // list one that exists is harmless, and `add` finds it there, or the reading, and the next step replaces it.
+  // When all of the last batch were new, step 1 is left out, or with several copies on its way during 2: to
+  // list one that exists is harmless, and `add` finds it there, or the reading, and what follows replaces it.
   bool guesses() const { return elements_.were_new_; }
 
   // As list_missing(); then it is read, and nothing written yet.
@@ -326,8 +326,9 @@ class Elements::Setting {
       One& one = *ones[i];
       one.unlisted = std::move(lists[i]);
       one.added_at.reset();
-      const auto nowhere =
-          one.unlisted.empty() ? std::nullopt : failure_of(Part::reading, std::span(std::as_const(one.unlisted)));
+      const auto nowhere = one.unlisted.empty()
+                               ? std::nullopt
+                               : failure_of(Part::reading, std::span(std::as_const(one.unlisted)));
       if (nowhere) {
         if (one.done)
           one.failure =
