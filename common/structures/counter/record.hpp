@@ -79,7 +79,7 @@ struct CounterRecord {
   // Of the item that holds it.
   Exptime exptime(WallTime now) const;
   bool has_expired(WallTime now) const;
-  // What is left of it at this time: what has expired is a removal as long as it is remembered. False: nothing.
+  // What is left of it now: what has expired is a removal as long as that is remembered. False: nothing.
   bool age(WallTime now);
   // Whether it was begun without `other`, which has counted something.
   bool is_strange_to(const CounterRecord& other) const;
