@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/structures/counter/copies.hpp"
+#include "common/structures/counter/held.hpp"
 #include "tests/support/move_world.hpp"
 #include "tests/support/refusals.hpp"
 #include "tests/support/world.hpp"
@@ -499,6 +500,17 @@ TEST_CASE("counter copies: what a server missed comes back neither before nor af
         if (wait > 4s) CHECK(Counter(world.with(1)).incr("c", 2).value == 2);
       }
     }
+  }
+}
+
+TEST_CASE("counter copies: an increment of one that a recopy held when it died thaws it") {
+  for (const bool exact : {false, true}) {
+    test::World world(3, 1);
+    Counter counter(world.context);
+    counter.incr("c", 113, {.ttl = {}, .exact = exact});
+    const std::string held = HeldCounter{world.stored(key_in(1))}.text();
+    world.memory.execute(Request::set(key_in(1), held, Exptime::never()));
+    CHECK(counter.incr("c", 1).value == 114);
   }
 }
 

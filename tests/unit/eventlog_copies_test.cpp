@@ -38,6 +38,33 @@ TEST_CASE("eventlog copies: as many trips as one copy, each event once, in order
   CHECK(sink.gaps.empty());
 }
 
+TEST_CASE("eventlog copies: a wrong number begins no second log, whichever server gives no reply") {
+  for (const std::size_t wrong : {1, 2, 3}) {
+    for (const auto mishap :
+         {test::Mishap::unreachable, test::Mishap::lost_request, test::Mishap::lost_reply}) {
+      for (std::size_t silent = 0; silent < 4; ++silent) {
+        const std::size_t right = wrong == 2 ? 3 : 2;
+        CAPTURE(wrong);
+        CAPTURE(silent);
+        CopiedWorld world(right);
+        world.log().put("right", EventData::text);
+        test::ScriptedFaults faults(world.memory);
+        faults.choose([&](const Request& request) {
+          return faults.server_of(request) == silent ? std::optional(mishap) : std::nullopt;
+        });
+        const Context mistaken{faults, world.clock, world.random, {}, wrong};
+        const auto failure = attempt([&] {
+                               EventLog(mistaken, "x", {60, 60}).put("wrong", EventData::text);
+                             }).failure();
+        // What has one copy, on the silent server: nobody can see that there is more.
+        CHECK(failure.has_value());
+        CHECK(fetched(world).texts() == std::vector<std::string>{"right"});
+        world.log().put("more", EventData::text);
+      }
+    }
+  }
+}
+
 TEST_CASE("eventlog copies: nothing is lost with one server, whichever, as long as a read comes between") {
   CopiedWorld world;
   std::vector<std::string> put;

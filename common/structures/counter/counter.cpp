@@ -29,7 +29,8 @@ std::optional<std::uint64_t> safe_sum(std::uint64_t a, std::uint64_t b) {
 
 // Seen before it was changed, and no record of ours.
 bool is_text(const Reply& reply) {
-  const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ");
+  const bool record = reply.value.starts_with("C1 ") || reply.value.starts_with("C2 ") ||
+                      HeldCounter::parse(reply.value).has_value();
   return reply.is(ReplyFailure::Kind::not_a_number) && !reply.value.empty() && !record;
 }
 

@@ -136,7 +136,11 @@ PartWriter::Look PartWriter::look(const PartName& name, const std::string& lines
   if (replies[1].unknown()) perhaps_ = true;
   if (has_left(name.chunk)) return Look::left;
   if (replies.size() > 4 && is_there(replies[4])) return Look::full;
-  const bool unknown = !perhaps_ && (replies[2].outcome == Outcome::miss || conf_->outcome == Outcome::miss);
+  // Both of what tells of the log may be on one server, which does not answer.
+  const auto told = [&](Outcome outcome) {
+    return replies[2].outcome == outcome || conf_->outcome == outcome;
+  };
+  const bool unknown = !perhaps_ && (told(Outcome::miss) || !told(Outcome::hit));
   const auto missing = means_another()          ? Look::elsewhere
                        : !may_begin_ && unknown ? Look::nowhere
                                                 : Look::missing;

@@ -108,16 +108,21 @@ struct LogWriter::Parts {
       for (PartWriter& writer : place.writers) {
         if (auto shape = writer.take_meant()) meant = shape;
       }
-      // What is stored, perhaps, is not refused any more.
+      // What is stored, perhaps, gets no other shape any more.
+      if (meant && !somewhere && !perhaps()) return flush_as(*meant, text);
       if (somewhere || perhaps()) {
         for (PartWriter& writer : place.writers) writer.settle();
-        place.let_begin();
-      } else if (meant) {
-        return flush_as(*meant, text);
-      } else {
-        static_cast<void>(place.elsewhere());
-        creates = true;
       }
+      if (somewhere) {
+        place.let_begin();
+        continue;
+      }
+      const auto looked = attempt([&] { return place.elsewhere(); });
+      if (looked.failure() && perhaps())
+        throw UnknownOutcome("no reply to an append, then: " + std::string(looked.failure()->what()),
+                             looked.failure()->server());
+      looked.value();
+      creates = true;
     }
     std::vector<std::optional<Failure>> failures;
     for (const Result<bool>& one : done) {
